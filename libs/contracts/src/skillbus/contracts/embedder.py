@@ -1,0 +1,74 @@
+"""What the embedder answers."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from skillbus.contracts.endpoint import Endpoint, health_of
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.message import FloatMatrix, Message
+
+SERVICE: Final = "embedder"
+
+
+class Role(StrEnum):
+    """What a text is: some models read a query otherwise than a document."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+
+
+class EmbedTexts(Message):
+    """Texts to embed. Queries overtake documents when the model is busy."""
+
+    texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(min_length=1, max_length=512)
+    role: Role = Role.DOCUMENT
+    dense: bool = True
+    sparse: bool = False
+    model: str | None = None
+    """Fingerprint of the model whose vectors are wanted; the default model if absent."""
+
+
+class EmbeddingModel(Message):
+    """The model that answered."""
+
+    provider: str
+    name: str
+    fingerprint: str
+    """Short hash of name, revision and preprocessing: vectors of two fingerprints are never compared."""
+    dimensions: int
+
+
+class SparseVector(Message):
+    """A text's terms as numbers: BM25 term weights of a document, term counts of a query."""
+
+    indices: tuple[int, ...]
+    """Hashes of the terms, uint32, ascending."""
+    values: tuple[float, ...]
+    terms: tuple[str, ...] = ()
+    """The terms that the indices stand for; only for queries."""
+
+
+class TextsEmbedded(Message):
+    """One row and one sparse vector a text, in the order of the request."""
+
+    model: EmbeddingModel | None
+    dense: FloatMatrix | None = None
+    """Rows of length 1. Absent when it was not asked for, or `degraded` says why it cannot be had."""
+    sparse: tuple[SparseVector, ...] | None = None
+    degraded: str | None = None
+    """Why there are no dense vectors although they were asked for."""
+
+
+EMBED_TEXTS: Final = Endpoint(
+    service=SERVICE,
+    name="embed_texts",
+    request=EmbedTexts,
+    reply=TextsEmbedded,
+    summary="Embed texts as dense vectors, sparse vectors or both; as msgpack, vectors are float32 blobs.",
+    raises=(ErrorCode.MODEL_UNAVAILABLE,),
+    timeout_s=30.0,
+    example={"texts": ["帮我提交代码"], "role": "query", "sparse": True},
+)
+HEALTH: Final = health_of(SERVICE)

@@ -1,0 +1,228 @@
+"""What the indexer answers, and the facts it publishes about skills."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from skillbus.contracts.endpoint import Endpoint, Event, health_of
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, PlainText, Project, SkillName
+
+SERVICE: Final = "indexer"
+
+
+class Runtime(StrEnum):
+    """What runs a script."""
+
+    PYTHON = "python"
+    NODE = "node"
+    BASH = "bash"
+
+
+class ArgsMode(StrEnum):
+    """How an entry point takes its arguments."""
+
+    STDIN_JSON = "stdin-json"
+    ARGV = "argv"
+    NONE = "none"
+
+
+class EntryPoint(Message):
+    """One thing that a skill can do when it is run."""
+
+    action: str
+    script: str
+    """Path inside the skill, with forward slashes."""
+    runtime: Runtime
+    args_mode: ArgsMode
+    input_schema: dict[str, JsonValue] | None = None
+    """JSON Schema of the arguments; absent when the skill does not say."""
+    description: str | None = None
+
+
+class Finding(Message):
+    """Something that the validation of a package has to say."""
+
+    code: str
+    message: str
+    where: str = ""
+    """The file or field it is about."""
+
+
+class Skill(Message):
+    """An installed skill, as the catalogue records it."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+    description: str
+    version: str | None = None
+    tags: tuple[str, ...] = ()
+    license: str | None = None
+    digest: str
+    """SHA-256 of the package, hex."""
+    size_bytes: int
+    """Size of the package."""
+    entry_points: tuple[EntryPoint, ...] = ()
+    default_action: str | None = None
+    warnings: tuple[Finding, ...] = ()
+    installed_at: datetime
+    updated_at: datetime
+    indexed: bool = False
+    """Whether search can find it already."""
+
+
+class InstallSkill(Message):
+    """A skill package to install: a zip with a SKILL.md, inline or put into the bucket `packages` first."""
+
+    project: Project = DEFAULT_PROJECT
+    package: Content
+
+
+class SkillInstalled(Message):
+    """What became of a package."""
+
+    outcome: Literal["installed", "updated", "unchanged"]
+    skill: Skill
+
+
+class UpdateSkill(Message):
+    """A new description. Everything else of a skill changes by installing a new package."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+    description: Annotated[PlainText, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True)]
+
+
+class NameSkill(Message):
+    """One skill."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+
+
+class SkillUninstalled(Message):
+    """The skill is gone: folder, vectors, package and catalogue entry."""
+
+    name: SkillName
+    digest: str
+
+
+class ListSkills(Message):
+    """A page of the catalogue, ordered by name."""
+
+    project: Project = DEFAULT_PROJECT
+    limit: int = Field(default=100, ge=1, le=1000)
+    after: str | None = None
+    """The last name of the page before."""
+
+
+class SkillsListed(Message):
+    """A page of skills; `next` is the `after` of the next one."""
+
+    skills: tuple[Skill, ...]
+    total: int
+    next: str | None = None
+
+
+class IndexerStatus(Message):
+    """What the indexer holds and what it works with."""
+
+    skills: int
+    waiting: int
+    """Skills that are in the catalogue but not yet in the vector store."""
+    points: int | None
+    """Points in the vector store; absent when it cannot be reached."""
+    collection: str | None
+    model: str | None
+
+
+class SkillChanged(Message):
+    """A skill was installed, updated or indexed."""
+
+    project: Project
+    name: SkillName
+    digest: str
+    version: str | None = None
+
+
+class SkillRemoved(Message):
+    """A skill was uninstalled."""
+
+    project: Project
+    name: SkillName
+    digest: str
+
+
+class UploadRejected(Message):
+    """An upload to the bucket `skills` or a folder under `data/skills` that is not a valid skill."""
+
+    project: Project
+    source: str
+    """Name of the object or the folder."""
+    errors: tuple[Finding, ...]
+
+
+_SKILL_NOT_FOUND = (ErrorCode.SKILL_NOT_FOUND,)
+
+INSTALL_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="install_skill",
+    request=InstallSkill,
+    reply=SkillInstalled,
+    summary="Install a skill package, or update the skill of that name.",
+    raises=(ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+)
+UPDATE_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="update_skill",
+    request=UpdateSkill,
+    reply=SkillInstalled,
+    summary="Change a skill's description, in its SKILL.md too, and index it again.",
+    raises=(*_SKILL_NOT_FOUND, ErrorCode.SKILL_REJECTED, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+    example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
+)
+UNINSTALL_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="uninstall_skill",
+    request=NameSkill,
+    reply=SkillUninstalled,
+    summary="Remove a skill: folder, vectors, package and catalogue entry.",
+    raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+    example={"name": "calculate"},
+)
+GET_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="get_skill",
+    request=NameSkill,
+    reply=Skill,
+    summary="One skill of the catalogue.",
+    raises=_SKILL_NOT_FOUND,
+    example={"name": "calculate"},
+)
+LIST_SKILLS: Final = Endpoint(
+    service=SERVICE,
+    name="list_skills",
+    request=ListSkills,
+    reply=SkillsListed,
+    summary="A page of the catalogue.",
+    example={"limit": 10},
+)
+GET_STATUS: Final = Endpoint(
+    service=SERVICE,
+    name="get_status",
+    request=Empty,
+    reply=IndexerStatus,
+    summary="How many skills there are, and how many wait to be indexed.",
+)
+HEALTH: Final = health_of(SERVICE)
+
+SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill is in the catalogue.")
+SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package.")
+SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search can find a skill as it is now.")
+SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
+UPLOAD_REJECTED: Final = Event(SERVICE, "upload", "rejected", UploadRejected, "An upload is not a valid skill.")

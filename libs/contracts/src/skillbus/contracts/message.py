@@ -1,0 +1,135 @@
+"""What every message on the bus has in common, and the value types that JSON lacks.
+
+JSON carries a matrix as a list of rows and bytes as base64; msgpack carries both as they are: little-endian float32
+bytes and raw bytes. Each type here reads both forms, whichever came.
+"""
+
+import base64
+import binascii
+import sys
+from array import array
+from typing import Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
+
+JSON = "application/json"
+MSGPACK = "application/msgpack"
+
+
+class Message(BaseModel):
+    """A frozen value. Readers ignore fields they do not know; writers only ever add optional ones."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null", use_attribute_docstrings=True)
+
+
+class Empty(Message):
+    """A request that says all by its subject."""
+
+
+def _from_base64(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"not base64: {error}") from error
+
+
+Blob = Annotated[
+    bytes,
+    BeforeValidator(_from_base64, json_schema_input_type=str),
+    PlainSerializer(lambda value: base64.b64encode(value).decode("ascii"), return_type=str, when_used="json"),
+    Field(json_schema_extra={"contentEncoding": "base64"}),
+]
+"""Bytes: base64 in JSON, raw in msgpack."""
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character: send text without it")
+    return value
+
+
+Project = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$"),
+    Field(description="The tenant. Nothing of one project is ever seen by another."),
+]
+DEFAULT_PROJECT = "default"
+
+SkillName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64),
+    Field(description="A skill's name as the Agent Skills format defines it."),
+]
+
+PlainText = Annotated[str, AfterValidator(_without_nul)]
+"""Text without NUL."""
+
+
+class FloatMatrix(Message):
+    """`count` rows of `dim` float32 values. In JSON a list of rows; in msgpack `{dim, count, data}`."""
+
+    dim: int = Field(ge=1)
+    count: int = Field(ge=0)
+    data: bytes
+    """Row after row, little-endian float32, `count * dim * 4` bytes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_rows(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        if not value or not all(isinstance(row, list) and len(row) == len(value[0]) for row in value):
+            raise ValueError("a matrix is a list of rows of one length")
+        floats = array("f", (number for row in value for number in row))
+        if sys.byteorder == "big":
+            floats.byteswap()
+        return {"dim": len(value[0]), "count": len(value), "data": floats.tobytes()}
+
+    @model_validator(mode="after")
+    def _size_fits(self) -> Self:
+        if len(self.data) != self.count * self.dim * 4:
+            raise ValueError(f"{self.count} x {self.dim} float32 values are {self.count * self.dim * 4} bytes")
+        return self
+
+    def rows(self) -> list[list[float]]:
+        """The matrix as Python floats."""
+        floats = array("f")
+        floats.frombytes(self.data)
+        if sys.byteorder == "big":
+            floats.byteswap()
+        return [floats[at : at + self.dim].tolist() for at in range(0, len(floats), self.dim)]
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _as_rows(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> list[list[float]]:
+        return self.rows()
+
+
+class Content(Message):
+    """Bytes that travel in the message when they are small, and through the object store when they are not."""
+
+    size_bytes: int = Field(ge=0)
+    sha256: str
+    """Hex digest of the bytes."""
+    inline: Blob | None = None
+    object_name: str | None = None
+    """Name in the object store bucket that the request names; set when `inline` is not."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.inline is None) == (self.object_name is None):
+            raise ValueError("content is either inline or an object's name")
+        return self

@@ -1,0 +1,69 @@
+"""Sparse vectors for BM25: term-frequency weights here, IDF in the vector store.
+
+score(q, d) = Σ_t IDF(t) · tf·(k1+1) / (tf + k1·(1 − b + b·|d|/avgdl))      (Robertson & Zaragoza 2009, eq. 3.15)
+
+A document's vector holds the fraction, a query's holds 1 for each of its terms, and the store multiplies by IDF(t) over
+the points it holds (Qdrant: `modifier=Modifier.IDF` on the sparse vector). `avgdl` is a constant: the vector of a
+document must not depend on what else is indexed.
+
+A term's index is the first four bytes of its BLAKE2b digest, the same in every process and on every machine. Of n
+different terms, n²/2³³ pairs are expected to share an index: 0.01 in 10,000 terms, 1.2 in 100,000; a shared index makes
+two words one, and harms nothing else.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillbus.embedder.domain.terms import terms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseVector:
+    """Indices ascending and distinct, and the weights (> 0) and terms at the same positions; empty for no terms."""
+
+    indices: NDArray[np.uint32]
+    values: NDArray[np.float32]
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEncoder:
+    """Pure: the same text gives the same vector in every process.
+
+    k1 and b as measured on the dev tools of this project; avgdl is their mean number of terms (name and description).
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    average_terms: float = 17.0
+
+    def encode_document(self, text: str) -> SparseVector:
+        counts = Counter(terms(text))
+        norm = self.k1 * (1 - self.b + self.b * counts.total() / self.average_terms)
+        return _vector({term: count * (self.k1 + 1) / (count + norm) for term, count in counts.items()})
+
+    def encode_query(self, text: str) -> SparseVector:
+        """A term said twice counts once: on the dev queries that found more (Chinese recall@5 0.88 against 0.85)."""
+        return _vector(dict.fromkeys(terms(text), 1.0))
+
+
+def term_index(term: str) -> int:
+    return int.from_bytes(blake2b(term.encode(), digest_size=4).digest(), "little")
+
+
+def _vector(weights: dict[str, float]) -> SparseVector:
+    by_index: dict[int, tuple[float, str]] = {}
+    for term, weight in weights.items():
+        index = term_index(term)
+        earlier = by_index.get(index)
+        by_index[index] = (weight, term) if earlier is None else (max(weight, earlier[0]), earlier[1])
+    ordered = sorted(by_index.items())
+    return SparseVector(
+        indices=np.array([index for index, _ in ordered], dtype=np.uint32),
+        values=np.array([weight for _, (weight, _) in ordered], dtype=np.float32),
+        terms=tuple(term for _, (_, term) in ordered),
+    )

@@ -28,6 +28,8 @@ class Endpoint(Generic[RequestT_co, ReplyT_co]):
     summary: str
     raises: tuple[ErrorCode, ...] = ()
     """Errors of this endpoint, beside `ANY_REQUEST`."""
+    idempotent: bool = True
+    """Whether a lost request may be sent again."""
     timeout_s: float = 10.0
     """How long a caller waits unless it says otherwise."""
     example: dict[str, object] = field(default_factory=dict)

@@ -113,6 +113,7 @@ RUN_SKILL: Final = Endpoint(
         ErrorCode.RUNTIME_MISSING,
         ErrorCode.SANDBOX_UNAVAILABLE,
     ),
+    idempotent=False,
     timeout_s=75.0,
     example={"name": "calculate", "args": {"expression": "(1 + 2) * 3"}},
 )

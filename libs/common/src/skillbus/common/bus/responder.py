@@ -1,0 +1,172 @@
+"""The service's side of the request lane: the NATS services API with a task per message under a permit limit.
+
+`nats.micro` answers `$SRV.PING/INFO/STATS`, but works through an endpoint's messages one after the other and drops
+what is queued when it stops (ADR 0002). So the endpoint here starts a task per message, counts its own time, refuses
+with 429 when all permits are taken, and drains when it stops.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.micro.request import Request
+from nats.micro.service import Endpoint as MicroEndpoint
+from nats.micro.service import EndpointConfig, Service, ServiceConfig
+
+from skillbus.common.bus import headers as h
+from skillbus.common.bus.codec import decode, encode
+from skillbus.common.metrics import BusMetrics
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import JSON, Message
+
+RequestT = TypeVar("RequestT", bound=Message)
+ReplyT = TypeVar("ReplyT", bound=Message)
+
+DEFAULT_PERMITS: Final = 256
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+_HEADER_CHARACTERS: Final = 200
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[RequestT, ReplyT]):
+    """An endpoint and the handler that answers it, at most `permits` messages at a time."""
+
+    endpoint: Endpoint[RequestT, ReplyT]
+    handle: Callable[[RequestT], Awaitable[ReplyT]]
+    permits: int = DEFAULT_PERMITS
+
+
+class _TaskEndpoint(MicroEndpoint):
+    """An endpoint of `nats.micro` that runs its messages side by side."""
+
+    _last_error: str | None  # type: ignore[assignment]  # nats-py annotates its None only
+
+    def __init__(self, service: Service, route: Route[Message, Message], metrics: BusMetrics) -> None:
+        endpoint = route.endpoint
+        config = EndpointConfig(
+            name=endpoint.name, subject=endpoint.subject, queue_group=endpoint.service, handler=_unused
+        )
+        super().__init__(service, config)
+        self._route = route
+        self._metrics = metrics.of(endpoint.service, endpoint.name)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        await self._start()
+
+    async def drain(self) -> None:
+        """Take no more messages, and wait until those that were taken are answered."""
+        if self._subscription is not None:
+            await self._subscription.drain()  # type: ignore[no-untyped-call]  # nats-py lacks the annotation
+            self._subscription = None
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _handle_request(self, msg: Msg) -> None:
+        self._num_requests += 1
+        if len(self._tasks) >= self._route.permits:
+            refused = RequestError(
+                ErrorCode.OVERLOADED,
+                f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later.",
+            )
+            await self._respond_error(msg, refused)
+            return
+        task = asyncio.create_task(self._answer(msg))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, msg: Msg) -> None:
+        start_ns = time.perf_counter_ns()
+        headers: Mapping[str, str] = msg.headers or _NO_HEADERS
+        try:
+            reply = await self._handled(msg, headers)
+            content_type = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE, JSON)
+            await self._respond(msg, encode(reply, content_type), {h.CONTENT_TYPE: content_type})
+            self._metrics.served("ok", start_ns)
+        except RequestError as error:
+            await self._respond_error(msg, error)
+            self._metrics.served(error.code, start_ns)
+        except Exception:
+            # The boundary: whatever a handler did not foresee still gets its caller an answer.
+            log.exception("request_failed", endpoint=self._route.endpoint.name, service=self._route.endpoint.service)
+            await self._respond_error(msg, _internal(self._route.endpoint))
+            self._metrics.served(ErrorCode.INTERNAL, start_ns)
+        finally:
+            self._processing_time += time.perf_counter_ns() - start_ns
+            self._average_processing_time = self._processing_time // self._num_requests
+
+    async def _handled(self, msg: Msg, headers: Mapping[str, str]) -> Message:
+        try:
+            until = h.deadline_of(headers)
+        except ValueError:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST, f"{h.DEADLINE_MS} is not a number: send Unix time in milliseconds."
+            ) from None
+        if until is not None:
+            if until <= time.time():
+                raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was begun.")
+            h.deadline.set(until)
+        h.traceparent.set(headers.get(h.TRACEPARENT))
+        request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
+        return await self._route.handle(request)
+
+    async def _respond(self, msg: Msg, body: bytes, headers: dict[str, str]) -> None:
+        if not msg.reply:
+            return
+        limit = self._service._client.max_payload  # noqa: SLF001 - nats.micro keeps its client to itself
+        if len(body) > limit:
+            raise RequestError(
+                ErrorCode.PAYLOAD_TOO_LARGE, f"The reply is {len(body)} bytes, over the {limit} that NATS takes."
+            )
+        await self._service._client.publish(msg.reply, body, headers=headers)  # noqa: SLF001 - as above
+
+    async def _respond_error(self, msg: Msg, error: RequestError) -> None:
+        self._num_errors += 1
+        self._last_error = f"{error.code}: {error.message}"
+        log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
+        said = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode().replace("\n", " ")
+        headers = {h.ERROR: said.replace("\r", " "), h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
+        await self._respond(msg, encode(error.body()), headers)
+
+
+async def _unused(_: Request) -> None:
+    raise NotImplementedError("messages are handled by _TaskEndpoint")
+
+
+def _internal(endpoint: Endpoint[Message, Message]) -> RequestError:
+    return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; its log says why.")
+
+
+class Responder:
+    """A service on the bus: its endpoints, and its answers to discovery."""
+
+    def __init__(self, client: Client, name: str, version: str, metrics: BusMetrics) -> None:
+        self._client = client
+        self._metrics = metrics
+        self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
+
+    async def start(self, *routes: Route[Message, Message]) -> None:
+        """Answer these endpoints from now on."""
+        await self._service.start()
+        for route in routes:
+            endpoint = _TaskEndpoint(self._service, route, self._metrics)
+            await endpoint.start()
+            self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make its serial kind
+        await self._client.flush()
+
+    async def drain(self) -> None:
+        """Stop taking requests and answer those that were taken."""
+        endpoints = self._service._endpoints  # noqa: SLF001 - as above
+        self._service._endpoints = []  # noqa: SLF001 - else stop() would unsubscribe what is drained
+        await asyncio.gather(*(endpoint.drain() for endpoint in endpoints))
+        if self._client.is_connected:
+            await self._service.stop()
+            await self._client.flush()

@@ -1,0 +1,92 @@
+"""What must exist on the NATS server: streams, consumers, object store buckets and key-value buckets.
+
+`skillbus.common.bus.provision` makes them so; services only use them.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from skillbus.contracts import indexer
+from skillbus.contracts.endpoint import Event
+from skillbus.contracts.message import Message
+
+_MINUTE: Final = 60.0
+_DAY: Final = 24 * 60 * _MINUTE
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A JetStream stream of facts. The oldest go when it is full."""
+
+    name: str
+    subjects: tuple[str, ...]
+    max_age_s: float
+    max_bytes: int
+    duplicate_window_s: float = 10 * _MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectBucket:
+    """An object store bucket; `ttl_s` of 0 keeps objects for ever, `max_bytes` of -1 sets no limit."""
+
+    name: str
+    ttl_s: float = 0
+    max_bytes: int = -1
+
+    @property
+    def stream(self) -> str:
+        """The stream behind the bucket."""
+        return f"OBJ_{self.name}"
+
+    @property
+    def meta_subjects(self) -> str:
+        """Subjects of the records about objects; one is written after an object's last chunk."""
+        return f"$O.{self.name}.M.>"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueBucket:
+    """A key-value bucket that keeps the last `history` values of a key."""
+
+    name: str
+    history: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A durable pull consumer, shared by the replicas of one service."""
+
+    name: str
+    stream: str
+    subjects: tuple[str, ...]
+    ack_wait_s: float = 30.0
+    concurrency: int = 4
+    """Messages that one replica works on at a time."""
+
+
+EVENTS: Final = Stream("SKILLBUS_EVT", ("skillbus.evt.>",), max_age_s=30 * _DAY, max_bytes=256 * _MIB)
+DEAD_LETTERS: Final = Stream("SKILLBUS_DLQ", ("skillbus.dlq.>",), max_age_s=30 * _DAY, max_bytes=64 * _MIB)
+
+UPLOADS: Final = ObjectBucket("skills", max_bytes=512 * _MIB)
+"""Where others put skill packages, as `<name>.zip` or `<project>/<name>.zip`; taken out once they are dealt with."""
+PACKAGES: Final = ObjectBucket("packages")
+"""Packages of installed skills, as `<sha256>.zip`."""
+RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
+"""Large inputs and outputs of runs, as `<run id>/<name>`."""
+
+CATALOGUE: Final = KeyValueBucket("catalogue")
+"""Records of tools, as `<project>.skill.<name>`."""
+
+SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
+    indexer.SKILL_INSTALLED,
+    indexer.SKILL_UPDATED,
+    indexer.SKILL_REMOVED,
+)
+INDEXER_UPLOADS: Final = Consumer("indexer", UPLOADS.stream, (UPLOADS.meta_subjects,))
+INDEXER_CHANGES: Final = Consumer("indexer", EVENTS.name, tuple(event.pattern for event in SKILL_CHANGES))
+
+STREAMS: Final = (EVENTS, DEAD_LETTERS)
+OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE,)
+CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES)

@@ -1,0 +1,113 @@
+"""Why an archive is refused.
+
+```text
+ArchiveError                base; carries `code`, `message` and `entry`
+├── NotAZipError            not_a_zip        no zip, cut off, or its directory does not parse
+├── CorruptError            corrupt          headers disagree, a checksum is wrong, data does not inflate
+├── OverlapError            overlap          two entries share bytes of the archive
+├── UnsafePathError         unsafe_path      absolute, `..`, backslash, drive, control character, reserved, too long
+├── SymlinkError            symlink          a symbolic link
+├── SpecialFileError        special_file     a device, FIFO or socket
+├── TooLargeError           too_large        over a limit of `ArchiveLimits`, or more data than declared
+├── DuplicateEntryError     duplicate_entry  names that are one on some file system, or a file used as a folder
+├── EncodingError           encoding         a name that is not UTF-8, or not declared to be
+├── EncryptedError          encrypted        needs a password
+└── UnsupportedError        unsupported      another compression method, zip64, several disks, patch data
+```
+"""
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class ArchiveCode(StrEnum):
+    """The case, for programs. Upper case (`UNSAFE_PATH`) is the member's name, lower case its value."""
+
+    NOT_A_ZIP = "not_a_zip"
+    CORRUPT = "corrupt"
+    OVERLAP = "overlap"
+    UNSAFE_PATH = "unsafe_path"
+    SYMLINK = "symlink"
+    SPECIAL_FILE = "special_file"
+    TOO_LARGE = "too_large"
+    DUPLICATE_ENTRY = "duplicate_entry"
+    ENCODING = "encoding"
+    ENCRYPTED = "encrypted"
+    UNSUPPORTED = "unsupported"
+
+
+class ArchiveError(Exception):
+    """An archive, or a folder to be packed into one, is refused. `entry` is the name in it, "" for the whole."""
+
+    code: ClassVar[ArchiveCode]
+
+    def __init__(self, message: str, entry: str = "") -> None:
+        super().__init__(f"{message} (entry {entry!r})" if entry else message)
+        self.message = message
+        self.entry = entry
+
+
+class NotAZipError(ArchiveError):
+    """The bytes are not one whole zip."""
+
+    code = ArchiveCode.NOT_A_ZIP
+
+
+class CorruptError(ArchiveError):
+    """The archive contradicts itself or its data is damaged."""
+
+    code = ArchiveCode.CORRUPT
+
+
+class OverlapError(ArchiveError):
+    """Two entries share bytes, as compression bombs do."""
+
+    code = ArchiveCode.OVERLAP
+
+
+class UnsafePathError(ArchiveError):
+    """A name that could leave the folder, or that no file system keeps as it is."""
+
+    code = ArchiveCode.UNSAFE_PATH
+
+
+class SymlinkError(ArchiveError):
+    """A symbolic link."""
+
+    code = ArchiveCode.SYMLINK
+
+
+class SpecialFileError(ArchiveError):
+    """Neither a regular file nor a folder."""
+
+    code = ArchiveCode.SPECIAL_FILE
+
+
+class TooLargeError(ArchiveError):
+    """Over a limit, or more than declared."""
+
+    code = ArchiveCode.TOO_LARGE
+
+
+class DuplicateEntryError(ArchiveError):
+    """Two entries that would become one file."""
+
+    code = ArchiveCode.DUPLICATE_ENTRY
+
+
+class EncodingError(ArchiveError):
+    """A name in an unknown encoding."""
+
+    code = ArchiveCode.ENCODING
+
+
+class EncryptedError(ArchiveError):
+    """An entry that needs a password."""
+
+    code = ArchiveCode.ENCRYPTED
+
+
+class UnsupportedError(ArchiveError):
+    """A feature of the format that packages do not need."""
+
+    code = ArchiveCode.UNSUPPORTED

@@ -1,0 +1,138 @@
+"""Checks that both adapters make before a call.
+
+Each of them stands for something that one engine refuses and another takes silently: Qdrant Edge 0.9 stores NaN and
+sparse vectors whose indices repeat or do not match their values, and writes a point of the wrong dimension to its
+log before it refuses it.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from qdrant_client import models
+
+from skillbus.vectors.errors import CollectionMissing, VectorStoreRejected
+from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_MAX_SPARSE_INDEX: Final = 2**32 - 1
+
+
+def check_name(name: str) -> None:
+    """Names of collections and aliases are also names of directories and parts of URLs."""
+    if not _NAME.fullmatch(name):
+        raise VectorStoreRejected(
+            f"{name!r} cannot name a collection: use 1 to 200 letters, digits, '.', '_' and '-', not starting with '.'"
+        )
+
+
+def check_creation(name: str, aliases: Collection[str]) -> None:
+    """A collection cannot be made under the name of an alias."""
+    if name in aliases:
+        raise VectorStoreRejected(f"{name!r} is an alias; choose another name for the collection")
+
+
+def check_switch(targets: Mapping[str, str], collections: Collection[str]) -> None:
+    """Aliases point at collections that exist, and none hides one."""
+    for alias, target in targets.items():
+        check_name(alias)
+        if target not in collections:
+            raise CollectionMissing(target)
+        if alias in collections:
+            raise VectorStoreRejected(f"{alias!r} is a collection and cannot be an alias as well; choose another alias")
+
+
+def check_spec(spec: CollectionSpec) -> None:
+    """A collection holds vectors of at least one number, and no more than Qdrant's 65,536."""
+    if not 1 <= spec.dim <= 65_536:
+        raise VectorStoreRejected(f"vectors of {spec.dim} dimensions cannot be stored; use 1 to 65536")
+
+
+def check_ids(ids: Iterable[object]) -> None:
+    """All ids are UUIDs as text."""
+    for value in ids:
+        if not _is_uuid(value):
+            raise VectorStoreRejected(f"{value!r} is not a UUID; derive the id of a point with point_id()")
+
+
+def check_points(points: Sequence[models.PointStruct]) -> None:
+    """Every point has a UUID and only the vectors that collections have."""
+    check_ids(point.id for point in points)
+    for point in points:
+        for name, vector in named_vectors(point).items():
+            check_vector(name, vector)
+
+
+def named_vectors(point: models.PointStruct) -> dict[str, models.Vector]:
+    """The vectors of a point by name."""
+    if not isinstance(point.vector, dict):
+        raise VectorStoreRejected(f"point {point.id} has an unnamed vector; name it {DENSE!r} or {LEXICAL!r}")
+    return point.vector
+
+
+def check_queries(requests: Sequence[models.QueryRequest]) -> None:
+    """Every query asks one of the two vectors for at least one point."""
+    for request in requests:
+        check_vector(request.using, request.query)
+        if request.limit is not None and request.limit < 1:
+            raise VectorStoreRejected(f"a limit of {request.limit} asks for nothing; ask for at least 1 point")
+        if request.offset is not None and request.offset < 0:
+            raise VectorStoreRejected(f"an offset of {request.offset} lies before the first point")
+
+
+def check_page(limit: int, offset: str | None) -> None:
+    """A page holds at least one point and starts at an id."""
+    if limit < 1:
+        raise VectorStoreRejected(f"a page of {limit} points has no next one; ask for at least 1")
+    if offset is not None:
+        check_ids([offset])
+
+
+def check_deletion(condition: models.Filter) -> None:
+    """An empty filter would delete every point; that is said with `delete_collection`."""
+    if not (condition.must or condition.should or condition.must_not or condition.min_should):
+        raise VectorStoreRejected("a deletion needs a condition; delete the collection to delete every point")
+
+
+def check_vector(name: str | None, vector: object) -> None:
+    """A vector has the form of its name and only finite numbers."""
+    match name, vector:
+        case "dense", list():
+            finite = _finite(vector)
+        case "lexical", models.SparseVector(indices=indices, values=values):
+            _check_indices(indices, values)
+            finite = _finite(values)
+        case _:
+            raise VectorStoreRejected(
+                f"vector {name!r} of type {type(vector).__name__} is not stored here; "
+                f"use {DENSE!r} with a list of floats or {LEXICAL!r} with a SparseVector"
+            )
+    if not finite:
+        raise VectorStoreRejected(f"vector {name!r} holds NaN, infinity or something that is not a number")
+
+
+def _finite(values: Sequence[object]) -> bool:
+    """One pass in C: a sum is finite only if its parts are, short of overflow, which no embedding comes near."""
+    try:
+        return math.isfinite(sum(values))  # type: ignore[arg-type]  # what cannot be added is what is looked for
+    except TypeError:
+        return False
+
+
+def _check_indices(indices: Sequence[int], values: Sequence[float]) -> None:
+    if len(indices) != len(values) or len(set(indices)) != len(indices):
+        raise VectorStoreRejected("a sparse vector needs as many distinct indices as values")
+    if indices and not 0 <= min(indices) <= max(indices) <= _MAX_SPARSE_INDEX:
+        raise VectorStoreRejected("an index of a sparse vector lies outside 0 to 2**32 - 1")
+
+
+def _is_uuid(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        UUID(value)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,44 @@
+"""Calls into Qdrant Edge, which raises bare `Exception` for everything and, where Rust panics, a `BaseException`."""
+
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+from skillbus.vectors.errors import VectorStoreError, VectorStoreRejected, VectorStoreUnavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_CALLERS_FAULT: Final = (
+    "Vector dimension error",
+    "Not existing vector name error",
+    "Wrong usage of sparse vectors",
+    "Wrong usage of multi vectors",
+    "Payload type does not match",
+    "Validation failed",
+)
+
+
+def edge_call(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call the engine; what it raises becomes an error of this package.
+
+    The engine never releases the GIL, so the call is made where it stands: a thread would stop the loop just the same.
+    """
+    try:
+        return function(*args, **kwargs)
+    except VectorStoreError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise VectorStoreRejected(f"Qdrant Edge refused the call: {_first_line(error)}") from error
+    except Exception as error:
+        if str(error).startswith(_CALLERS_FAULT):
+            raise VectorStoreRejected(f"Qdrant Edge refused the call: {_first_line(error)}") from error
+        raise VectorStoreUnavailable(f"Qdrant Edge failed: {_first_line(error)}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise VectorStoreUnavailable(f"Qdrant Edge panicked: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    """Of a payload that cannot be converted, the engine reports each type that it is not."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,147 @@
+"""What an embedded store keeps on disk around Qdrant Edge's shards.
+
+lock                           held with flock(2) while the store is open; the owner's pid, for the error message
+aliases.json                   {"format": 1, "aliases": {alias: collection}}, replaced by an atomic rename
+collections/<name>/spec.json   what the collection was created with
+collections/<name>/shard/      Qdrant Edge's own
+collections/.<uuid>/           being made, or deleted and not yet swept; removed when the store opens
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from pydantic import TypeAdapter, ValidationError
+
+from skillbus.vectors.errors import VectorStoreLocked, VectorStoreUnavailable
+from skillbus.vectors.store import CollectionSpec
+
+_ALIASES: Final = "aliases.json"
+_SPEC: Final = "spec.json"
+_FORMAT: Final = 1
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Own the directory; the kernel frees it when the process dies, however it dies.
+
+    Raises:
+        VectorStoreLocked: it has an owner, in another process or in this one.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            raise VectorStoreLocked(directory, f"process {lock.read().strip() or 'unknown'}") from error
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+class EdgeDirectory:
+    """The layout above, under a directory that the caller has locked."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._collections = root / "collections"
+
+    def sweep(self) -> None:
+        """Make the layout and remove what a killed process left half made or half deleted."""
+        self._collections.mkdir(parents=True, exist_ok=True)
+        for leftover in self._collections.glob(".*"):
+            shutil.rmtree(leftover)
+
+    def names(self) -> list[str]:
+        """The collections on disk."""
+        return sorted(entry.name for entry in self._collections.iterdir() if not entry.name.startswith("."))
+
+    def shard(self, name: str) -> Path:
+        """Where the shard of a collection lies."""
+        return self._collections / name / "shard"
+
+    def spec(self, name: str) -> CollectionSpec:
+        """What a collection was created with."""
+        path = self._collections / name / _SPEC
+        try:
+            document = json.loads(path.read_bytes())
+            return TypeAdapter(CollectionSpec).validate_python(
+                {key: document[key] for key in document if key != "format"}
+            )
+        except (OSError, ValueError, TypeError, ValidationError) as error:
+            raise _unreadable(path, error) from error
+
+    def put_spec(self, name: str, spec: CollectionSpec) -> None:
+        """Record what a collection has."""
+        _replace(self._collections / name / _SPEC, {"format": _FORMAT, **asdict(spec)})
+
+    def staging(self) -> str:
+        """A name under which a collection can be made unseen."""
+        name = f".{uuid4()}"
+        (self._collections / name).mkdir()
+        return name
+
+    def publish(self, staging: str, name: str) -> None:
+        """Give a made collection its name, in one step that survives a power cut."""
+        (self._collections / staging).rename(self._collections / name)
+        _sync_directory(self._collections)
+
+    def hide(self, name: str) -> str:
+        """Take a collection's name from it in one step; its files are then under the returned name."""
+        hidden = f".{uuid4()}"
+        (self._collections / name).rename(self._collections / hidden)
+        _sync_directory(self._collections)
+        return hidden
+
+    def remove(self, name: str) -> None:
+        """Delete the files of a collection; slow, and safe to call in a thread."""
+        shutil.rmtree(self._collections / name)
+
+    def aliases(self) -> dict[str, str]:
+        """Which collection each alias names."""
+        path = self._root / _ALIASES
+        if not path.exists():
+            return {}
+        try:
+            document = json.loads(path.read_bytes())
+            return TypeAdapter(dict[str, str]).validate_python(document["aliases"])
+        except (OSError, ValueError, TypeError, KeyError, ValidationError) as error:
+            raise _unreadable(path, error) from error
+
+    def put_aliases(self, aliases: Mapping[str, str]) -> None:
+        """Replace all aliases in one step."""
+        _replace(self._root / _ALIASES, {"format": _FORMAT, "aliases": dict(aliases)})
+
+
+def _replace(path: Path, document: Mapping[str, object]) -> None:
+    staged = path.with_name(f"{path.name}.new")
+    with staged.open("w", encoding="utf-8") as file:
+        json.dump(document, file, ensure_ascii=False, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    staged.replace(path)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: Path, error: Exception) -> VectorStoreUnavailable:
+    return VectorStoreUnavailable(
+        f"{path} cannot be read ({type(error).__name__}: {error}); restore it, or remove the vector store's directory "
+        "and index everything again"
+    )

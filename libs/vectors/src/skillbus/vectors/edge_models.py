@@ -1,0 +1,185 @@
+"""Qdrant's models as Qdrant Edge's classes and back.
+
+Total for what the port takes: what has no translation here raises `QueryUnsupported` with its name, so that nothing
+asked for is left out in silence.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import qdrant_edge as edge
+from pydantic import BaseModel
+from qdrant_client import models
+
+from skillbus.vectors.checks import check_ids, named_vectors
+from skillbus.vectors.errors import QueryUnsupported, VectorStoreRejected
+from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec
+
+DEFAULT_LIMIT: Final = 10
+"""Of a query that names none, as on the server."""
+
+
+def edge_config(spec: CollectionSpec) -> edge.EdgeConfig:
+    """The two vectors of every collection; nothing is indexed, since nothing is ever optimized."""
+    return edge.EdgeConfig(
+        vectors={DENSE: edge.EdgeVectorParams(size=spec.dim, distance=edge.Distance.Cosine)},
+        sparse_vectors={LEXICAL: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+    )
+
+
+def edge_point(point: models.PointStruct, dim: int) -> edge.Point:
+    """A point whose vectors were checked; raises `VectorStoreRejected` unless its dense vector has `dim` numbers."""
+    vectors: dict[str, list[float] | edge.SparseVector | list[list[float]]] = {}
+    for name, vector in named_vectors(point).items():
+        if isinstance(vector, models.SparseVector):
+            vectors[name] = edge.SparseVector(vector.indices, vector.values)
+        elif isinstance(vector, list):
+            vectors[name] = checked_dense(vector, dim)
+    return edge.Point(point.id, vectors, point.payload)
+
+
+def checked_dense(vector: Sequence[object], dim: int) -> list[float]:
+    """The vector itself, when it has `dim` numbers."""
+    if len(vector) != dim:
+        raise VectorStoreRejected(f"the collection holds dense vectors of dimension {dim}, not {len(vector)}")
+    return [number for number in vector if isinstance(number, float | int)]
+
+
+def edge_query(request: models.QueryRequest, dim: int) -> edge.QueryRequest:
+    """A nearest-neighbour query whose vector was checked."""
+    for name in ("prefetch", "shard_key", "lookup_from"):
+        if getattr(request, name) is not None:
+            raise QueryUnsupported(f"query.{name}")
+    if request.params is not None:
+        _check_params(request.params)
+    match request.query:
+        case models.SparseVector(indices=indices, values=values):
+            nearest = edge.Query.Nearest(edge.SparseVector(indices, values), using=LEXICAL)
+        case list() as numbers:
+            nearest = edge.Query.Nearest(checked_dense(numbers, dim), using=DENSE)
+        case other:
+            raise QueryUnsupported(f"a query of type {type(other).__name__}")
+    return edge.QueryRequest(
+        query=nearest,
+        limit=DEFAULT_LIMIT if request.limit is None else request.limit,
+        offset=request.offset,
+        filter=edge_filter(request.filter),
+        score_threshold=request.score_threshold,
+        with_payload=_selection("with_payload", request.with_payload),
+        with_vector=_selection("with_vector", request.with_vector),
+        # exact whatever the size: filtered HNSW without payload links found .002 of the true neighbours
+        params=edge.SearchParams(exact=True),
+    )
+
+
+def _check_params(params: models.SearchParams) -> None:
+    """`exact`, `hnsw_ef` and `acorn` ask for more accuracy than a graph gives; the exact scan has it already."""
+    for name in ("quantization", "indexed_only", "idf"):
+        if getattr(params, name):
+            raise QueryUnsupported(f"query.params.{name}")
+
+
+def _selection(name: str, selection: object) -> bool | list[str]:
+    match selection:
+        case None:
+            return False
+        case bool():
+            return selection
+        case list() | models.PayloadSelectorInclude():
+            keys = selection if isinstance(selection, list) else selection.include
+            return [str(key) for key in keys]
+        case _:
+            raise QueryUnsupported(f"{name} of type {type(selection).__name__}")
+
+
+def edge_filter(condition: models.Filter | None) -> edge.Filter | None:
+    """A filter of `must`, `should` and `must_not`, nested to any depth."""
+    if condition is None:
+        return None
+    if condition.min_should is not None:
+        raise QueryUnsupported("filter.min_should")
+    return edge.Filter(
+        must=_conditions(condition.must),
+        should=_conditions(condition.should),
+        must_not=_conditions(condition.must_not),
+    )
+
+
+def _conditions(given: Sequence[models.Condition] | models.Condition | None) -> "list[edge.ConditionType] | None":
+    if given is None:
+        return None
+    return [_condition(one) for one in ([given] if isinstance(given, BaseModel) else given)]
+
+
+def _condition(condition: models.Condition) -> edge.Filter | edge.FieldCondition | edge.HasIdCondition:
+    match condition:
+        case models.Filter():
+            return edge_filter(condition) or edge.Filter()
+        case models.HasIdCondition():
+            check_ids(condition.has_id)
+            return edge.HasIdCondition(set(condition.has_id))
+        case models.FieldCondition():
+            return _field_condition(condition)
+        case _:
+            raise QueryUnsupported(f"filter condition {type(condition).__name__}")
+
+
+def _field_condition(condition: models.FieldCondition) -> edge.FieldCondition:
+    asked = {name for name in models.FieldCondition.model_fields if getattr(condition, name) is not None} - {"key"}
+    if len(asked) != 1:
+        raise VectorStoreRejected(
+            f"the condition on {condition.key!r} needs one of match and range, not {sorted(asked)}"
+        )
+    if asked == {"match"}:
+        return edge.FieldCondition(condition.key, match=_match(condition.match))
+    if asked == {"range"}:
+        return edge.FieldCondition(condition.key, range=_range(condition.range))
+    raise QueryUnsupported(f"filter condition field.{asked.pop()}")
+
+
+def _match(match: models.Match | None) -> edge.MatchValue | edge.MatchAny:
+    if isinstance(match, models.MatchValue):
+        return edge.MatchValue(match.value)
+    if isinstance(match, models.MatchAny):
+        return edge.MatchAny(match.any)
+    raise QueryUnsupported(f"filter condition field.match of type {type(match).__name__}")
+
+
+def _range(given: models.RangeInterface | None) -> edge.RangeFloat:
+    if isinstance(given, models.Range):
+        return edge.RangeFloat(gte=given.gte, gt=given.gt, lte=given.lte, lt=given.lt)
+    raise QueryUnsupported(f"filter condition field.range of type {type(given).__name__}")
+
+
+def scored_point(point: edge.ScoredPoint) -> models.ScoredPoint:
+    """A hit, its id as text."""
+    return models.ScoredPoint(
+        id=str(point.id),
+        version=point.version,
+        score=point.score,
+        payload=point.payload,
+        vector=_vectors(point.vector),
+    )
+
+
+def record(point: edge.Record) -> models.Record:
+    """A stored point, its id as text."""
+    return models.Record(id=str(point.id), payload=point.payload, vector=_vectors(point.vector))
+
+
+def _vectors(vectors: edge.Vector | None) -> dict[str, models.VectorOutput] | None:
+    if not isinstance(vectors, Mapping):
+        return None  # not asked for: every vector here has a name
+    return {name: _vector(vector) for name, vector in vectors.items()}
+
+
+def _vector(vector: edge.NamedVector) -> models.VectorOutput:
+    if isinstance(vector, edge.SparseVector):
+        return models.SparseVector(indices=vector.indices, values=vector.values)
+    return vector
+
+
+def text_offset(offset: int | UUID | str | None) -> str | None:
+    """Where the next page of a scroll starts."""
+    return None if offset is None else str(offset)

@@ -1,0 +1,66 @@
+"""What can go wrong between a caller and the vectors.
+
+VectorStoreError
+├── VectorStoreUnavailable   the engine cannot be reached or failed; the same call may succeed later
+├── VectorStoreLocked        the directory of an embedded store belongs to another process
+└── VectorStoreRejected      the call itself is wrong; repeating it cannot help
+    ├── CollectionMissing    no collection or alias has that name
+    ├── CollectionMismatch   a collection has that name, with vectors of another dimension
+    └── QueryUnsupported     the embedded engine is not asked this kind of question
+"""
+
+from pathlib import Path
+
+
+class VectorStoreError(Exception):
+    """Base of everything that this package raises on purpose."""
+
+
+class VectorStoreUnavailable(VectorStoreError):  # noqa: N818  # read as a sentence: raise VectorStoreUnavailable
+    """The engine cannot be reached, did not answer in time, or failed inside."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Qdrant connection failed: {reason}")
+        self.reason = reason
+
+
+class VectorStoreLocked(VectorStoreError):  # noqa: N818
+    """An embedded store has one owner; another process holds this one."""
+
+    def __init__(self, directory: Path, owner: str) -> None:
+        super().__init__(
+            f"the vector store in {directory} is in use by {owner}; stop that process, choose another data directory, "
+            "or let both use a Qdrant server"
+        )
+        self.directory = directory
+
+
+class VectorStoreRejected(VectorStoreError):  # noqa: N818
+    """The engine, or the check before it, refused the call."""
+
+
+class CollectionMissing(VectorStoreRejected):
+    """Neither a collection nor an alias has the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no vector collection or alias {name!r}; create it before using it")
+        self.name = name
+
+
+class CollectionMismatch(VectorStoreRejected):
+    """A collection of that name exists and cannot take these vectors."""
+
+    def __init__(self, name: str, wanted_dim: int, found_dim: int | None) -> None:
+        found = "no such dense vectors" if found_dim is None else f"dense vectors of dimension {found_dim}"
+        super().__init__(
+            f"collection {name!r} holds {found}, not of {wanted_dim}; put another model's vectors in a new collection"
+        )
+        self.name = name
+
+
+class QueryUnsupported(VectorStoreRejected):
+    """Part of a query or filter that Qdrant's models can say and the embedded adapter does not translate."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"{part} is not supported by the embedded vector store; ask without it or use a Qdrant server")
+        self.part = part

@@ -1,0 +1,231 @@
+"""The port on a Qdrant server, through one long-lived client per process, which reconnects by itself."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from qdrant_client import AsyncQdrantClient, models
+
+from skillbus.vectors import checks
+from skillbus.vectors.errors import CollectionMismatch, VectorStoreError, VectorStoreRejected
+from skillbus.vectors.server_errors import vector_store_error
+from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields, StoreHealth, VectorNames
+
+T = TypeVar("T")
+
+UPSERT_CHUNK: Final = 256
+"""Points a request: about 3 MB of JSON at 512 dimensions, far below the server's default limit of 32 MB."""
+
+_RECONNECT: Final = {
+    # gRPC's own backoff grows to two minutes: a server that is back would stay unavailable for as long
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.min_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where the server is and how to speak to it."""
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    prefer_grpc: bool = False
+    """Cheaper for large uploads; for short lists of hits REST took less CPU."""
+    timeout_s: float = 5.0
+    """For each call as a whole, connecting included."""
+
+
+@asynccontextmanager
+async def open_server_store(settings: ServerSettings) -> AsyncIterator["ServerVectorStore"]:
+    """Open a client for the server, which may come up later."""
+    store = ServerVectorStore(_client(settings), url=settings.url, timeout_s=settings.timeout_s)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _client(settings: ServerSettings) -> AsyncQdrantClient:
+    # the key goes in as a header: given as `api_key`, the client would assume TLS and warn of every plain-text network
+    headers = {"api-key": settings.api_key} if settings.api_key is not None else None
+    return AsyncQdrantClient(
+        url=settings.url,
+        headers=headers,
+        prefer_grpc=settings.prefer_grpc,
+        grpc_options=dict(_RECONNECT),
+        timeout=max(1, math.ceil(settings.timeout_s)),
+        pool_size=32,
+        check_compatibility=False,  # it would be a thread that warns; health() names the version
+    )
+
+
+class ServerVectorStore:
+    """`VectorStore` on an `AsyncQdrantClient`."""
+
+    def __init__(self, client: AsyncQdrantClient, *, url: str, timeout_s: float) -> None:
+        self._client = client
+        self._url = url
+        self._timeout_s = timeout_s
+        self._closed = False
+
+    async def resolve_alias(self, alias: str) -> str | None:
+        found = await self._call(self._client.get_aliases())
+        return next((entry.collection_name for entry in found.aliases if entry.alias_name == alias), None)
+
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+        checks.check_queries(requests)
+        if not requests:
+            return []
+        answers = await self._call(self._client.query_batch_points(collection, list(requests)), collection)
+        return [answer.points for answer in answers]
+
+    async def retrieve(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        with_payload: PayloadFields = True,
+        with_vectors: VectorNames = False,
+    ) -> list[models.Record]:
+        checks.check_ids(ids)
+        return await self._call(
+            self._client.retrieve(
+                collection, list(ids), with_payload=_selected(with_payload), with_vectors=_selected(with_vectors)
+            ),
+            collection,
+        )
+
+    async def count(self, collection: str, condition: models.Filter | None = None) -> int:
+        answer = await self._call(self._client.count(collection, count_filter=condition, exact=True), collection)
+        return answer.count
+
+    async def health(self) -> StoreHealth:
+        try:
+            info = await self._call(self._client.info())
+        except VectorStoreError as error:
+            return StoreHealth(ready=False, engine=f"Qdrant at {self._url}", notices=(str(error),))
+        return StoreHealth(ready=True, engine=f"Qdrant {info.version} at {self._url}")
+
+    async def ensure_collection(self, name: str, spec: CollectionSpec) -> bool:
+        checks.check_name(name)
+        checks.check_spec(spec)
+        created = False
+        if not await self._call(self._client.collection_exists(name)):
+            created = await self._create(name, spec)
+        info = await self._call(self._client.get_collection(name), name)
+        found = _dense_dim(info)
+        if found != spec.dim:
+            raise CollectionMismatch(name, spec.dim, found)
+        await self._create_indexes(name, spec, set(info.payload_schema))
+        return created
+
+    async def _create(self, name: str, spec: CollectionSpec) -> bool:
+        creation = self._client.create_collection(
+            name,
+            vectors_config={DENSE: models.VectorParams(size=spec.dim, distance=models.Distance.COSINE)},
+            sparse_vectors_config={LEXICAL: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        )
+        try:
+            return await self._call(creation)
+        except VectorStoreRejected:
+            # another replica was quicker; any other refusal leaves no collection behind
+            if await self._call(self._client.collection_exists(name)):
+                return False
+            raise
+
+    async def _create_indexes(self, name: str, spec: CollectionSpec, present: set[str]) -> None:
+        for key in dict.fromkeys((spec.tenant, *spec.keywords)):
+            if key not in present:
+                schema = models.KeywordIndexParams(
+                    type=models.KeywordIndexType.KEYWORD, is_tenant=True if key == spec.tenant else None
+                )
+                await self._call(self._client.create_payload_index(name, key, field_schema=schema), name)
+
+    async def delete_collection(self, name: str) -> bool:
+        checks.check_name(name)
+        if name not in await self.list_collections():
+            return False
+        return await self._call(self._client.delete_collection(name))
+
+    async def list_collections(self) -> list[str]:
+        found = await self._call(self._client.get_collections())
+        return sorted(entry.name for entry in found.collections)
+
+    async def switch_aliases(self, targets: Mapping[str, str]) -> None:
+        present = await self.list_collections()
+        checks.check_switch(targets, present)
+        operations: list[models.AliasOperations] = []
+        for alias, collection in targets.items():
+            operations.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+            creation = models.CreateAlias(collection_name=collection, alias_name=alias)
+            operations.append(models.CreateAliasOperation(create_alias=creation))
+        await self._call(self._client.update_collection_aliases(operations))
+
+    async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
+        checks.check_points(points)
+        mode = models.UpdateMode.INSERT_ONLY if insert_only else None
+        for start in range(0, len(points), UPSERT_CHUNK):
+            chunk = list(points[start : start + UPSERT_CHUNK])
+            await self._call(self._client.upsert(collection, chunk, wait=True, update_mode=mode), collection)
+
+    async def delete(self, collection: str, selection: Sequence[str] | models.Filter) -> None:
+        selector: models.FilterSelector | models.PointIdsList
+        if isinstance(selection, models.Filter):
+            checks.check_deletion(selection)
+            selector = models.FilterSelector(filter=selection)
+        else:
+            checks.check_ids(selection)
+            selector = models.PointIdsList(points=list(selection))
+        await self._call(self._client.delete(collection, selector, wait=True), collection)
+
+    async def scroll(
+        self,
+        collection: str,
+        *,
+        condition: models.Filter | None = None,
+        limit: int = 256,
+        offset: str | None = None,
+        with_payload: PayloadFields = True,
+        with_vectors: VectorNames = False,
+    ) -> tuple[list[models.Record], str | None]:
+        checks.check_page(limit, offset)
+        page = self._client.scroll(
+            collection,
+            scroll_filter=condition,
+            limit=limit,
+            offset=offset,
+            with_payload=_selected(with_payload),
+            with_vectors=_selected(with_vectors),
+        )
+        records, following = await self._call(page, collection)
+        return records, None if following is None else str(following)
+
+    async def flush(self) -> None:
+        """Nothing to do: every write waited for the server, whose log is its own."""
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._client.close()
+
+    async def _call(self, call: Awaitable[T], collection: str | None = None) -> T:
+        """Wait for a client's call, within the time limit, and translate what it raises."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await call
+        except Exception as error:
+            raise vector_store_error(error, collection) from error
+
+
+def _selected(names: bool | Sequence[str]) -> bool | list[str]:
+    return names if isinstance(names, bool) else list(names)
+
+
+def _dense_dim(info: models.CollectionInfo) -> int | None:
+    vectors = info.config.params.vectors
+    dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
+    return None if dense is None else dense.size

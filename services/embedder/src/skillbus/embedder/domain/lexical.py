@@ -18,7 +18,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.embedder.domain.terms import terms
+from skillbus.embedder.domain.terms import split_terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,21 +34,33 @@ class SparseVector:
 class LexicalEncoder:
     """Pure: the same text gives the same vector in every process.
 
-    k1 and b as measured on the dev tools of this project; avgdl is their mean number of terms (name and description).
+    The defaults are what found most on this project's dev tools (5,511 tools, 2,439 English and 602 Chinese queries to
+    Chinese tools), where k1 1.2 to 2.5 and b 0.75 to 0.9 differ by less than a point of recall@5.
     """
 
     k1: float = 1.5
     b: float = 0.75
     average_terms: float = 17.0
+    """Terms in the mean name and description, in Chinese as in English; bigrams are not counted."""
+    bigram_weight: float = 0.25
+    """Of Han bigrams that are no words, in documents: recall@5 in Chinese .883 without, .895 with, .878 at weight 1."""
 
     def encode_document(self, text: str) -> SparseVector:
-        counts = Counter(terms(text))
-        norm = self.k1 * (1 - self.b + self.b * counts.total() / self.average_terms)
-        return _vector({term: count * (self.k1 + 1) / (count + norm) for term, count in counts.items()})
+        found = split_terms(text)
+        words, pairs = Counter(found.words), Counter(found.pairs)
+        norm = self.k1 * (1 - self.b + self.b * words.total() / self.average_terms)
+        weights = {term: self._saturated(count, norm) for term, count in words.items()}
+        for pair, count in pairs.items():
+            weights[pair] = weights.get(pair, 0.0) + self.bigram_weight * self._saturated(count, norm)
+        return _vector(weights)
 
     def encode_query(self, text: str) -> SparseVector:
-        """A term said twice counts once: on the dev queries that found more (Chinese recall@5 0.88 against 0.85)."""
-        return _vector(dict.fromkeys(terms(text), 1.0))
+        """A term said twice counts once: that found more (recall@5 in Chinese 0.88 against 0.85)."""
+        found = split_terms(text)
+        return _vector(dict.fromkeys((*found.words, *found.pairs), 1.0))
+
+    def _saturated(self, count: int, norm: float) -> float:
+        return count * (self.k1 + 1) / (count + norm)
 
 
 def term_index(term: str) -> int:

@@ -5,13 +5,15 @@ the joined form, so that "GitCommit", "git_commit" and "git commit" meet. Han gi
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 import rjieba
 
 from skillbus.embedder.domain.stemming import stem
 from skillbus.embedder.domain.stopwords import CHINESE, ENGLISH
+from skillbus.embedder.domain.text import normalise
 
 MAX_CHARS = 8192  # what follows in a longer text is not read; the longest field of a tool is a tenth of it
 MAX_TERM_CHARS = 64  # longer "words" are base64, hashes and hostile input: cut, so that equal ones still meet
@@ -22,20 +24,28 @@ _HAN_START = re.compile(rf"[{_HAN}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
-def normalise(text: str) -> str:
-    """NFKC of the first `MAX_CHARS` characters, again at most `MAX_CHARS` long (one character can become eighteen)."""
-    return unicodedata.normalize("NFKC", text[:MAX_CHARS])[:MAX_CHARS]
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """With repetitions, stop words left out."""
+
+    words: list[str]
+    pairs: list[str]
+    """Each two neighbouring Han characters that are not among the words of their run: they find what was segmented
+    otherwise in the query than in the document. A pair may be a word elsewhere, and is the same term then."""
 
 
-def terms(text: str) -> Iterator[str]:
-    """The terms of a text in reading order, with repetitions, stop words left out."""
-    for match in _RUN.finditer(normalise(text)):
-        run = match.group()
-        yield from _han_terms(run) if _HAN_START.match(run) else _word_terms(run)
-
-
-def _han_terms(run: str) -> Iterator[str]:
-    return (word for word in rjieba.cut_for_search(run, hmm=False) if word not in CHINESE)
+def split_terms(text: str) -> Terms:
+    words: list[str] = []
+    pairs: list[str] = []
+    for run in _RUN.findall(normalise(text, MAX_CHARS)):
+        if _HAN_START.match(run):
+            cut = rjieba.cut_for_search(run, hmm=False)
+            known = CHINESE.union(cut)
+            words += (word for word in cut if word not in CHINESE)
+            pairs += (pair for pair in map("".join, pairwise(run)) if pair not in known)
+        else:
+            words += _word_terms(run)
+    return Terms(words, pairs)
 
 
 def _word_terms(run: str) -> Iterator[str]:

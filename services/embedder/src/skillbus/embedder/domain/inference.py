@@ -1,0 +1,59 @@
+"""One batch through the model, in a worker thread."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from skillbus.contracts.embedder import Role
+from skillbus.embedder.domain.model import DenseModel, checked_rows
+
+
+@dataclass(frozen=True, slots=True)
+class TextOutcome:
+    """The row of one text, or the model's error on it alone."""
+
+    row: NDArray[np.float32] | None
+    error: Exception | None
+    inference_ms: float
+    """Of the call that decided it."""
+
+
+def infer(model: DenseModel, texts: Sequence[str], role: Role) -> list[TextOutcome]:
+    """An outcome for each text; never raises what the model raises.
+
+    A batch that dies is halved until the texts that kill it are alone: 2·log2(n) calls for one bad text among n.
+    """
+    started = time.perf_counter()
+    try:
+        rows = checked_rows(model.embed(texts, role), len(texts), model.spec.dim)
+    except Exception as error:  # noqa: BLE001 - a model's own errors are of any class
+        return _halves(model, texts, role, error, _ms_since(started))
+    took = _ms_since(started)
+    return [TextOutcome(_detached(row), None, took) for row in rows]
+
+
+def _halves(
+    model: DenseModel, texts: Sequence[str], role: Role, error: Exception, inference_ms: float
+) -> list[TextOutcome]:
+    structlog.get_logger().warning(
+        "embedding_batch_died", batch_texts=len(texts), model=model.spec.name, inference_ms=inference_ms, exc_info=error
+    )
+    if len(texts) == 1:
+        return [TextOutcome(None, error, inference_ms)]
+    middle = len(texts) // 2
+    return infer(model, texts[:middle], role) + infer(model, texts[middle:], role)
+
+
+def _detached(row: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A copy that nobody can change: a view would keep its whole batch in memory while the cache keeps the row."""
+    own = row.copy()
+    own.setflags(write=False)
+    return own
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3

@@ -1,0 +1,79 @@
+"""Makes the streams, consumers and buckets that skillbus works with. Run it as often as you like."""
+
+from nats.js import JetStreamContext
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    StreamConfig,
+)
+from nats.js.errors import BucketNotFoundError, NotFoundError
+
+from skillbus.common.bus.retry import MAX_DELIVER
+from skillbus.contracts import resources
+from skillbus.contracts.resources import Consumer, KeyValueBucket, ObjectBucket, Stream
+
+
+async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
+    """Make what is missing, and bring streams and consumers that are there to the declared configuration.
+
+    Args:
+        jetstream: A context of a user who may create streams.
+        replicas: Copies of each stream; 3 in a cluster.
+    """
+    for stream in resources.STREAMS:
+        await _provision_stream(jetstream, stream, replicas)
+    for bucket in resources.OBJECT_BUCKETS:
+        await _provision_object_bucket(jetstream, bucket, replicas)
+    for keys in resources.KEY_VALUE_BUCKETS:
+        await _provision_key_value_bucket(jetstream, keys, replicas)
+    for consumer in resources.CONSUMERS:
+        # add_consumer updates a durable in place; FastStream would leave an existing one as it is.
+        await jetstream.add_consumer(consumer.stream, consumer_config(consumer))
+
+
+def consumer_config(consumer: Consumer) -> ConsumerConfig:
+    """The declared consumer as NATS takes it."""
+    return ConsumerConfig(
+        durable_name=consumer.name,
+        filter_subjects=list(consumer.subjects),
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=consumer.ack_wait_s,
+        max_deliver=MAX_DELIVER,
+        max_ack_pending=1024,
+    )
+
+
+async def _provision_stream(jetstream: JetStreamContext, stream: Stream, replicas: int) -> None:
+    config = StreamConfig(
+        name=stream.name,
+        subjects=list(stream.subjects),
+        max_age=stream.max_age_s,
+        max_bytes=stream.max_bytes,
+        duplicate_window=stream.duplicate_window_s,
+        num_replicas=replicas,
+    )
+    try:
+        await jetstream.update_stream(config)
+    except NotFoundError:
+        await jetstream.add_stream(config)
+
+
+async def _provision_object_bucket(jetstream: JetStreamContext, bucket: ObjectBucket, replicas: int) -> None:
+    try:
+        await jetstream.object_store(bucket.name)
+    except (BucketNotFoundError, NotFoundError):
+        config = ObjectStoreConfig(
+            ttl=bucket.ttl_s or None,
+            max_bytes=bucket.max_bytes,
+            replicas=replicas,
+        )
+        await jetstream.create_object_store(bucket.name, config=config)
+
+
+async def _provision_key_value_bucket(jetstream: JetStreamContext, bucket: KeyValueBucket, replicas: int) -> None:
+    try:
+        await jetstream.key_value(bucket.name)
+    except (BucketNotFoundError, NotFoundError):
+        await jetstream.create_key_value(KeyValueConfig(bucket=bucket.name, history=bucket.history, replicas=replicas))

@@ -19,7 +19,7 @@ from skillbus.embedder.domain.lanes import LaneLimits, Priority
 from skillbus.embedder.domain.lexical import LexicalEncoder, SparseVector
 from skillbus.embedder.domain.model import DenseModel, ModelSpec
 
-_INLINE_CHARS = 4096  # of text for the lexical encoder: about a millisecond; more goes to a thread
+_INLINE_CHARS = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,322 @@
+"""The laws of the batcher, on a model that a test holds and releases."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+
+from skillbus.contracts.embedder import Role
+from skillbus.embedder.domain.batching import Batched, Batcher
+from skillbus.embedder.domain.errors import EmbedderClosedError, OverloadedError, TextNotEmbeddableError
+from skillbus.embedder.domain.lanes import LaneLimits, Priority
+
+from .fakes import WAIT_S, FakeModel, vector_of
+
+LIMITS = LaneLimits(batch_tokens=1000)
+
+
+@asynccontextmanager
+async def batcher_of(model: FakeModel, limits: LaneLimits = LIMITS) -> AsyncIterator[Batcher]:
+    async with asyncio.timeout(WAIT_S), Batcher(model, limits) as batcher:
+        try:
+            yield batcher
+        finally:
+            model.release_all()
+
+
+def ask(batcher: Batcher, *texts: str, priority: Priority = Priority.QUERY) -> asyncio.Task[Batched]:
+    role = Role.QUERY if priority is Priority.QUERY else Role.DOCUMENT
+    return asyncio.create_task(batcher.embed(texts, role, priority))
+
+
+async def entered(model: FakeModel) -> None:
+    """Until the model has been called once more."""
+    assert await asyncio.to_thread(model.entered.acquire, timeout=WAIT_S)
+
+
+async def queued(*_asked: asyncio.Task[Batched]) -> None:
+    """Lets tasks that were just made run up to their wait."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_rows_come_back_in_the_order_of_the_texts() -> None:
+    async with batcher_of(FakeModel()) as batcher:
+        found = await ask(batcher, "c", "a", "b", "a")
+    assert np.array_equal(found.rows, np.stack([vector_of(text) for text in "caba"]))
+
+
+async def test_a_lone_query_waits_for_no_timer() -> None:
+    model = FakeModel()
+    async with batcher_of(model) as batcher:
+        found = await ask(batcher, "alone")
+    assert model.batches == [["alone"]]
+    assert found.queue_ms < 1000
+    assert found.inference_ms > 0
+
+
+async def test_what_queues_while_the_model_is_busy_goes_in_one_batch() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        others = [ask(batcher, f"text {n}") for n in range(10)]
+        await queued(*others)
+        model.release_all()
+        await asyncio.gather(first, *others)
+    assert [len(batch) for batch in model.batches] == [1, 10]
+
+
+async def test_a_batch_stays_within_its_token_budget() -> None:
+    model = FakeModel()
+    async with batcher_of(model, LaneLimits(batch_tokens=12)) as batcher:
+        await ask(batcher, *(f"{n:08d}" for n in range(7)))  # four estimated tokens each
+    assert [len(batch) for batch in model.batches] == [3, 3, 1]
+
+
+async def test_a_padded_model_pays_for_the_longest_text_of_a_batch() -> None:
+    model = FakeModel()
+    async with batcher_of(model, LaneLimits(batch_tokens=24, padded=True)) as batcher:
+        await ask(batcher, "a", "b", "x" * 40, "c")  # 2, 2, 12 and 2 estimated tokens
+    assert model.batches == [["a", "b"], ["x" * 40, "c"]]
+
+
+async def test_a_text_over_the_budget_is_a_batch_of_its_own() -> None:
+    model = FakeModel()
+    async with batcher_of(model, LaneLimits(batch_tokens=5)) as batcher:
+        await ask(batcher, "a", "x" * 90, "b")
+    assert model.batches == [["a"], ["x" * 90], ["b"]]
+
+
+async def test_texts_of_two_roles_are_never_in_one_batch() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        others = [asyncio.create_task(batcher.embed(["same"], role, Priority.QUERY)) for role in Role]
+        await queued(*others)
+        model.release_all()
+        await asyncio.gather(first, *others)
+    assert model.batches == [["first"], ["same"], ["same"]]
+
+
+async def test_the_same_text_asked_for_by_many_is_computed_once() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        callers = [ask(batcher, "same") for _ in range(20)]
+        await entered(model)
+        callers += [ask(batcher, "ｓａｍｅ") for _ in range(20)]  # full width: equal after NFKC
+        await queued(*callers)
+        model.release_all()
+        found = await asyncio.gather(*callers)
+    assert model.batches == [["same"]]
+    assert all(np.array_equal(one.rows[0], vector_of("same")) for one in found)
+
+
+async def test_a_text_seen_before_is_not_computed_again() -> None:
+    model = FakeModel()
+    async with batcher_of(model) as batcher:
+        await ask(batcher, "seen")
+        found = await ask(batcher, "seen", "new")
+        again = await ask(batcher, "seen", "new")
+    assert model.batches == [["seen"], ["new"]]
+    assert (found.cached, again.cached) == (1, 2)
+    assert (again.queue_ms, again.inference_ms) == (0, 0)
+
+
+async def test_indexing_does_not_drive_queries_out_of_the_cache() -> None:
+    model = FakeModel()
+    async with asyncio.timeout(WAIT_S), Batcher(model, LIMITS, cached_texts=2) as batcher:
+        await ask(batcher, "query")
+        await ask(batcher, *"abcdef", priority=Priority.BULK)
+        assert (await ask(batcher, "query")).cached == 1
+        assert (await ask(batcher, *"abcdef", priority=Priority.BULK)).cached == 2
+
+
+async def test_a_query_overtakes_bulk_work_and_waits_for_one_chunk_at_most() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model, LaneLimits(batch_tokens=4)) as batcher:
+        bulk = ask(batcher, *"abcdef", priority=Priority.BULK)
+        await entered(model)
+        query = ask(batcher, "query")
+        await queued(query)
+        model.release_all()
+        await asyncio.gather(bulk, query)
+    assert model.batches == [["a", "b"], ["query"], ["c", "d"], ["e", "f"]]
+
+
+async def test_bulk_work_is_not_starved_by_queries() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model, LaneLimits(batch_tokens=1, bulk_turn=2)) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        others = [ask(batcher, *"ab", priority=Priority.BULK), *(ask(batcher, text) for text in "qrstu")]
+        await queued(*others)
+        model.release_all()
+        await asyncio.gather(first, *others)
+    assert "".join(text for batch in model.batches[1:] for text in batch) == "qrastbu"
+
+
+async def test_a_query_for_what_waits_as_bulk_work_makes_it_a_query() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model, LaneLimits(batch_tokens=1)) as batcher:
+        bulk = ask(batcher, *"abc", priority=Priority.BULK)
+        await entered(model)
+        query = asyncio.create_task(batcher.embed(["c"], Role.DOCUMENT, Priority.QUERY))
+        await queued(query)
+        model.release_all()
+        await asyncio.gather(bulk, query)
+    assert model.batches == [["a"], ["c"], ["b"]]
+
+
+async def test_a_full_lane_refuses_the_whole_request_at_once_and_leaves_the_other_lane_open() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model, LaneLimits(batch_tokens=1, queued=2)) as batcher:
+        running = ask(batcher, "running", priority=Priority.BULK)
+        await entered(model)
+        waiting = ask(batcher, "a", priority=Priority.BULK)
+        await queued(waiting)
+        with pytest.raises(OverloadedError) as refused:
+            await batcher.embed(["b", "c"], Role.DOCUMENT, Priority.BULK)
+        query = ask(batcher, "query")
+        await queued(query)
+        model.release_all()
+        await asyncio.gather(running, waiting, query)
+    assert (refused.value.queued, refused.value.limit) == (1, 2)
+    assert model.batches == [["running"], ["query"], ["a"]]
+
+
+async def test_a_cancelled_caller_is_not_computed_and_frees_its_place() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model, LaneLimits(batch_tokens=1000, queued=1)) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        gone = ask(batcher, "gone")
+        await queued(gone)
+        gone.cancel()
+        await asyncio.wait({gone})
+        kept = ask(batcher, "kept")
+        await queued(kept)
+        model.release_all()
+        await asyncio.gather(first, kept)
+    assert model.batches == [["first"], ["kept"]]
+
+
+async def test_a_text_that_another_caller_shares_is_computed_though_one_of_them_is_cancelled() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        gone, stays = ask(batcher, "shared"), ask(batcher, "shared")
+        await queued(gone, stays)
+        gone.cancel()
+        await asyncio.wait({gone})
+        model.release_all()
+        found = await stays
+        await first
+    assert np.array_equal(found.rows[0], vector_of("shared"))
+
+
+async def test_a_text_abandoned_and_asked_for_again_is_computed() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        gone = ask(batcher, "text")
+        await queued(gone)
+        gone.cancel()
+        await asyncio.wait({gone})
+        again = ask(batcher, "text")
+        await queued(again)
+        model.release_all()
+        await asyncio.gather(first, again)
+    assert model.batches == [["first"], ["text"]]
+
+
+async def test_a_bad_text_in_a_batch_fails_alone() -> None:
+    model = FakeModel(poison=["bad"])
+    model.hold()
+    async with batcher_of(model) as batcher:
+        first = ask(batcher, "first")
+        await entered(model)
+        good, bad = [ask(batcher, f"good {n}") for n in range(7)], ask(batcher, "fine", "bad")
+        await queued(bad)
+        model.release_all()
+        found = await asyncio.gather(first, *good)
+        with pytest.raises(TextNotEmbeddableError) as failed:
+            await bad
+    assert len(found) == 8
+    assert failed.value.text_index == 1
+    assert isinstance(failed.value.__cause__, RuntimeError)
+
+
+async def test_every_waiter_is_answered_when_the_model_is_dead_and_the_next_request_is_tried_again() -> None:
+    model = FakeModel(poison=[f"text {n}" for n in range(9)])
+    async with batcher_of(model) as batcher:
+        callers = [ask(batcher, f"text {n}") for n in range(9)]
+        answers = await asyncio.gather(*callers, return_exceptions=True)
+        model.poison = frozenset()
+        found = await ask(batcher, "text 3")
+    assert [type(answer) for answer in answers] == [TextNotEmbeddableError] * 9
+    assert found.cached == 0
+
+
+@pytest.mark.parametrize("rows", [np.zeros((1, 8)), np.full((1, 8), np.nan), np.ones((2, 8)), np.ones((1, 4)) / 2])
+async def test_vectors_that_are_no_unit_vectors_reach_nobody(rows: np.ndarray) -> None:
+    model = FakeModel()
+    model.returned = rows.astype(np.float32)
+    async with batcher_of(model) as batcher:
+        with pytest.raises(TextNotEmbeddableError):
+            await ask(batcher, "text")
+
+
+async def test_close_answers_who_queues_at_once_and_who_is_computed_with_the_vector() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        running = ask(batcher, "running")
+        await entered(model)
+        waiting = ask(batcher, "waiting")
+        await queued(waiting)
+        closing = asyncio.create_task(batcher.close())
+        with pytest.raises(EmbedderClosedError):
+            await waiting
+        model.release_all()
+        await closing
+        assert np.array_equal((await running).rows[0], vector_of("running"))
+        with pytest.raises(EmbedderClosedError):
+            await ask(batcher, "late")
+
+
+async def test_close_answers_also_who_waits_for_a_model_that_hangs() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        running = ask(batcher, "running")
+        await entered(model)
+        await batcher.close(grace_s=0)
+        with pytest.raises(EmbedderClosedError):
+            await running
+
+
+async def test_a_vector_handed_out_cannot_change_the_cached_one() -> None:
+    async with batcher_of(FakeModel()) as batcher:
+        (await ask(batcher, "text")).rows[:] = 0
+        assert np.array_equal((await ask(batcher, "text")).rows[0], vector_of("text"))
+
+
+async def test_no_texts_give_no_rows() -> None:
+    async with batcher_of(FakeModel()) as batcher:
+        assert (await ask(batcher)).rows.shape == (0, 8)

@@ -3,9 +3,11 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+
+from skillio import SkillError
 
 Cell = str | int | float | bool | date | None  # datetime is a date
 Summary = dict[str, object]
@@ -64,7 +66,7 @@ def kind_of_cell(cell: Cell) -> str:
 def details(kind: str, cells: Sequence[Cell]) -> Summary:
     match kind:
         case "number":
-            return number_details(numbers_in(cells))
+            return within_range(number_details, numbers_in(cells))
         case "date":
             return date_details([moment(cell) for cell in cells if isinstance(cell, date)])
         case "empty":
@@ -75,6 +77,13 @@ def details(kind: str, cells: Sequence[Cell]) -> Summary:
 
 def numbers_in(cells: Iterable[Cell | CellError]) -> list[float]:
     return [float(cell) for cell in cells if isinstance(cell, int | float) and not isinstance(cell, bool)]
+
+
+def within_range(rule: Callable[[Sequence[float]], Summary], numbers: Sequence[float]) -> Summary:
+    try:
+        return rule(numbers)
+    except OverflowError:
+        raise SkillError("a column holds numbers too large to add up") from None
 
 
 def number_details(numbers: Sequence[float]) -> Summary:
@@ -129,14 +138,14 @@ def group(keys: Iterable[Cell | CellError], values: Iterable[Cell | CellError]) 
     members: dict[str, list[float]] = {}
     for key, value in zip(keys, values, strict=True):
         members.setdefault(shown(key), []).extend(numbers_in([value]))
-    groups = [group_details(key, numbers) for key, numbers in members.items() if numbers]
+    groups = [{"key": key, **within_range(group_details, numbers)} for key, numbers in members.items() if numbers]
     return sorted(groups, key=lambda found: -float(str(found["sum"])))
 
 
-def group_details(key: str, numbers: Sequence[float]) -> Summary:
+def group_details(numbers: Sequence[float]) -> Summary:
     total = math.fsum(numbers)
     found = {"sum": total, "mean": total / len(numbers), "min": min(numbers), "max": max(numbers)}
-    return {"key": key, "count": len(numbers), **{name: tidy(value) for name, value in found.items()}}
+    return {"count": len(numbers), **{name: tidy(value) for name, value in found.items()}}
 
 
 def flat(summary: Mapping[str, object]) -> dict[str, str]:

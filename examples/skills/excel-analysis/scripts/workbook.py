@@ -1,5 +1,6 @@
 """Reads .xlsx workbooks (ECMA-376, transitional and strict) with zipfile and ElementTree: values only, no formatting."""
 
+import math
 import posixpath
 import re
 import zipfile
@@ -177,6 +178,8 @@ def number(raw: str, cell: Element, styles: Styles) -> Value:
     try:
         value = float(raw)
     except ValueError:
+        return raw
+    if not math.isfinite(value):
         return raw
     if int(cell.get("s", "0")) in styles.date_styles:
         return moment(value, styles.epoch)

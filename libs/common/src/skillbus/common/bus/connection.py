@@ -62,7 +62,8 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
         log.warning("nats_error", error=repr(error))
 
     async def on_disconnected() -> None:
-        log.warning("nats_disconnected")
+        if not client.is_draining and not client.is_closed:
+            log.warning("nats_disconnected")
         if caller is not None:
             caller.connection_lost()
 

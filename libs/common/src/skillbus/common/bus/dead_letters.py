@@ -30,7 +30,7 @@ async def list_dead_letters(bus: Bus, limit: int = 100) -> Sequence[DeadLetter]:
     """The oldest `limit` dead letters, oldest first."""
     state = (await bus.jetstream.stream_info(DEAD_LETTERS.name)).state
     letters: list[DeadLetter] = []
-    sequence = state.first_seq
+    sequence = max(state.first_seq, 1)  # 0 when the stream was never written to
     while sequence <= state.last_seq and len(letters) < limit:
         with suppress(NotFoundError):  # replayed ones leave gaps
             letters.append(_letter(await bus.jetstream.get_msg(DEAD_LETTERS.name, sequence)))

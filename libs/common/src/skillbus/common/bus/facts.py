@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 async def publish_fact(
-    bus: Bus, event: Event[FactT], identity: str, message_id: str, body: FactT, project: str
+    bus: Bus, event: Event[FactT], body: FactT, *, identity: str, message_id: str, project: str
 ) -> None:
     """Publish a fact and wait until the stream has it.
 

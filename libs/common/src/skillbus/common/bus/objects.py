@@ -59,7 +59,7 @@ class ObjectStore:
         """Names of the objects that are there."""
         async with _in_time(f"list {self._bucket}"):
             try:
-                return sorted(info.name for info in await self._store.list())
+                return sorted(info.name for info in await self._store.list() if not info.deleted)
             except NotFoundError:
                 return []
 

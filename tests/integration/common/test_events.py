@@ -1,0 +1,163 @@
+"""The event lane on a real nats-server: facts, retries, dead letters, replay."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.dead_letters import list_dead_letters, replay
+from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume
+from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.provision import provision
+from skillbus.common.testing import eventually
+from skillbus.contracts.indexer import SKILL_INSTALLED, SKILL_REMOVED, SkillChanged
+from skillbus.contracts.resources import CONSUMERS, DEAD_LETTERS, EVENTS, INDEXER_CHANGES
+from skillbus.standalone.nats_server import NatsServer
+
+FACT = SkillChanged(project="default", name="git-commit", digest="d1")
+
+
+class Listener:
+    """Keeps what it hears; fails the first `failures` times."""
+
+    def __init__(self, failures: int = 0, error: Exception | None = None) -> None:
+        self.heard: list[Delivery] = []
+        self.done: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._failures = failures
+        self._error = error or RuntimeError("not yet")
+
+    async def __call__(self, delivery: Delivery) -> None:
+        self.heard.append(delivery)
+        if len(self.heard) <= self._failures:
+            raise self._error
+        await self.done.put(delivery)
+
+
+async def publish(bus: Bus, message_id: str = "m1") -> None:
+    await publish_fact(bus, SKILL_INSTALLED, FACT, identity=FACT.name, message_id=message_id, project=FACT.project)
+
+
+async def dead_letter(bus: Bus) -> int:
+    """Wait for one dead letter; gives its sequence."""
+    letters = await eventually(lambda: list_dead_letters(bus), len)
+    return letters[0].sequence
+
+
+async def test_a_fact_reaches_the_consumer_once_although_it_was_published_twice(bus: Bus) -> None:
+    listener = Listener()
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener)]):
+        await publish(bus)
+        await publish(bus)
+        await publish(bus, message_id="m2")
+        first, second = await listener.done.get(), await listener.done.get()
+    assert first.decode(SkillChanged) == FACT
+    assert (first.attempt, second.attempt) == (1, 1)
+    assert len(listener.heard) == 2
+
+
+async def test_a_consumer_hears_only_the_facts_it_is_for(bus: Bus) -> None:
+    listener = Listener()
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener)]):
+        await bus.jetstream.publish("skillbus.evt.skill.indexed.x", b"{}", stream=EVENTS.name)
+        await bus.jetstream.publish(SKILL_REMOVED.subject("x"), b"{}", stream=EVENTS.name)
+        heard = await listener.done.get()
+    assert heard.subject == SKILL_REMOVED.subject("x")
+
+
+async def test_a_failed_event_is_tried_again_until_it_is_done(bus: Bus) -> None:
+    listener = Listener(failures=2)
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener, delays_s=(0.05, 0.05, 0.05))]):
+        await publish(bus)
+        done = await listener.done.get()
+    assert done.attempt == 3
+    assert await list_dead_letters(bus) == []
+
+
+async def test_an_event_that_keeps_failing_becomes_a_dead_letter_that_can_be_replayed(bus: Bus) -> None:
+    listener = Listener(failures=3)
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener, delays_s=(0.05, 0.05))]):
+        await publish(bus)
+        sequence = await dead_letter(bus)
+        letter = (await list_dead_letters(bus))[0]
+        assert (letter.subject, letter.error) == (SKILL_INSTALLED.subject("git-commit"), "RuntimeError: not yet")
+        await replay(bus, sequence)
+        again = await listener.done.get()
+    assert again.decode(SkillChanged) == FACT
+    assert await list_dead_letters(bus) == []
+
+
+@pytest.mark.parametrize("body", [b"not json", b'{"project": "default"}', b"\xff"])
+async def test_an_event_that_cannot_be_read_becomes_a_dead_letter_at_once(bus: Bus, body: bytes) -> None:
+    async def read(delivery: Delivery) -> None:
+        delivery.decode(SkillChanged)
+
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, read)]):
+        await bus.jetstream.publish(SKILL_INSTALLED.subject("x"), body, stream=EVENTS.name)
+        await dead_letter(bus)
+    info = await bus.jetstream.consumer_info(EVENTS.name, INDEXER_CHANGES.name)
+    assert info.num_ack_pending == 0
+
+
+async def test_a_permanent_error_is_not_tried_again(bus: Bus) -> None:
+    listener = Listener(failures=99, error=PermanentError("never"))
+    async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener)]):
+        await publish(bus)
+        await dead_letter(bus)
+    assert len(listener.heard) == 1
+
+
+async def test_two_replicas_share_the_events(bus: Bus) -> None:
+    one, two = Listener(), Listener()
+    both = one.done = two.done
+    async with (
+        asyncio.timeout(5),
+        consume(bus, [Subscription(INDEXER_CHANGES, one)]),
+        consume(bus, [Subscription(INDEXER_CHANGES, two)]),
+    ):
+        for number in range(20):
+            await publish(bus, message_id=f"m{number}")
+        for _ in range(20):
+            await both.get()
+    assert len(one.heard) + len(two.heard) == 20
+
+
+async def test_stopping_a_consumer_finishes_the_event_at_work(bus: Bus) -> None:
+    started, go_on, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Delivery) -> None:
+        started.set()
+        await go_on.wait()
+        finished.set()
+
+    async with asyncio.timeout(5):
+        async with consume(bus, [Subscription(INDEXER_CHANGES, slow)]):
+            await publish(bus)
+            await started.wait()
+            asyncio.get_running_loop().call_later(0.05, go_on.set)
+        assert finished.is_set()
+    info = await bus.jetstream.consumer_info(EVENTS.name, INDEXER_CHANGES.name)
+    assert info.num_ack_pending == 0
+
+
+async def test_facts_are_on_disk_and_consumed_after_the_server_was_killed(bus: Bus, nats_server: NatsServer) -> None:
+    listener = Listener()
+    async with asyncio.timeout(20), consume(bus, [Subscription(INDEXER_CHANGES, listener)]):
+        await publish(bus, "before")
+        await listener.done.get()
+        assert nats_server.pid is not None
+        os.kill(nats_server.pid, signal.SIGKILL)
+        await publish(bus, "after")
+        heard = await listener.done.get()
+    assert heard.attempt == 1
+
+
+async def test_provisioning_again_changes_nothing(bus: Bus) -> None:
+    await publish(bus)
+    await provision(bus.jetstream)
+    assert (await bus.jetstream.stream_info(EVENTS.name)).state.messages == 1
+    assert (await bus.jetstream.stream_info(DEAD_LETTERS.name)).state.messages == 0
+    for consumer in CONSUMERS:
+        info = await bus.jetstream.consumer_info(consumer.stream, consumer.name)
+        assert sorted(info.config.filter_subjects or [info.config.filter_subject or ""]) == sorted(consumer.subjects)

@@ -1,0 +1,53 @@
+"""The object store on a real nats-server."""
+
+import io
+import os
+
+import pytest
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.objects import open_object_store
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.resources import PACKAGES, ObjectBucket
+
+
+async def test_what_is_put_is_got_whole(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    data = os.urandom(1_500_000)
+    await store.put("a.zip", data)
+    await store.put_file("b.zip", io.BytesIO(b"small"))
+    assert await store.get("a.zip", max_bytes=2_000_000) == data
+    assert await store.names() == ["a.zip", "b.zip"]
+
+
+async def test_what_is_not_there_is_not_found(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    with pytest.raises(RequestError) as caught:
+        await store.get("none.zip", max_bytes=10)
+    assert caught.value.code == ErrorCode.NOT_FOUND
+    assert await store.names() == []
+    await store.delete("none.zip")
+
+
+async def test_more_than_the_reader_takes_is_refused(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", b"12345")
+    with pytest.raises(RequestError) as caught:
+        await store.get("a.zip", max_bytes=4)
+    assert caught.value.code == ErrorCode.PAYLOAD_TOO_LARGE
+
+
+async def test_a_deleted_object_is_gone(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", b"12345")
+    await store.delete("a.zip")
+    with pytest.raises(RequestError) as caught:
+        await store.get("a.zip", max_bytes=10)
+    assert caught.value.code == ErrorCode.NOT_FOUND
+    assert await store.names() == []
+
+
+async def test_a_bucket_that_was_never_made_is_not_found(bus: Bus) -> None:
+    with pytest.raises(RequestError) as caught:
+        await open_object_store(bus, ObjectBucket("nowhere"))
+    assert caught.value.code == ErrorCode.NOT_FOUND

@@ -1,4 +1,4 @@
-"""Makes report.xlsx: a workbook as offices keep them, with titles, merged headers, dates, a closing total and an empty sheet.
+"""Makes report.xlsx: an office workbook with a title, merged headers, dates, a closing total and an empty sheet.
 
 Run with openpyxl installed: python examples/data/make_report.py
 """

@@ -1,4 +1,4 @@
-"""Arithmetic over Python's syntax tree: only numbers, names, operators and the functions listed here are ever evaluated.
+"""Arithmetic over Python's syntax tree: only numbers, names, operators and listed functions are evaluated.
 
 Numbers stay exact fractions until a function with an irrational result makes them floats.
 """
@@ -65,7 +65,7 @@ def normalized(expression: str) -> str:
     return PERCENT.sub(r"(\1/100)", text).replace("^", "**").replace("\n", " ").strip()
 
 
-def value_of(node: ast.expr, scope: Scope) -> Number:
+def value_of(node: ast.expr, scope: Scope) -> Number:  # noqa: PLR0911 - one return for each kind of node
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return bounded(Fraction(value))

@@ -45,7 +45,9 @@ def likely_delimiter(text: str) -> str:
 def parse(text: str, delimiter: str) -> tuple[Table, int]:
     """The table with typed cells, and how many rows are not as wide as the header."""
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(map(str.strip, row))]
+        rows = [
+            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(map(str.strip, row))
+        ]
     except csv.Error as error:
         raise SkillError(f"the table cannot be read: {error}") from None
     if not rows:

@@ -10,7 +10,17 @@ from skillio import Arguments, SkillError, run
 from workdays import Calendar, load_calendar
 
 WEEKDAYS = "一二三四五六日"
-FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
+FORMATS = (
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%Y%m%d",
+    "%Y年%m月%d日",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+)
 UNITS = ("years", "months", "weeks", "days", "workdays")
 MILLISECONDS_FROM = 10**11  # a stamp in seconds this large would lie beyond the year 5000
 

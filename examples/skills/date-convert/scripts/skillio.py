@@ -1,4 +1,4 @@
-"""How a skill talks to whoever runs it: JSON arguments on stdin, files in $SKILLBUS_IN and $SKILLBUS_OUT, JSON on stdout.
+"""How a skill talks to its runner: JSON arguments on stdin, files in $SKILLBUS_IN and $SKILLBUS_OUT, JSON on stdout.
 
 The same file lies in every Python skill here, so that each skill is a folder that works on its own.
 """
@@ -25,9 +25,11 @@ def run(skill: Callable[[Arguments], object]) -> None:
         result = skill(read_arguments(sys.stdin.buffer.read()))
     except SkillError as error:
         sys.stderr.buffer.write(f"error: {error}\n".encode("utf-8", "replace"))
+        sys.stderr.buffer.flush()
         sys.exit(2)
     text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 def read_arguments(data: bytes) -> Arguments:

@@ -13,7 +13,22 @@ Cell = str | int | float | bool | date | None  # datetime is a date
 Summary = dict[str, object]
 
 TOP_VALUES = 5
-ROW_FIELDS = "kind count missing distinct errors min q1 median q3 max mean stdev sum top".split()
+ROW_FIELDS = [
+    "kind",
+    "count",
+    "missing",
+    "distinct",
+    "errors",
+    "min",
+    "q1",
+    "median",
+    "q3",
+    "max",
+    "mean",
+    "stdev",
+    "sum",
+    "top",
+]
 
 
 @dataclass(frozen=True, slots=True)

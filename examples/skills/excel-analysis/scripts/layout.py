@@ -25,12 +25,12 @@ def find_table(sheet: Sheet, header_row: int | None) -> SheetTable | None:
     if not sheet.rows:
         return None
     numbers = sorted(sheet.rows)
-    columns = sorted({column for row in sheet.rows.values() for column in row})
+    filled = {column for row in sheet.rows.values() for column in row}
+    columns = range(min(filled), max(filled) + 1)
     if header_row is not None and header_row > numbers[-1]:
         raise SkillError(f"header_row {header_row} is below the last row of sheet {sheet.name!r} ({numbers[-1]})")
     first = header_row or detect_header(sheet, numbers)
     last = header_end(first, sheet.merges)
-    columns = range(columns[0], columns[-1] + 1)
     data = [[sheet.rows[row].get(column) for column in columns] for row in numbers if row > last]
     total = data.pop() if len(data) > 1 and is_total(data[-1]) else None
     names = [header_name(sheet, column, first, last) for column in columns]

@@ -1,4 +1,4 @@
-"""Reads .xlsx workbooks (ECMA-376, transitional and strict) with zipfile and ElementTree: values only, no formatting."""
+"""Reads .xlsx workbooks (ECMA-376, transitional and strict) with zipfile and ElementTree: values only."""
 
 import math
 import posixpath
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
 from columns import Cell, CellError
@@ -65,7 +65,7 @@ def read_workbook(path: Path) -> list[Sheet]:
             return list(sheets_of(package))
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error):
         raise SkillError(f"{path.name} is not an .xlsx workbook, or it is damaged") from None
-    except ElementTree.ParseError as error:
+    except ET.ParseError as error:
         raise SkillError(f"{path.name} holds damaged XML: {error}") from None
     except KeyError as error:
         raise SkillError(f"{path.name} is not a complete .xlsx workbook: {error.args[0]}") from None
@@ -101,7 +101,7 @@ def relations(package: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]
 
 def styles_of(package: zipfile.ZipFile, book: Element, targets: Mapping[str, tuple[str, str]]) -> Styles:
     parts = {kind: target for target, kind in targets.values()}
-    strings = parse(package, parts["sharedStrings"]) if "sharedStrings" in parts else []
+    strings = parse(package, parts["sharedStrings"]) if "sharedStrings" in parts else Element("sst")
     sheet_styles = parse(package, parts["styles"]) if "styles" in parts else Element("styleSheet")
     properties = next(iter(children(book, "workbookPr")), None)
     from_1904 = properties is not None and properties.get("date1904") in {"1", "true"}
@@ -124,7 +124,7 @@ def date_styles(sheet_styles: Element) -> frozenset[int]:
 
 
 def is_date_code(code: str) -> bool:
-    return bool(re.search(r"[ymdhs]", NOT_CODE.sub("", code.split(";")[0]), re.IGNORECASE))
+    return bool(re.search(r"[ymdhs]", NOT_CODE.sub("", code.split(";", maxsplit=1)[0]), re.IGNORECASE))
 
 
 def read_sheet(package: zipfile.ZipFile, part: str, name: str, styles: Styles) -> Sheet:
@@ -132,7 +132,7 @@ def read_sheet(package: zipfile.ZipFile, part: str, name: str, styles: Styles) -
     merges: list[Merge] = []
     cells = uncounted = row = 0
     with opened(package, part) as stream:
-        for _, element in ElementTree.iterparse(stream, events=("end",)):
+        for _, element in ET.iterparse(stream, events=("end",)):
             match local(element):
                 case "row":
                     row = int(element.get("r") or row + 1)
@@ -235,7 +235,7 @@ def parse_merge(reference: str) -> Merge:
 
 def parse(package: zipfile.ZipFile, part: str) -> Element:
     with opened(package, part) as stream:
-        return ElementTree.parse(stream).getroot()
+        return ET.parse(stream).getroot()
 
 
 def opened(package: zipfile.ZipFile, part: str) -> IO[bytes]:

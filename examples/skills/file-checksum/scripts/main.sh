@@ -59,6 +59,6 @@ if [[ -n $expect ]]; then
 fi
 
 awk '
-  { sum = $1; sub(/^[^ ]+ [ *]/, ""); names[sum] = (sum in names) ? names[sum] ", " $0 : $0; count[sum]++ }
+  { sum = $1; sub(/^[^ ]+ [ *]/, ""); names[sum] = (count[sum]++ ? names[sum] ", " : "") $0 }
   END { for (sum in count) if (count[sum] > 1) printf "same content: %s\n", names[sum] }
 ' "$SKILLBUS_OUT/checksums.txt" | sort

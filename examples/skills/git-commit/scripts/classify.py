@@ -12,8 +12,12 @@ TYPES = ("feat", "fix", "docs", "style", "refactor", "perf", "test", "build", "c
 
 # The first pattern that matches a path says what kind of file it is; anything else is code.
 KINDS: Mapping[str, re.Pattern[str]] = {
-    "ci": re.compile(r"(^|/)(\.github/workflows|\.circleci|\.ci)/|(^|/)(\.gitlab-ci\.ya?ml|Jenkinsfile|azure-pipelines\.yml)$"),
-    "test": re.compile(r"(^|/)(tests?|__tests__|spec|testdata)/|(^|/)(test_[^/]*|conftest)\.py$|[._-](test|spec)\.\w+$"),
+    "ci": re.compile(
+        r"(^|/)(\.github/workflows|\.circleci|\.ci)/|(^|/)(\.gitlab-ci\.ya?ml|Jenkinsfile|azure-pipelines\.yml)$"
+    ),
+    "test": re.compile(
+        r"(^|/)(tests?|__tests__|spec|testdata)/|(^|/)(test_[^/]*|conftest)\.py$|[._-](test|spec)\.\w+$"
+    ),
     "build": re.compile(
         r"(^|/)(pyproject\.toml|setup\.(py|cfg)|requirements[^/]*\.txt|uv\.lock|poetry\.lock|package(-lock)?\.json|yarn\.lock|"
         r"pnpm-lock\.yaml|go\.(mod|sum)|Cargo\.(toml|lock)|pom\.xml|[^/]*\.gradle(\.kts)?|CMakeLists\.txt|Makefile|"
@@ -28,9 +32,31 @@ DEFINITION = re.compile(
     r"(?:def|class|function\*?|func(?:\s*\([^)]*\))?|fn|interface|struct|enum|trait)\s+([A-Za-z]\w*)"
 )
 FIX_WORDS = re.compile(r"\b(fix(es|ed)?|bug|regression|workaround|off[- ]by[- ]one)\b|修复|修正|缺陷", re.IGNORECASE)
-GUARD = re.compile(r"^\s*(except\b|catch\b|\}\s*catch\b|raise\b|throw\b|if\b.*\b(None|null|nil|undefined|empty|len)\b|if\s*\(?\s*(!|not\b))")
+GUARD = re.compile(
+    r"^\s*(except\b|catch\b|\}\s*catch\b|raise\b|throw\b|if\b.*\b(None|null|nil|undefined|empty|len)\b|if\s*\(?\s*(!|not\b))"
+)
 PERFORMANCE = re.compile(r"\b(lru_cache|memoi[sz]e\w*|cached_property|useMemo|performance|perf)\b", re.IGNORECASE)
-GENERIC_FOLDERS = frozenset("src lib libs app apps packages services pkg cmd internal main java python com org tests test".split())
+GENERIC_FOLDERS = frozenset(
+    [
+        "src",
+        "lib",
+        "libs",
+        "app",
+        "apps",
+        "packages",
+        "services",
+        "pkg",
+        "cmd",
+        "internal",
+        "main",
+        "java",
+        "python",
+        "com",
+        "org",
+        "tests",
+        "test",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +101,11 @@ def classify_code(code: Sequence[FileChange]) -> Verdict:
     removed = [line for change in code for line in change.removed]
     if not added and not removed:
         moved = all(change.status == "renamed" for change in code)
-        return Verdict("refactor", "high", "files moved unchanged") if moved else Verdict("chore", "low", "no text changed")
+        return (
+            Verdict("refactor", "high", "files moved unchanged")
+            if moved
+            else Verdict("chore", "low", "no text changed")
+        )
     if squeezed(added) == squeezed(removed):
         return Verdict("style", "high", "only white space differs")
     if all(change.status == "deleted" for change in code):

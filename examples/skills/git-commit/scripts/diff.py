@@ -114,7 +114,7 @@ def read_hunk(start: re.Match[str], lines: Iterator[str]) -> Hunk:
 
 def path_in(line: str) -> str:
     """The path of a `--- a/x` or `+++ b/x` line, without the time that plain diff appends."""
-    path = unquoted(line[4:].split("\t")[0].strip().strip('"'))
+    path = unquoted(line[4:].split("\t", maxsplit=1)[0].strip().strip('"'))
     return path[2:] if path.startswith(("a/", "b/")) else path
 
 

@@ -1,4 +1,4 @@
-"""Writes a conventional-commit message for a diff given as {"diff" | "file", "language"?, "type"?, "scope"?, "subject"?}."""
+"""Writes a conventional-commit message for {"diff" | "file", "language"?, "type"?, "scope"?, "subject"?}."""
 
 import re
 from collections.abc import Mapping, Sequence

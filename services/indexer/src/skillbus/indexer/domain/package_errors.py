@@ -1,0 +1,94 @@
+"""What validation says about a package, and the errors it ends in.
+
+```text
+PackageError                 base; carries every `Finding` so far: `errors` (never empty) and `warnings`
+├── BadEntryPointError       an explicit entry point cannot be kept
+└── BadDescriptionError      a new description is empty, too long or cannot be written into this SKILL.md
+EntryPointError              base of what `entry_point.resolve` raises
+├── NoEntryPointError        the skill is instructions only
+└── UnknownActionError       it has no action of that name; carries those that exist
+```
+"""
+
+from enum import StrEnum
+
+from skillbus.common.archive import ArchiveError
+from skillbus.contracts.indexer import Finding
+
+
+class FindingCode(StrEnum):
+    """What a finding is about. Findings on the archive carry a code of `ArchiveCode`, in the same lower case."""
+
+    NO_SKILL_MD = "no_skill_md"
+    SEVERAL_SKILL_MD = "several_skill_md"
+    TOO_LARGE = "too_large"
+    ENCODING = "encoding"
+    BAD_FRONTMATTER = "bad_frontmatter"
+    FRONTMATTER_TOO_LARGE = "frontmatter_too_large"
+    BAD_NAME = "bad_name"
+    BAD_DESCRIPTION = "bad_description"
+    BAD_ENTRY_POINT = "bad_entry_point"
+
+    SKILL_MD_LOWER_CASE = "skill_md_lower_case"
+    NESTED = "nested"
+    FILES_OUTSIDE = "files_outside"
+    RESERVED_FILE = "reserved_file"
+    NAME_MISMATCH = "name_mismatch"
+    NAME_NORMALISED = "name_normalised"
+    YAML_REPAIRED = "yaml_repaired"
+    DUPLICATE_KEY = "duplicate_key"
+    DESCRIPTION_TOO_LONG = "description_too_long"
+    HIDDEN_CHARACTERS = "hidden_characters"
+    NOT_A_STRING = "not_a_string"
+    FIELD_IGNORED = "field_ignored"
+    UNKNOWN_FIELD = "unknown_field"
+    ACTION_SKIPPED = "action_skipped"
+    ARGUMENTS_UNREAD = "arguments_unread"
+
+
+def finding(code: FindingCode, message: str, where: str = "") -> Finding:
+    """A finding with its code as the plain string that crosses the bus."""
+    return Finding(code=code.value, message=message, where=where)
+
+
+def finding_of(error: ArchiveError) -> Finding:
+    """What an archive was refused for, as a finding."""
+    return Finding(code=error.code.value, message=error.message, where=error.entry)
+
+
+class PackageError(Exception):
+    """The package is not a skill that can be installed."""
+
+    def __init__(self, errors: tuple[Finding, ...], warnings: tuple[Finding, ...] = ()) -> None:
+        super().__init__("; ".join(f"{item.code}: {item.message}" for item in errors))
+        self.errors = errors
+        self.warnings = warnings
+
+    @property
+    def code(self) -> str:
+        """The code of the first error."""
+        return self.errors[0].code
+
+
+class BadEntryPointError(PackageError):
+    """An entry point that the skill declares names no script, an unknown mode or an invalid schema."""
+
+
+class BadDescriptionError(PackageError):
+    """A description that SKILL.md cannot take."""
+
+
+class EntryPointError(Exception):
+    """There is nothing to run by this name."""
+
+
+class NoEntryPointError(EntryPointError):
+    """The skill has no scripts: its SKILL.md is to be read, not run."""
+
+
+class UnknownActionError(EntryPointError):
+    """No such action, or several and none named. `known` are the actions that exist."""
+
+    def __init__(self, message: str, known: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.known = known

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.responder import Responder, Route
+from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK, FloatMatrix, Message
@@ -40,7 +40,7 @@ async def repeat(request: Say) -> Said:
 @asynccontextmanager
 async def parrot(bus: Bus, handler: Handler = repeat, permits: int = 8) -> AsyncGenerator[Responder]:
     responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
-    await responder.start(Route(SAY, handler, permits))
+    await responder.start(route(SAY, handler, permits))
     try:
         yield responder
     finally:
@@ -133,7 +133,7 @@ async def test_a_caller_waits_no_longer_than_it_said(bus: Bus) -> None:
         raise AssertionError
 
     responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
-    await responder.start(Route(SAY, never))
+    await responder.start(route(SAY, never))
     assert await code_of(bus.caller.call(SAY, Say(text="x"), timeout_s=0.05)) == ErrorCode.DEADLINE_EXCEEDED
 
 
@@ -223,7 +223,7 @@ async def test_a_drained_service_answers_what_it_took_and_takes_no_more(bus: Bus
 
     async with open_bus(bus_settings, "service", CollectorRegistry()) as service_bus, asyncio.timeout(5):
         responder = Responder(service_bus.client, "parrot", "1.0.0", service_bus.metrics)
-        await responder.start(Route(SAY, wait))
+        await responder.start(route(SAY, wait))
         taken = asyncio.create_task(bus.caller.call(SAY, Say(text="taken")))
         await started.wait()
         draining = asyncio.create_task(responder.drain())
@@ -248,7 +248,7 @@ async def test_a_request_in_flight_is_answered_although_the_server_is_killed(bus
         return Said(text=request.text)
 
     responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
-    await responder.start(Route(SAY, first_never))
+    await responder.start(route(SAY, first_never))
     async with asyncio.timeout(10):
         asked = asyncio.create_task(bus.caller.call(SAY, Say(text="x"), timeout_s=9))
         await started.wait()

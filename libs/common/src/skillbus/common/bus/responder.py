@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -36,12 +36,34 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Route(Generic[RequestT, ReplyT]):
-    """An endpoint and the handler that answers it, at most `permits` messages at a time."""
+class Route:
+    """An endpoint and what answers it, at most `permits` messages at a time. Made by `route`."""
 
-    endpoint: Endpoint[RequestT, ReplyT]
-    handle: Callable[[RequestT], Awaitable[ReplyT]]
-    permits: int = DEFAULT_PERMITS
+    endpoint: Endpoint[Message, Message]
+    answer: Callable[[bytes, str], Awaitable[Message]]
+    """From a body and its content type to the reply."""
+    permits: int
+
+
+def route(
+    endpoint: Endpoint[RequestT, ReplyT],
+    handle: Callable[[RequestT], Awaitable[ReplyT]],
+    permits: int = DEFAULT_PERMITS,
+) -> Route:
+    """A route whose handler gets the endpoint's request and gives its reply."""
+
+    async def answer(body: bytes, content_type: str) -> ReplyT:
+        return await handle(decode(endpoint.request, body, content_type))
+
+    return Route(endpoint, answer, permits)
+
+
+ToWire = Callable[[Exception], RequestError | None]
+"""A service's own errors as callers get them; None for those it does not know."""
+
+
+def _unknown(_: Exception) -> None:
+    return None
 
 
 class _TaskEndpoint(MicroEndpoint):
@@ -49,13 +71,14 @@ class _TaskEndpoint(MicroEndpoint):
 
     _last_error: str | None  # type: ignore[assignment]  # nats-py annotates its None only
 
-    def __init__(self, service: Service, route: Route[Message, Message], metrics: BusMetrics) -> None:
+    def __init__(self, service: Service, route: Route, metrics: BusMetrics, to_wire: ToWire) -> None:
         endpoint = route.endpoint
         config = EndpointConfig(
             name=endpoint.name, subject=endpoint.subject, queue_group=endpoint.service, handler=_unused
         )
         super().__init__(service, config)
         self._route = route
+        self._to_wire = to_wire
         self._metrics = metrics.of(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,17 +114,22 @@ class _TaskEndpoint(MicroEndpoint):
             content_type = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE, JSON)
             await self._respond(msg, encode(reply, content_type), {h.CONTENT_TYPE: content_type})
             self._metrics.served("ok", start_ns)
-        except RequestError as error:
-            await self._respond_error(msg, error)
-            self._metrics.served(error.code, start_ns)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - logged with its traceback by _refusal
             # The boundary: whatever a handler did not foresee still gets its caller an answer.
-            log.exception("request_failed", endpoint=self._route.endpoint.name, service=self._route.endpoint.service)
-            await self._respond_error(msg, _internal(self._route.endpoint))
-            self._metrics.served(ErrorCode.INTERNAL, start_ns)
+            refused = self._refusal(error)
+            await self._respond_error(msg, refused)
+            self._metrics.served(refused.code, start_ns)
         finally:
             self._processing_time += time.perf_counter_ns() - start_ns
             self._average_processing_time = self._processing_time // self._num_requests
+
+    def _refusal(self, error: Exception) -> RequestError:
+        known = error if isinstance(error, RequestError) else self._to_wire(error)
+        if known is not None:
+            return known
+        endpoint = self._route.endpoint
+        log.error("request_failed", endpoint=endpoint.name, service=endpoint.service, exc_info=error)
+        return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; its log says why.")
 
     async def _handled(self, msg: Msg, headers: Mapping[str, str]) -> Message:
         try:
@@ -115,8 +143,7 @@ class _TaskEndpoint(MicroEndpoint):
                 raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was begun.")
             h.deadline.set(until)
         h.traceparent.set(headers.get(h.TRACEPARENT))
-        request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
-        return await self._route.handle(request)
+        return await self._route.answer(msg.data, headers.get(h.CONTENT_TYPE, JSON))
 
     async def _respond(self, msg: Msg, body: bytes, headers: dict[str, str]) -> None:
         if not msg.reply:
@@ -141,10 +168,6 @@ async def _unused(_: Request) -> None:
     raise NotImplementedError("messages are handled by _TaskEndpoint")
 
 
-def _internal(endpoint: Endpoint[Message, Message]) -> RequestError:
-    return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; its log says why.")
-
-
 class Responder:
     """A service on the bus: its endpoints, and its answers to discovery."""
 
@@ -153,11 +176,11 @@ class Responder:
         self._metrics = metrics
         self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
 
-    async def start(self, *routes: Route[Message, Message]) -> None:
-        """Answer these endpoints from now on."""
+    async def start(self, *routes: Route, to_wire: ToWire = _unknown) -> None:
+        """Answer these endpoints from now on. `to_wire` turns the service's own errors into those of the contract."""
         await self._service.start()
         for route in routes:
-            endpoint = _TaskEndpoint(self._service, route, self._metrics)
+            endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire)
             await endpoint.start()
             self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make its serial kind
         await self._client.flush()

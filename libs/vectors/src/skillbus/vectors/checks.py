@@ -5,6 +5,7 @@ sparse vectors whose indices repeat or do not match their values, and writes a p
 log before it refuses it.
 """
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -58,11 +59,19 @@ def check_ids(ids: Iterable[object]) -> None:
 
 
 def check_points(points: Sequence[models.PointStruct]) -> None:
-    """Every point has a UUID and only the vectors that collections have."""
+    """Every point has a UUID, only the vectors that collections have, and a payload that JSON can say."""
     check_ids(point.id for point in points)
     for point in points:
+        _check_payload(point)
         for name, vector in named_vectors(point).items():
             check_vector(name, vector)
+
+
+def _check_payload(point: models.PointStruct) -> None:
+    try:
+        json.dumps(point.payload, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise VectorStoreRejected(f"the payload of point {point.id} cannot be stored: {error}") from error
 
 
 def named_vectors(point: models.PointStruct) -> dict[str, models.Vector]:

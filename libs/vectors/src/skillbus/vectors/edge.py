@@ -19,6 +19,7 @@ from qdrant_client import models
 from skillbus.vectors import checks
 from skillbus.vectors.edge_calls import edge_call
 from skillbus.vectors.edge_directory import EdgeDirectory, locked
+from skillbus.vectors.edge_flush import FlushBehind
 from skillbus.vectors.edge_models import (
     edge_config,
     edge_filter,
@@ -52,12 +53,8 @@ async def open_edge_store(
         store = EdgeVectorStore(EdgeDirectory(path), exact_scan_points=exact_scan_points)
         try:
             await store.load()
-            flusher = asyncio.create_task(store.flush_behind_writes(), name="vector-store-flush")
-            try:
+            async with store.flush_behind.running():
                 yield store
-            finally:
-                flusher.cancel()
-                await asyncio.wait([flusher])
         finally:
             await store.close()
 
@@ -80,7 +77,7 @@ class EdgeVectorStore:
         self._collections: dict[str, _Collection] = {}
         self._aliases: dict[str, str] = {}
         self._unflushed: set[str] = set()
-        self._written = asyncio.Event()
+        self.flush_behind = FlushBehind(self.flush, FLUSH_DELAY_S)
         self._outgrown: set[str] = set()
         self._flush_failure: str | None = None
         self._closed = False
@@ -225,7 +222,7 @@ class EdgeVectorStore:
     def _update(self, collection: _Collection, operation: edge.UpdateOperation) -> None:
         edge_call(collection.shard.update, operation)
         self._unflushed.add(collection.name)
-        self._written.set()
+        self.flush_behind.mark()
 
     async def scroll(
         self,
@@ -265,18 +262,6 @@ class EdgeVectorStore:
             self._unflushed.add(collection.name)
             self._flush_failure = str(error)
             raise
-
-    async def flush_behind_writes(self) -> None:
-        """Flush at most a second after each write until cancelled; a flush that fails is logged and tried again."""
-        while True:
-            await self._written.wait()
-            await asyncio.sleep(FLUSH_DELAY_S)
-            self._written.clear()
-            try:
-                await self.flush()
-            except VectorStoreError:
-                _logger.exception("vector_store_flush_failed")
-                self._written.set()
 
     async def close(self) -> None:
         if self._closed:

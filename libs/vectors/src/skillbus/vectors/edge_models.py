@@ -168,13 +168,13 @@ def record(point: edge.Record) -> models.Record:
     return models.Record(id=str(point.id), payload=point.payload, vector=_vectors(point.vector))
 
 
-def _vectors(vectors: edge.Vector | None) -> dict[str, models.VectorOutput] | None:
+def _vectors(vectors: "edge.Vector | None") -> dict[str, models.VectorOutput] | None:
     if not isinstance(vectors, Mapping):
         return None  # not asked for: every vector here has a name
     return {name: _vector(vector) for name, vector in vectors.items()}
 
 
-def _vector(vector: edge.NamedVector) -> models.VectorOutput:
+def _vector(vector: "edge.NamedVector") -> models.VectorOutput:
     if isinstance(vector, edge.SparseVector):
         return models.SparseVector(indices=vector.indices, values=vector.values)
     return vector

@@ -73,8 +73,11 @@ class ServerVectorStore:
         self._closed = False
 
     async def resolve_alias(self, alias: str) -> str | None:
+        return (await self._aliases()).get(alias)
+
+    async def _aliases(self) -> dict[str, str]:
         found = await self._call(self._client.get_aliases())
-        return next((entry.collection_name for entry in found.aliases if entry.alias_name == alias), None)
+        return {entry.alias_name: entry.collection_name for entry in found.aliases}
 
     async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
         checks.check_queries(requests)
@@ -114,7 +117,8 @@ class ServerVectorStore:
         checks.check_name(name)
         checks.check_spec(spec)
         created = False
-        if not await self._call(self._client.collection_exists(name)):
+        if name not in await self.list_collections():
+            checks.check_creation(name, await self._aliases())
             created = await self._create(name, spec)
         info = await self._call(self._client.get_collection(name), name)
         found = _dense_dim(info)
@@ -133,9 +137,9 @@ class ServerVectorStore:
             return await self._call(creation)
         except VectorStoreRejected:
             # another replica was quicker; any other refusal leaves no collection behind
-            if await self._call(self._client.collection_exists(name)):
-                return False
-            raise
+            if name not in await self.list_collections():
+                raise
+            return False
 
     async def _create_indexes(self, name: str, spec: CollectionSpec, present: set[str]) -> None:
         for key in dict.fromkeys((spec.tenant, *spec.keywords)):

@@ -21,6 +21,8 @@ def vector_store_error(error: Exception, collection: str | None) -> VectorStoreE
             return _of_response(error, collection)
         case grpc.aio.AioRpcError():
             return _of_rpc(error.code().name, error.details() or "", collection)
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return VectorStoreUnavailable(f"an answer that no Qdrant server gives: {error}")
         case ValueError() | TypeError():
             return _of_argument(error, collection)
         case _:

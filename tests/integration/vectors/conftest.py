@@ -1,0 +1,67 @@
+"""The three engines that the contract suite runs on."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from skillbus.vectors import VectorStore, open_vector_store
+from skillbus.vectors.server import ServerVectorStore
+
+SERVER_URL = os.environ.get("SKILLBUS_TEST_QDRANT_URL")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store and names in it that no other test uses: a real server is shared."""
+
+    store: VectorStore
+    prefix: str
+
+    def name(self, suffix: str) -> str:
+        return f"{self.prefix}-{suffix}"
+
+
+@pytest.fixture(
+    params=[
+        "edge",
+        pytest.param(
+            "in-memory client", marks=pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+        ),
+        pytest.param(
+            "server",
+            marks=pytest.mark.skipif(SERVER_URL is None, reason="SKILLBUS_TEST_QDRANT_URL names no Qdrant server"),
+        ),
+    ]
+)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    async with _opened(request.param, tmp_path) as store:
+        place = Place(store, f"t{uuid4().hex}")
+        try:
+            yield place
+        finally:
+            for name in await store.list_collections():
+                if name.startswith(place.prefix):
+                    await store.delete_collection(name)
+
+
+@asynccontextmanager
+async def _opened(engine: str, directory: Path) -> AsyncIterator[VectorStore]:
+    if engine == "in-memory client":
+        store = ServerVectorStore(AsyncQdrantClient(":memory:"), url=":memory:", timeout_s=30)
+        yield store
+        await store.close()
+    else:
+        url, path = (SERVER_URL, None) if engine == "server" else (None, directory / "vectors")
+        async with open_vector_store(url, path, timeout_s=30) as opened:
+            yield opened
+
+
+@pytest.fixture
+def edge_path(tmp_path: Path) -> Iterator[Path]:
+    return tmp_path / "vectors"

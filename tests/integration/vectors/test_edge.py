@@ -1,0 +1,253 @@
+"""What only the embedded engine does: ownership of a directory, surviving kill -9, sharing the loop."""
+
+import asyncio
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from qdrant_client import models
+
+from skillbus.vectors import (
+    DENSE,
+    CollectionSpec,
+    QueryUnsupported,
+    VectorStoreLocked,
+    VectorStoreUnavailable,
+    open_vector_store,
+    point_id,
+)
+from skillbus.vectors.edge import open_edge_store
+
+SPEC = CollectionSpec(dim=4)
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from qdrant_client import models
+from skillbus.vectors import CollectionSpec, open_vector_store, point_id
+
+async def main():
+    async with open_vector_store(None, Path(sys.argv[1])) as store:
+        await store.ensure_collection("kept", CollectionSpec(dim=4))
+        await store.switch_aliases({"tools": "kept"})
+        for batch in range(100_000):
+            rows = range(batch * 10, batch * 10 + 10)
+            await store.upsert("tools", [
+                models.PointStruct(id=point_id(str(row)), vector={"dense": [1.0, row, 0.5, 2.0]}, payload={"row": row})
+                for row in rows
+            ])
+            if batch % 3 == 2:
+                await store.delete("tools", [point_id(str(batch * 10))])
+            print(batch, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def writer(edge_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(edge_path)], stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def points(count: int) -> list[models.PointStruct]:
+    return [
+        models.PointStruct(id=point_id(str(row)), vector={DENSE: [1.0, float(row), 0.0, 2.0]}, payload={"row": row})
+        for row in range(count)
+    ]
+
+
+def batches_written(writer: subprocess.Popen[str], until: int) -> int:
+    for line in writer.stdout:
+        if int(line) >= until:
+            return int(line)
+    raise AssertionError("the writer ended early")
+
+
+async def test_a_killed_writer_loses_nothing_that_was_acknowledged(writer, edge_path):
+    # fsync runs half a second behind, so these batches straddle flushed and unflushed ones
+    batches_written(writer, 50)
+    writer.send_signal(signal.SIGKILL)
+    acknowledged = [int(line) for line in writer.stdout]
+    writer.wait(timeout=5)
+    last = max(acknowledged, default=50)
+    deleted = {batch * 10 for batch in range(last + 1) if batch % 3 == 2}
+    kept = [row for row in range((last + 1) * 10) if row not in deleted]
+
+    async with open_vector_store(None, edge_path) as store:
+        found = await store.retrieve("tools", [point_id(str(row)) for row in kept], with_vectors=True)
+        ghosts = await store.retrieve("tools", [point_id(str(row)) for row in deleted])
+
+    assert sorted(record.payload["row"] for record in found) == kept
+    assert all(record.vector[DENSE] for record in found)
+    assert ghosts == []
+
+
+async def test_a_directory_open_in_another_process_is_refused_and_free_after_its_death(writer, edge_path):
+    batches_written(writer, 0)
+    with pytest.raises(VectorStoreLocked, match=f"process {writer.pid}"):
+        async with open_vector_store(None, edge_path):
+            pass
+    writer.kill()
+    writer.wait(timeout=5)
+    async with open_vector_store(None, edge_path) as store:
+        assert await store.count("tools") >= 10
+
+
+async def test_a_directory_open_in_this_process_is_refused_and_the_first_store_works_on(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        with pytest.raises(VectorStoreLocked):
+            async with open_vector_store(None, edge_path):
+                pass
+        assert await store.ensure_collection("tools", SPEC) is True
+
+
+async def test_collections_and_aliases_are_there_after_reopening(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("blue", SPEC)
+        await store.upsert("blue", points(250))
+        await store.switch_aliases({"tools": "blue"})
+
+    async with open_vector_store(None, edge_path) as store:
+        assert await store.list_collections() == ["blue"]
+        assert await store.count("tools") == 250
+        assert await store.ensure_collection("blue", SPEC) is False
+
+
+async def test_what_a_killed_process_left_half_made_is_swept(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("kept", SPEC)
+    half_made = edge_path / "collections" / ".half-made" / "shard"
+    half_made.mkdir(parents=True)
+
+    async with open_vector_store(None, edge_path) as store:
+        assert await store.list_collections() == ["kept"]
+    assert not half_made.exists()
+
+
+async def test_an_unreadable_collection_says_what_to_do(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+    (edge_path / "collections" / "tools" / "spec.json").write_text("{")
+    with pytest.raises(VectorStoreUnavailable, match="index everything again"):
+        async with open_vector_store(None, edge_path):
+            pass
+
+
+async def test_indexes_that_a_new_version_wants_are_added_to_an_old_collection(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=()))
+        await store.upsert("tools", [models.PointStruct(id=point_id("x"), vector={}, payload={"room": "客厅"})])
+        assert await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=("room",))) is False
+        asked = models.Filter(must=[models.FieldCondition(key="room", match=models.MatchValue(value="客厅"))])
+        assert await store.count("tools", asked) == 1
+
+
+async def test_other_tasks_run_between_the_chunks_of_a_large_upsert(edge_path):
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+        counting = asyncio.create_task(count_turns())
+        await store.upsert("tools", points(1000))
+        counting.cancel()
+    assert turns >= 9
+
+
+async def test_a_collection_deleted_during_an_upsert_ends_it_with_an_error(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+        upsert = asyncio.create_task(store.upsert("tools", points(5000)))
+        await asyncio.sleep(0)
+        await store.delete_collection("tools")
+        with pytest.raises(Exception, match="there is no vector collection"):
+            await upsert
+        assert (await store.health()).ready
+
+
+async def test_writes_are_flushed_within_a_second_without_being_asked(edge_path):
+    async with open_edge_store(edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+        await store.upsert("tools", points(1))
+        started = time.monotonic()
+        async with asyncio.timeout(5):
+            while store._unflushed:  # noqa: ASYNC110  # the end of a flush is not an event that anyone needs
+                await asyncio.sleep(0.01)
+        assert time.monotonic() - started < 1.5
+
+
+async def test_a_collection_that_outgrew_the_exact_scan_is_reported_and_logged_once(edge_path, caplog):
+    caplog.set_level(logging.WARNING)
+    async with open_edge_store(edge_path, exact_scan_points=20) as store:
+        await store.ensure_collection("tools", SPEC)
+        await store.upsert("tools", points(20))
+        assert (await store.health()).notices == ()
+        await store.upsert("tools", points(21))
+        await store.upsert("tools", points(30))
+        health = await store.health()
+        assert health.ready
+        assert "time for a Qdrant server" in health.notices[0]
+        await store.delete("tools", [point.id for point in points(30)])
+        assert (await store.health()).notices == ()
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["vector_store_outgrown"]
+
+
+async def test_a_closed_store_is_unavailable_and_says_so(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+    with pytest.raises(VectorStoreUnavailable):
+        await store.count("tools")
+    with pytest.raises(VectorStoreUnavailable):
+        await store.list_collections()
+    assert (await store.health()).ready is False
+
+
+async def test_an_exception_of_the_caller_leaves_the_store_as_itself(edge_path):
+    with pytest.raises(KeyError):
+        async with open_vector_store(None, edge_path):
+            raise KeyError("the caller's own")
+    async with open_vector_store(None, edge_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("part", "request_"),
+    [
+        ("prefetch", models.QueryRequest(query=[1.0] * 4, using=DENSE, prefetch=[models.Prefetch(limit=3)])),
+        (
+            "min_should",
+            models.QueryRequest(
+                query=[1.0] * 4,
+                using=DENSE,
+                filter=models.Filter(min_should=models.MinShould(conditions=[], min_count=1)),
+            ),
+        ),
+        (
+            "MatchText",
+            models.QueryRequest(
+                query=[1.0] * 4,
+                using=DENSE,
+                filter=models.Filter(
+                    should=[models.Filter(must=[models.FieldCondition(key="a", match=models.MatchText(text="b"))])]
+                ),
+            ),
+        ),
+    ],
+)
+async def test_what_has_no_translation_is_refused_by_name(edge_path, part, request_):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+        with pytest.raises(QueryUnsupported, match=part):
+            await store.query("tools", [request_])

@@ -1,0 +1,231 @@
+"""Process 1 inside a sandbox: a file for the sandbox's own Python (3.8 or newer), never imported.
+
+It takes one job from the control socket, runs the script as its child, kills whatever is left, hands the artifacts back
+and exits. Python scripts run in a fork of this process, which saves the start of a second interpreter; so it imports
+only what costs next to nothing, and nothing of the skill's folder is on its path.
+
+Frames to the host: one byte of kind, four bytes of length (big-endian), the payload.
+
+    R  ready to take a job
+    X  the script ended: exit code or -1, signal or 0, CPU milliseconds; four bytes each
+    A  an artifact: two bytes of name length, the name, the content
+    L  something was left out: why, as text
+    E  the end
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # signal itself costs an enum
+import ctypes
+import marshal
+import os
+import resource
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing costs more than all the rest
+    from types import ModuleType
+    from typing import TypedDict
+
+    class Job(TypedDict):
+        """What the host sends."""
+
+        script: str
+        argv: list[str]
+        path: list[str]
+        exec: list[str]
+        rlimits: dict[int, tuple[int, int]]
+        artifacts: int
+        artifacts_bytes: int
+
+
+OUT = b"/work/out"
+PR_SET_DUMPABLE = 4
+ENTRIES_MAX = 4096
+DEPTH_MAX = 8
+
+control = int(sys.argv[1])
+
+
+def set_dumpable(value: int) -> None:
+    """0 makes this process's memory and descriptors unreachable to others of its user."""
+    if ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, value, 0, 0, 0) != 0:
+        raise OSError("prctl(PR_SET_DUMPABLE) failed")
+
+
+def receive(size: int) -> bytes:
+    """Exactly `size` bytes of the control socket; the host gone ends this process."""
+    data = b""
+    while len(data) < size:
+        chunk = os.read(control, min(size - len(data), 1 << 20))
+        if not chunk:
+            os._exit(3)
+        data += chunk
+    return data
+
+
+def send(kind: bytes, payload: bytes = b"") -> None:
+    """One frame to the host."""
+    frame = memoryview(kind + len(payload).to_bytes(4, "big") + payload)
+    while frame:
+        frame = frame[os.write(control, frame) :]
+
+
+def limit_this_process(rlimits: dict[int, tuple[int, int]]) -> None:
+    """Hard limits, set here and not outside: NPROC is counted for each user namespace."""
+    for kind, (soft, hard) in rlimits.items():
+        resource.setrlimit(kind, (soft, hard))
+
+
+def become_script(job: Job) -> None:
+    """In the child: for Node and bash replace this process; for Python return, to go on at module level."""
+    os.setsid()
+    os.close(control)
+    limit_this_process(job["rlimits"])
+    if job["exec"]:
+        # What Python ignores at its start would stay ignored in the program: `yes | head` would never end.
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT):
+            _signal.signal(number, _signal.SIG_DFL)
+        os.execv(job["exec"][0], job["exec"])  # noqa: S606 - a shell is what must not come between
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    set_dumpable(1)
+
+
+def kill_the_rest() -> None:
+    """Every process of the sandbox but this one, until none is left."""
+    try:
+        os.kill(-1, _signal.SIGKILL)
+        while True:
+            os.wait4(-1, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return
+
+
+def reap(child: int) -> bytes:
+    """Wait for the child, reaping orphans, then kill and reap all the rest. The payload of an X frame."""
+    while True:
+        pid, status, usage = os.wait4(-1, 0)
+        if pid == child:
+            break
+    kill_the_rest()
+    signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    code = -1 if signal else os.WEXITSTATUS(status)
+    cpu_ms = int(1000 * (usage.ru_utime + usage.ru_stime))
+    return b"".join(value.to_bytes(4, "big", signed=True) for value in (code, signal, cpu_ms))
+
+
+class FullError(Exception):
+    """An artifact limit is reached."""
+
+
+class Collector:
+    """Sends the regular files under a folder, following no link and opening nothing that blocks."""
+
+    def __init__(self, files: int, size: int) -> None:
+        self.files, self.size, self.entries = files, size, ENTRIES_MAX
+
+    def collect(self) -> None:
+        """Everything, or as much as the limits allow and a word on the rest."""
+        try:
+            folder = os.open(OUT, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            self.walk(folder, b"", 1)
+        except FullError as full:
+            send(b"L", str(full).encode())
+        except OSError as error:
+            send(b"L", f"the output folder: {error.strerror}".encode())
+
+    def walk(self, folder: int, prefix: bytes, depth: int) -> None:
+        """One folder, by its descriptor, in the order of names."""
+        for name in sorted(map(os.fsencode, os.listdir(folder))):
+            self.entries -= 1
+            if self.entries < 0:
+                raise FullError(f"more than {ENTRIES_MAX} entries in the output folder")
+            try:
+                self.visit(folder, name, prefix + name, depth)
+            except OSError:
+                send(b"L", b"not a readable regular file: " + prefix + name)
+
+    def visit(self, folder: int, name: bytes, path: bytes, depth: int) -> None:
+        """One entry: a folder is walked, a regular file sent, anything else left out."""
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            kind = os.fstat(descriptor).st_mode & 0o170000
+            if kind == 0o040000 and depth < DEPTH_MAX:
+                self.walk(descriptor, path + b"/", depth + 1)
+            elif kind == 0o100000:
+                self.send_file(descriptor, path)
+            else:
+                send(b"L", b"not a regular file: " + path)
+        finally:
+            os.close(descriptor)
+
+    def send_file(self, descriptor: int, path: bytes) -> None:
+        """One file, when it is within the limits. Its size may be sparse: what counts is what is sent."""
+        size = os.fstat(descriptor).st_size
+        if self.files < 1:
+            raise FullError("more artifacts than the limit")
+        if size > self.size:
+            raise FullError("artifacts larger than the limit")
+        content = b""
+        while len(content) < size:
+            chunk = os.read(descriptor, size - len(content))
+            if not chunk:
+                break
+            content += chunk
+        self.files -= 1
+        self.size -= len(content)
+        send(b"A", len(path).to_bytes(2, "big") + path + content)
+
+
+def serve() -> Job:
+    """Process 1 ends in here; only the child of a Python run returns, with the job."""
+    # What bubblewrap or the caller left open is closed before anything of the skill runs.
+    os.closerange(3, control)
+    os.closerange(control + 1, 1024)
+    os.set_inheritable(control, False)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    set_dumpable(0)
+    send(b"R")
+    job: Job = marshal.loads(receive(int.from_bytes(receive(8), "big")))  # noqa: S302 - from the host
+    child = os.fork()
+    if child == 0:
+        become_script(job)
+        return job
+    ended = reap(child)
+    send(b"X", ended)
+    Collector(job["artifacts"], job["artifacts_bytes"]).collect()
+    send(b"E")
+    os._exit(0)
+
+
+def run_python(job: Job, agent: ModuleType) -> None:
+    """As `python3 script` would: its folder first on the path, the skill's root second, then the standard library.
+
+    `agent` is this module: the call keeps it alive while another one takes its name.
+    """
+    import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
+
+    script = job["script"]
+    sys.argv = [script, *job["argv"]]
+    sys.path[:0] = job["path"]
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
+    main = type(agent)("__main__")
+    loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", script)
+    main.__dict__.update(
+        __file__=script, __builtins__=__builtins__, __loader__=loader, __cached__=None, __annotations__={}
+    )
+    sys.modules["__main__"] = main
+    try:
+        code = compile(loader.get_data(script), script, "exec", dont_inherit=True)
+        exec(code, main.__dict__)  # noqa: S102 - its purpose
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - reported as the interpreter does, without the frames of this file
+        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        raise SystemExit(1) from None
+
+
+run_python(serve(), sys.modules["__main__"])

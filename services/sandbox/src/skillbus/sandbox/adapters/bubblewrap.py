@@ -1,0 +1,185 @@
+"""Isolation by bubblewrap, a system call filter, rlimits inside and a watchdog outside."""
+
+import asyncio
+import os
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.conversation import encode_job
+from skillbus.sandbox.adapters.installation import Installation, find_installation
+from skillbus.sandbox.adapters.process import Ends, Start, start
+from skillbus.sandbox.adapters.profile import AGENT, ENVIRONMENT, ETC, INPUT, Descriptors, Plan, command_line
+from skillbus.sandbox.adapters.seccomp import compile_filter
+from skillbus.sandbox.adapters.staging import in_thread, visible
+from skillbus.sandbox.adapters.supervision import supervise
+from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
+from skillbus.sandbox.domain.isolation import IsolationReport
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, Runtime, check_names
+
+Profile = Callable[[Plan], Sequence[str]]
+
+UIDS: Final = range(64001, 64065)
+"""Users of the runs when the service is root: one each, so that no two runs share a user."""
+_PROBE_LIMITS: Final = Limits(wall_s=10.0)
+_SECCOMP: Final = "seccomp"
+_ADVICE: Final = (
+    "Nothing is run without isolation. On a host, allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "and on Ubuntu an AppArmor profile with `userns,`); in a container, give it its seccomp and AppArmor options."
+)
+
+
+class BubblewrapIsolation:
+    """`Isolation` on this machine. At most `len(uids)` runs at a time when the service is root; more wait."""
+
+    def __init__(
+        self,
+        *,
+        installation: Installation | None = None,
+        uids: range = UIDS,
+        start_s: float = 10.0,
+        profile: Profile = command_line,
+        levels: Sequence[Level] = tuple(Level),
+    ) -> None:
+        self._installation = installation
+        self._start_s = start_s
+        self._profile = profile
+        self._levels = levels
+        self._uids: asyncio.LifoQueue[int] | None = None
+        if os.geteuid() == 0:
+            self._uids = asyncio.LifoQueue()
+            for uid in reversed(uids):
+                self._uids.put_nowait(uid)
+        self._agent = files(__package__).joinpath("agent.py").read_bytes()
+        self._probing = asyncio.Lock()
+        self._found: IsolationReport | SandboxUnavailable | None = None
+
+    async def probe(self) -> IsolationReport:
+        """See `Isolation.probe`. The first answer stands: levels are never lowered while the service runs."""
+        async with self._probing:
+            if self._found is None:
+                try:
+                    self._found = await self._find_level()
+                except SandboxUnavailable as unavailable:
+                    self._found = unavailable
+        if isinstance(self._found, SandboxUnavailable):
+            raise self._found.with_traceback(None)
+        return self._found
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        """See `Isolation.run`."""
+        report = await self.probe()
+        check_names(spec)
+        _check_script(spec)
+        return await self._run(spec, report.level)
+
+    def _host(self) -> Installation:
+        if self._installation is None:
+            self._installation = find_installation()
+        return self._installation
+
+    async def _find_level(self) -> IsolationReport:
+        host = self._host()
+        if self._uids is not None and host.setpriv is None:
+            raise SandboxUnavailable(
+                "setpriv is missing: install util-linux, or run the service as a user other than root"
+            )
+        version = await in_thread(partial(_version, host))
+        reasons: list[str] = []
+        for level in self._levels:
+            reason = await self._try(level)
+            if reason is None:
+                return IsolationReport(level, version, host.runtimes, (*host.notes, *reasons))
+            reasons.append(f"level {level} does not hold here: {reason}")
+        raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *reasons, _ADVICE)))
+
+    async def _try(self, level: Level) -> str | None:
+        """Why `level` does not hold here, found by running the self-check in it; None when it does."""
+        with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
+            root = Path(folder)
+            root.chmod(0o755)
+            root.joinpath("check.py").write_bytes(files(__package__).joinpath("self_check.py").read_bytes())
+            known = ",".join((*ENVIRONMENT, "PWD", "LC_CTYPE"))
+            try:
+                outcome = await self._run(
+                    RunSpec(root, "check.py", Runtime.PYTHON, (known,), limits=_PROBE_LIMITS), level
+                )
+            except SandboxBroken as broken:
+                return str(broken)
+        if outcome.status is RunStatus.OK and outcome.stdout == b"isolated\n":
+            return None
+        return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
+
+    async def _run(self, spec: RunSpec, level: Level) -> RunOutcome:
+        host = self._host()
+        job = encode_job(spec, str(host.interpreter(spec.runtime)))
+        async with self._user() as uid, visible(spec.skill_root, spec.script, uid) as root:
+            with _opened(host if uid is not None else None) as (bwrap, libraries):
+                plan = partial(
+                    _command, self._profile, Plan(host, level, spec.limits, root, Descriptors(bwrap, libraries), uid)
+                )
+                library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
+                sandbox = start(Start(plan, self._contents(spec), spec.stdin, uid, library_path))
+            return await supervise(sandbox, job, spec.limits, level, self._start_s)
+
+    @asynccontextmanager
+    async def _user(self) -> AsyncIterator[int | None]:
+        if self._uids is None:
+            yield None
+            return
+        uid = await self._uids.get()
+        try:
+            yield uid
+        finally:
+            self._uids.put_nowait(uid)
+
+    def _contents(self, spec: RunSpec) -> Mapping[str, bytes]:
+        given = {f"{INPUT}/{name}": content for name, content in spec.files.items()}
+        return {AGENT: self._agent, _SECCOMP: compile_filter(self._host().architecture), **ETC, **given}
+
+
+def _command(
+    profile: Profile, plan: Plan, ends: Ends, contents: Mapping[str, int]
+) -> tuple[Sequence[str], tuple[int, ...]]:
+    descriptors = replace(
+        plan.descriptors,
+        control=ends.their_control,
+        info=ends.their_info,
+        seccomp=contents[_SECCOMP],
+        files={path: descriptor for path, descriptor in contents.items() if path != _SECCOMP},
+    )
+    return profile(replace(plan, descriptors=descriptors)), descriptors.inherited()
+
+
+@contextmanager
+def _opened(host: Installation | None) -> Iterator[tuple[int | None, int | None]]:
+    """The wheel's program and its library's folder, opened for a user who may not be able to walk to them."""
+    if host is None or host.libraries is None:
+        yield None, None
+        return
+    with ExitStack() as stack:
+        opened = []
+        for path in (host.bwrap, host.libraries):
+            opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+            stack.callback(os.close, opened[-1])
+        yield opened[0], opened[1]
+
+
+def _check_script(spec: RunSpec) -> None:
+    root = spec.skill_root.resolve()
+    script = (root / spec.script).resolve()
+    if not script.is_relative_to(root) or not script.is_file():
+        raise RunRejected(f"script {spec.script!r} is not a file of the skill")
+
+
+def _version(host: Installation) -> str:
+    done = subprocess.run([host.bwrap, "--version"], capture_output=True, text=True, check=False, timeout=10)
+    return f"{host.bwrap}: {(done.stdout or done.stderr).strip()}"

@@ -1,0 +1,180 @@
+"""One sandbox as processes and descriptors of the host."""
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Final
+
+_GONE_S: Final = 10.0
+_INFO_MAX: Final = 4096
+
+
+class SandboxProcess:
+    """A started sandbox: its streams, its control socket, and the means to end it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], ends: "Ends") -> None:
+        self._process = process
+        self._ends = ends
+        self._own = ExitStack()
+        self._bwrap = self._own_fd(os.pidfd_open(process.pid))
+        self._init: int | None = None
+
+    async def connect(self) -> None:
+        """Open the streams; to be awaited once, right after the start."""
+        self.stdout = await self._open_pipe(self._ends.stdout)
+        self.stderr = await self._open_pipe(self._ends.stderr)
+        self._info = await self._open_pipe(self._ends.info)
+        self.control, self._writer = await asyncio.open_connection(sock=self._ends.control)
+        self._own.callback(self._writer.close)
+
+    async def attach(self) -> int:
+        """Process 1 of the sandbox, in the host's numbering; bubblewrap says it before it starts the agent.
+
+        Raises:
+            OSError, ValueError, asyncio.IncompleteReadError: when bubblewrap did not get that far.
+        """
+        said = await self._info.readuntil(b"}")
+        pid = int(json.loads(said)["child-pid"])
+        self._init = self._own_fd(os.pidfd_open(pid))
+        return pid
+
+    async def send(self, message: bytes) -> None:
+        """To the agent."""
+        self._writer.write(message)
+        await self._writer.drain()
+
+    def kill(self) -> None:
+        """End every process of it, now. Safe to call again, and at any time before `gone` returns."""
+        if self._init is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        if self._process.returncode is None:
+            # Covers the moment in which process 1 does not die with bubblewrap yet: it is still in its group.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def gone(self) -> None:
+        """Wait until nothing of it is left, and give every descriptor back.
+
+        Raises:
+            TimeoutError: when the kernel does not end a killed process in ten seconds.
+        """
+        try:
+            async with asyncio.timeout(_GONE_S):
+                for descriptor in (self._bwrap, self._init):
+                    if descriptor is not None:
+                        await _readable(descriptor)
+            self._process.wait(timeout=_GONE_S)
+        finally:
+            self._own.close()
+
+    def _own_fd(self, descriptor: int) -> int:
+        self._own.callback(os.close, descriptor)
+        return descriptor
+
+    async def _open_pipe(self, descriptor: int) -> asyncio.StreamReader:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(descriptor, "rb", buffering=0)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        self._own.callback(transport.close)
+        return reader
+
+
+class Ends:
+    """The pairs of descriptors between host and sandbox: ours are attributes, theirs are closed after the start."""
+
+    def __init__(self, theirs: ExitStack, owner: int | None) -> None:
+        self.stdout, self.their_stdout = _pipe(theirs, owner)
+        self.stderr, self.their_stderr = _pipe(theirs, owner)
+        self.info, self.their_info = _pipe(theirs, None)
+        self.control, other = socket.socketpair()
+        self.their_control = theirs.enter_context(other).fileno()
+
+    def close(self) -> None:
+        """Our ends, when nothing was started."""
+        for descriptor in (self.stdout, self.stderr, self.info):
+            os.close(descriptor)
+        self.control.close()
+
+
+def _pipe(theirs: ExitStack, owner: int | None) -> tuple[int, int]:
+    """A pipe whose writing end the user `owner` can open again, as `echo > /dev/stderr` does."""
+    ours, other = os.pipe()
+    theirs.callback(os.close, other)
+    if owner is not None:
+        os.fchown(other, owner, owner)
+    return ours, other
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a sandbox is started with."""
+
+    command: Callable[["Ends", Mapping[str, int]], tuple[Sequence[str], tuple[int, ...]]]
+    """From our descriptors and those of `contents` to the argument list, and the descriptors to inherit."""
+    contents: Mapping[str, bytes]
+    """To be inherited as files in memory, by name."""
+    stdin: bytes
+    owner: int | None
+    """The user that the sandbox becomes, when it is another one."""
+    environment: Mapping[str, str]
+
+
+def start(plan: Start) -> SandboxProcess:
+    """Start a sandbox. To be called in the event loop's thread: the sandbox dies with the thread that started it."""
+    with ExitStack() as theirs:
+        ends = Ends(theirs, plan.owner)
+        try:
+            argv, inherited = plan.command(
+                ends, {name: _in_memory(theirs, data) for name, data in plan.contents.items()}
+            )
+            process = subprocess.Popen(
+                argv,
+                stdin=_sealed(theirs, plan.stdin) if plan.stdin else subprocess.DEVNULL,
+                stdout=ends.their_stdout,
+                stderr=ends.their_stderr,
+                pass_fds=inherited,
+                env=dict(plan.environment),
+                start_new_session=True,
+            )
+        except BaseException:
+            ends.close()
+            raise
+        return SandboxProcess(process, ends)
+
+
+def _in_memory(stack: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("skillbus", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    stack.callback(os.close, descriptor)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _sealed(stack: ExitStack, content: bytes) -> int:
+    """Standard input: a file in memory rather than a pipe, so that a script that does not read it blocks nobody."""
+    writable = _in_memory(stack, content)
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(writable, fcntl.F_ADD_SEALS, seals)
+    descriptor = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,125 @@
+"""The sandbox as a command line: a pure function of what to show and how strongly to isolate.
+
+Each flag answers a measurement. The root and /dev are remounted read-only and every tmpfs has a size, since bubblewrap
+leaves them writable and half of the memory large. The user is changed before bubblewrap, since the process limit does
+not hold for root. The agent is process 1 itself, since the memory of bubblewrap's own is open to the skill.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from skillbus.sandbox.adapters.installation import Installation
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import Level, Runtime
+
+SKILL: Final = "/skill"
+AGENT: Final = "/agent.py"
+INPUT: Final = "/in"
+OUTPUT: Final = "/work/out"
+NOBODY: Final = 65534
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/work",
+    "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "SKILLBUS_IN": INPUT,
+    "SKILLBUS_OUT": OUTPUT,
+}
+ETC: Final[Mapping[str, bytes]] = {
+    "/etc/passwd": b"nobody:x:65534:65534:nobody:/work:/bin/sh\n",
+    "/etc/group": b"nogroup:x:65534:\n",
+    "/etc/hosts": b"127.0.0.1 localhost sandbox\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What the sandbox inherits, beside the standard three."""
+
+    bwrap: int | None = None
+    libraries: int | None = None
+    """The wheel's program and the folder of its library, for a user who cannot walk to them."""
+    control: int = -1
+    info: int = -1
+    seccomp: int = -1
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Read-only files of the sandbox: path to a descriptor with the content."""
+
+    def inherited(self) -> tuple[int, ...]:
+        """Every descriptor that is open."""
+        known = (self.bwrap, self.libraries, self.control, self.info, self.seccomp)
+        return (*(fd for fd in known if fd is not None and fd >= 0), *self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a command line follows from."""
+
+    installation: Installation
+    level: Level
+    limits: Limits
+    skill_root: Path
+    descriptors: Descriptors
+    uid: int | None = None
+    """The user to become before bubblewrap; absent when the service is not root."""
+
+
+def command_line(plan: Plan) -> tuple[str, ...]:
+    """The whole command, from `choom` to the agent."""
+    return tuple(_command(plan))
+
+
+def _command(plan: Plan) -> Iterator[str]:
+    host = plan.installation
+    if host.choom is not None:
+        yield from (str(host.choom), "-n", "1000", "--")
+    if plan.uid is not None:
+        user = str(plan.uid)
+        yield from (str(host.setpriv), "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--")
+    yield str(host.bwrap) if plan.descriptors.bwrap is None else f"/proc/self/fd/{plan.descriptors.bwrap}"
+    yield from _namespaces(plan.level)
+    yield from _root(host)
+    yield from _writable(plan)
+    yield from _shown(plan)
+    yield from ("--remount-ro", "/", "--chdir", SKILL)
+    for name, value in ENVIRONMENT.items():
+        yield from ("--setenv", name, value)
+    yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info), "--")
+    yield from (str(host.interpreter(Runtime.PYTHON)), "-I", "-S", "-B", AGENT, str(plan.descriptors.control))
+
+
+def _namespaces(level: Level) -> Iterator[str]:
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+    yield "--unshare-cgroup-try"
+    if level is Level.FULL:
+        yield "--disable-userns"
+    yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--new-session")
+    yield from ("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--clearenv")
+
+
+def _root(host: Installation) -> Iterator[str]:
+    for folder in host.folders:
+        yield from ("--ro-bind", folder, folder)
+    if host.python_prefix is not None:
+        yield from ("--ro-bind", str(host.python_prefix), str(host.python_prefix))
+    for path, target in host.links.items():
+        yield from ("--symlink", target, path)
+    if host.loader_cache:
+        yield from ("--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache")
+
+
+def _writable(plan: Plan) -> Iterator[str]:
+    limits = plan.limits
+    yield from ("--dir", "/proc") if plan.level is Level.CONTAINER else ("--proc", "/proc")
+    yield from ("--dev", "/dev", "--size", str(limits.shm_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
+    yield from ("--size", str(limits.tmp_bytes), "--tmpfs", "/tmp")  # noqa: S108
+    yield from ("--size", str(limits.work_bytes), "--tmpfs", "/work", "--dir", OUTPUT)
+
+
+def _shown(plan: Plan) -> Iterator[str]:
+    yield from ("--dir", INPUT, "--ro-bind", str(plan.skill_root), SKILL)
+    for path, descriptor in plan.descriptors.files.items():
+        yield from ("--perms", "0444", "--file", str(descriptor), path)

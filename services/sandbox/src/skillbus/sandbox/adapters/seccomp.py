@@ -1,0 +1,108 @@
+"""The system call filter, compiled to classic BPF.
+
+A deny list under a ceiling: calls newer than the table answer ENOSYS, so that what future kernels add is closed until
+it is looked at. Features that programs probe for and do without also answer ENOSYS, forbidden socket families
+EAFNOSUPPORT, the rest EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay
+open: asyncio's wakeups need them.
+"""
+
+import errno
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from skillbus.sandbox.adapters.syscalls import CEILING, FCHMODAT2, Architecture
+
+KILL: Final = 0x80000000
+ALLOW: Final = 0x7FFF0000
+_ERRNO: Final = 0x00050000
+
+# linux/bpf_common.h: the four instructions that this filter is made of.
+LOAD: Final = 0x20
+JUMP_EQUAL: Final = 0x15
+JUMP_AT_LEAST: Final = 0x35
+JUMP_ANY_BIT: Final = 0x45
+RETURN: Final = 0x06
+
+# struct seccomp_data of linux/seccomp.h: nr, arch, instruction pointer, six 64-bit arguments (little-endian).
+_NR: Final = 0
+_ARCH: Final = 4
+_ARG0: Final = 16
+_ARG1: Final = 24
+
+# CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET of linux/sched.h.
+_CLONE_NEW: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+_TIOCSTI: Final = 0x5412
+_TIOCLINUX: Final = 0x541C
+_PERSONALITY_QUERY: Final = 0xFFFFFFFF
+
+UNKNOWN: Final = frozenset(
+    {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
+)
+"""Answer ENOSYS: libraries ask for them and go another way. memfd pages are in no process's memory figures."""
+CHECKED: Final = frozenset({"clone", "socket", "socketpair", "ioctl", "personality"})
+"""Allowed or not by an argument."""
+
+Instruction = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, constant."""
+
+
+def denied(architecture: Architecture) -> frozenset[str]:
+    """The calls that answer EPERM whatever their arguments."""
+    return frozenset(architecture.numbers) - UNKNOWN - CHECKED
+
+
+def filter_program(architecture: Architecture) -> tuple[Instruction, ...]:
+    """The filter, an instruction an item."""
+    return tuple(_program(architecture))
+
+
+def compile_filter(architecture: Architecture) -> bytes:
+    """The filter as an array of `struct sock_filter`, which is what bubblewrap reads."""
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in filter_program(architecture))
+
+
+def _program(architecture: Architecture) -> Iterator[Instruction]:
+    yield (LOAD, 0, 0, _ARCH)
+    yield (JUMP_EQUAL, 1, 0, architecture.audit)
+    yield (RETURN, 0, 0, KILL)
+    yield (LOAD, 0, 0, _NR)
+    if architecture.foreign_bit is not None:
+        yield (JUMP_AT_LEAST, 0, 1, architecture.foreign_bit)
+        yield (RETURN, 0, 0, KILL)
+    yield (JUMP_EQUAL, 0, 1, FCHMODAT2)
+    yield (RETURN, 0, 0, ALLOW)
+    yield (JUMP_AT_LEAST, 0, 1, CEILING + 1)
+    yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+    for name, number in sorted(architecture.numbers.items()):
+        yield from _rule(name, number)
+    yield (RETURN, 0, 0, ALLOW)
+
+
+def _rule(name: str, number: int) -> Iterator[Instruction]:
+    body = tuple(_verdict(name))
+    yield (JUMP_EQUAL, 0, len(body), number)
+    yield from body
+
+
+def _verdict(name: str) -> Iterator[Instruction]:
+    """Instructions that end in a verdict. Arguments are compared by their low 32 bits: all that the kernel reads."""
+    eperm = (RETURN, 0, 0, _ERRNO | errno.EPERM)
+    allow = (RETURN, 0, 0, ALLOW)
+    match name:
+        case "clone":
+            yield from ((LOAD, 0, 0, _ARG0), (JUMP_ANY_BIT, 0, 1, _CLONE_NEW), eperm, allow)
+        case "socket" | "socketpair":
+            family = (RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT)
+            yield from ((LOAD, 0, 0, _ARG0), (JUMP_EQUAL, 1, 0, socket.AF_UNIX), family, allow)
+        case "ioctl":
+            yield (LOAD, 0, 0, _ARG1)
+            yield from ((JUMP_EQUAL, 1, 0, _TIOCSTI), (JUMP_EQUAL, 0, 1, _TIOCLINUX), eperm, allow)
+        case "personality":
+            yield (LOAD, 0, 0, _ARG0)
+            yield from ((JUMP_EQUAL, 2, 0, 0), (JUMP_EQUAL, 1, 0, _PERSONALITY_QUERY), eperm, allow)
+        case _ if name in UNKNOWN:
+            yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+        case _:
+            yield eperm

@@ -1,0 +1,100 @@
+"""What rlimits cannot bound, seen from the host: memory of the whole tree, and inodes.
+
+It polls: the kernel tells nobody when a process grows, short of a cgroup, which is not always ours to make.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.domain.limits import MIB, Limits
+
+POLL_S: Final = 0.02
+_KIB: Final = 1024
+_WRITABLE: Final = ("work", "tmp", "dev/shm")
+_PROC: Final = Path("/proc")
+
+
+class Excess(NamedTuple):
+    """A limit that was passed."""
+
+    status: RunStatus
+    detail: str
+
+
+async def watch(init: int, limits: Limits) -> Excess:
+    """Poll the tree under process `init`, in the host's numbering, until it passes a limit."""
+    while True:
+        excess = check_memory(init, limits) or check_inodes(init, limits)
+        if excess is not None:
+            return excess
+        await asyncio.sleep(POLL_S)
+
+
+def check_memory(init: int, limits: Limits) -> Excess | None:
+    """Whether the tree's memory is over its limit.
+
+    The quick figure counts a page shared by a fork in each process, so it is confirmed by the proportional one.
+    """
+    tree = tuple(process_tree(init))
+    if sum(map(_resident_bytes, tree)) <= limits.memory_bytes:
+        return None
+    size = sum(map(_proportional_bytes, tree))
+    if size <= limits.memory_bytes:
+        return None
+    return Excess(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limits.memory_bytes // MIB} MiB")
+
+
+def check_inodes(init: int, limits: Limits) -> Excess | None:
+    """Whether the sandbox's writable file systems hold too many files."""
+    try:
+        used = sum(_inodes(_PROC / str(init) / "root" / folder) for folder in _WRITABLE)
+    except PermissionError:
+        return Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Excess(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
+
+
+def process_tree(init: int) -> Iterator[int]:
+    """`init` and its descendants; orphans are process 1's children, so nobody is missed."""
+    todo = [init]
+    while todo:
+        pid = todo.pop()
+        yield pid
+        todo.extend(_children(pid))
+
+
+def _children(pid: int) -> Iterator[int]:
+    try:
+        for task in os.listdir(_PROC / str(pid) / "task"):  # noqa: PTH208 - polled fifty times a second
+            yield from map(int, (_PROC / str(pid) / "task" / task / "children").read_text().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return
+
+
+def _resident_bytes(pid: int) -> int:
+    return sum(_kibibytes(pid, "status", ("RssAnon:", "RssShmem:"))) * _KIB
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        return sum(_kibibytes(pid, "smaps_rollup", ("Pss:",))) * _KIB
+    except PermissionError:
+        return _resident_bytes(pid)
+
+
+def _kibibytes(pid: int, file: str, names: tuple[str, ...]) -> Iterator[int]:
+    try:
+        lines = (_PROC / str(pid) / file).read_text(errors="replace").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return
+    yield from (int(line.split()[1]) for line in lines if line.startswith(names))
+
+
+def _inodes(folder: Path) -> int:
+    usage = os.statvfs(folder)
+    return usage.f_files - usage.f_ffree

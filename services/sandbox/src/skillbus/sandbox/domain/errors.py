@@ -1,0 +1,48 @@
+"""What can go wrong before, around and instead of a run.
+
+    SandboxError
+    ├── SandboxUnavailable      the machine cannot isolate; nothing runs
+    ├── SandboxBroken           isolation was there, but this run's sandbox did not come up
+    ├── RuntimeMissing          the machine lacks the language
+    ├── RunRejected             the run names something that it must not
+    ├── ArgumentsInvalid        the arguments do not fit the input schema, or cannot be passed on
+    └── SchemaInvalid           the skill's input schema cannot be used
+
+How a run that did start ended is never an error: it is a `RunOutcome`.
+"""
+
+
+class SandboxError(Exception):
+    """Base of all errors of the sandbox."""
+
+
+class SandboxUnavailable(SandboxError):  # noqa: N818  # read as a sentence: raise SandboxUnavailable
+    """No isolation level works on this machine; the message has each level's reason and what to do."""
+
+
+class SandboxBroken(SandboxError):  # noqa: N818
+    """The sandbox of one run failed to start; the message carries bubblewrap's own words."""
+
+
+class RuntimeMissing(SandboxError):  # noqa: N818
+    """The interpreter that a script needs is not installed where the sandbox can see it."""
+
+
+class RunRejected(SandboxError):  # noqa: N818
+    """A script or file name that leaves its folder, does not exist, or is over a limit."""
+
+
+class ArgumentsInvalid(SandboxError):  # noqa: N818
+    """Arguments that do not fit; `path` is the place in them, like `$.rows[2].name`."""
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+
+
+class SchemaInvalid(SandboxError):  # noqa: N818
+    """An input schema that is not valid, refers elsewhere, or is too costly to check; `path` is the place in it."""
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(f"input schema at {path}: {message}")
+        self.path = path

@@ -1,0 +1,14 @@
+"""`python -m skillbus.gateway`: the gateway as a process of its own."""
+
+from skillbus.common.runner import run
+from skillbus.gateway.settings import GatewaySettings
+from skillbus.gateway.wiring import open_gateway
+
+
+def main() -> None:
+    """Serve until SIGINT or SIGTERM."""
+    run(lambda bus: open_gateway(bus, GatewaySettings()), "gateway")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The outermost layer: trace context, one log line and one count a request, and an answer whatever happens."""
+
+import re
+import secrets
+import time
+from typing import Final
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from skillbus.common.bus import headers as bus_headers
+from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.adapters.problem_response import internal_problem, problem_response
+
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""W3C Trace Context, section 3.2."""
+_UNMATCHED: Final = "unmatched"
+
+log = structlog.get_logger(__name__)
+
+
+class Boundary:
+    """Wraps the whole app."""
+
+    def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        trace = _trace_of(scope)
+        token = bus_headers.traceparent.set(trace)
+        answer = _Answer(send, trace)
+        start = time.perf_counter()
+        try:
+            await self._app(scope, receive, answer.send)
+        except Exception:
+            log.exception("http_request_failed", method=scope["method"], route=_route_of(scope))
+            if not answer.status:
+                await problem_response(internal_problem(scope["path"]))(scope, receive, answer.send)
+        finally:
+            self._note(scope, answer.status, time.perf_counter() - start)
+            bus_headers.traceparent.reset(token)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        method, route = scope["method"], _route_of(scope)
+        self._metrics.answered(method, route, status, seconds)
+        log.info("http_request", method=method, route=route, status=status, ms=round(seconds * 1000, 2))
+
+
+class _Answer:
+    """The answer on its way out; `status` is 0 until it has begun."""
+
+    def __init__(self, send: Send, trace: str) -> None:
+        self._send = send
+        self._trace = trace
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)["traceparent"] = self._trace
+        await self._send(message)
+
+
+def _trace_of(scope: Scope) -> str:
+    """The caller's trace context, or a new one when there is none or it is not well formed."""
+    given = Headers(scope=scope).get("traceparent", "")
+    return given if _TRACEPARENT.fullmatch(given) else f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+
+
+def _route_of(scope: Scope) -> str:
+    """The template of the route that matched."""
+    return str(getattr(scope.get("route"), "path", _UNMATCHED))

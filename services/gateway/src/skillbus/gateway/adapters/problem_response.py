@@ -1,0 +1,58 @@
+"""Every error as a problem document."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.gateway.domain.problem import MEDIA_TYPE, Problem, http_problem, problem_of
+
+
+def problem_response(problem: Problem) -> Response:
+    """The document, with the headers that its status asks for."""
+    response = Response(problem.model_dump_json(), problem.status, media_type=MEDIA_TYPE)
+    if problem.retry_after_s is not None:
+        response.headers["Retry-After"] = str(problem.retry_after_s)
+    if problem.code is ErrorCode.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="skillbus"'
+    return response
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Have the app answer with problem documents."""
+    app.exception_handler(RequestError)(_refused)
+    app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(HTTPException)(_http_error)
+    app.exception_handler(Exception)(_failed)
+
+
+async def _refused(request: Request, error: RequestError) -> Response:
+    return problem_response(problem_of(error, request.url.path))
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    fields: list[JsonValue] = []
+    for item in error.errors()[:50]:
+        place = [str(part) for part in item["loc"]]
+        fields.append({"field": ".".join(place[1:]) or place[0], "problem": item["msg"], "in": place[0]})
+    said = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+    invalid = RequestError(ErrorCode.INVALID_REQUEST, said, details={"fields": fields})
+    return problem_response(problem_of(invalid, request.url.path))
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    response = problem_response(http_problem(error.status_code, error.detail, request.url.path))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failed(request: Request, _: Exception) -> Response:
+    """What nobody foresaw: its text may hold anything, so it goes to the log and no further (see `boundary`)."""
+    return problem_response(internal_problem(request.url.path))
+
+
+def internal_problem(path: str) -> Problem:
+    """The document of an error that nobody foresaw."""
+    return problem_of(RequestError(ErrorCode.INTERNAL, "The gateway failed; its log says why."), path)

@@ -1,0 +1,49 @@
+"""What the gateway needs from the outside."""
+
+import io
+from typing import Protocol, TypeVar
+
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.message import Message
+
+RequestT = TypeVar("RequestT", bound=Message)
+ReplyT = TypeVar("ReplyT", bound=Message)
+
+
+class BusCaller(Protocol):
+    """Asks services."""
+
+    async def call(
+        self, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, *, timeout_s: float | None = None
+    ) -> ReplyT:
+        """The reply. Raises `RequestError` for every other outcome."""
+        ...
+
+
+class Objects(Protocol):
+    """A bucket of files on the bus. Every method raises `RequestError` when the bus is away."""
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Store bytes under a name."""
+        ...
+
+    async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
+        """Store what a file holds from its current position on."""
+        ...
+
+    async def get(self, name: str, max_bytes: int) -> bytes:
+        """The bytes of an object; `not_found`, or `payload_too_large` above `max_bytes`."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Remove an object, which need not be there."""
+        ...
+
+
+class Connection(Protocol):
+    """The connection to the bus."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is there now."""
+        ...

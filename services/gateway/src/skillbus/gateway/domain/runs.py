@@ -1,0 +1,197 @@
+"""Runs of skills, as HTTP speaks of them: text and base64 instead of contents that lie in the object store."""
+
+import asyncio
+import hashlib
+import re
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Annotated, Final, Self
+from urllib.parse import quote
+
+import structlog
+from pydantic import Field, JsonValue, model_validator
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Blob, Content, Message
+from skillbus.contracts.sandbox import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
+from skillbus.gateway.domain.ports import BusCaller, Objects
+
+INLINE_BYTES: Final = 256 * 1024
+"""What all files of a run may be together to travel in its message."""
+OUTPUT_BYTES: Final = 10 * 1024 * 1024
+ARTIFACT_BYTES: Final = 1024 * 1024
+"""Artifacts up to this come in the reply."""
+_MARGIN_S: Final = 15.0
+"""What a run may take beside its wall clock: waiting for a slot, unpacking, fetching files."""
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}")
+_OBJECT_PATH: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
+
+log = structlog.get_logger(__name__)
+
+
+class RunBody(Message):
+    """A run of one action of a skill."""
+
+    action: str | None = None
+    """An action or a script's path; the default action if absent."""
+    args: dict[str, JsonValue] | None = None
+    """Arguments by name, checked against the action's input schema."""
+    argv: tuple[str, ...] | None = Field(default=None, max_length=256)
+    """Arguments as they are; instead of `args`."""
+    stdin: str | None = None
+    """Standard input; not for actions that take their arguments there."""
+    files: Annotated[dict[str, Blob], Field(max_length=64)] = Field(default_factory=dict)
+    """Files by name, base64; read-only in the folder that `$SKILLBUS_IN` names."""
+    timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    """Wall clock; the sandbox's own limit if absent or larger."""
+
+    @model_validator(mode="after")
+    def _one_kind_of_arguments(self) -> Self:
+        if self.args is not None and self.argv is not None:
+            raise ValueError("give args or argv, not both")
+        return self
+
+
+class RunArtifact(Message):
+    """A file that the run left in `$SKILLBUS_OUT`: in `content`, at `url`, or both."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    content: Blob | None
+    """Base64; absent above 1 MiB."""
+    url: str | None
+    """Where it can be fetched for a day, if it lies in the object store; small ones come in `content` alone."""
+
+
+class RunReply(Message):
+    """What a run gave."""
+
+    run_id: str
+    status: RunStatus
+    exit_code: int | None
+    """Absent when the run did not end by itself."""
+    stdout: str
+    """Bytes that are not UTF-8 are replaced by U+FFFD."""
+    stderr: str
+    result: JsonValue = None
+    """Standard output as JSON, when it is JSON."""
+    artifacts: tuple[RunArtifact, ...] = ()
+    duration_ms: float
+    truncated: bool
+    """Whether output was cut at its limit."""
+    isolation: str
+    """The isolation level that the run had."""
+
+
+class SkillRunner:
+    """Runs skills, and fetches what they left."""
+
+    def __init__(self, caller: BusCaller, files: Objects, *, artifact_bytes: int) -> None:
+        self._caller = caller
+        self._files = files
+        self._artifact_bytes = artifact_bytes
+
+    async def run(self, name: str, project: str, body: RunBody) -> RunReply:
+        """Run an action; how the run ended is in the reply.
+
+        Raises:
+            RequestError: It was not run, or what it gave could not be fetched.
+        """
+        async with self._staged(body.files) as files:
+            request = RunSkill(
+                project=project,
+                name=name,
+                action=body.action,
+                args=body.args,
+                argv=body.argv,
+                stdin=body.stdin,
+                files=files,
+                timeout_s=body.timeout_s,
+            )
+            wait_s = max(RUN_SKILL.timeout_s, (body.timeout_s or 0) + _MARGIN_S)
+            ran = await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
+        return await self._reply(ran)
+
+    async def artifact(self, run_id: str, path: str) -> bytes:
+        """A file of a run, while the object store keeps it.
+
+        Raises:
+            RequestError: `invalid_request`, `not_found`, or `payload_too_large`.
+        """
+        if not _RUN_ID.fullmatch(run_id) or not _OBJECT_PATH.fullmatch(path):
+            raise RequestError(ErrorCode.INVALID_REQUEST, "That is not the id of a run and the name of its artifact.")
+        return await self._files.get(f"{run_id}/{path}", self._artifact_bytes)
+
+    @asynccontextmanager
+    async def _staged(self, files: dict[str, bytes]) -> AsyncGenerator[dict[str, Content]]:
+        """The files as contents; those that are put into the object store are gone when the run is over."""
+        if sum(map(len, files.values())) <= INLINE_BYTES:
+            yield {name: _inline(data) for name, data in files.items()}
+            return
+        folder = f"in/{uuid.uuid4().hex}"
+        staged: dict[str, Content] = {}
+        try:
+            for number, (name, data) in enumerate(files.items()):
+                staged[name] = await asyncio.to_thread(_reference, data, f"{folder}/{number}")
+                await self._files.put(f"{folder}/{number}", data)
+            yield staged
+        finally:
+            await self._unstage(staged)
+
+    async def _unstage(self, staged: dict[str, Content]) -> None:
+        for content in staged.values():
+            try:
+                await self._files.delete(content.object_name or "")
+            except RequestError as error:
+                # The bucket forgets it after a day, and the run's outcome is what the caller waits for.
+                log.warning("run_input_left", name=content.object_name, code=error.code)
+                return
+
+    async def _reply(self, ran: SkillRan) -> RunReply:
+        return RunReply(
+            run_id=ran.run_id,
+            status=ran.status,
+            exit_code=ran.exit_code,
+            stdout=await self._text(ran.stdout),
+            stderr=await self._text(ran.stderr),
+            result=ran.result,
+            artifacts=tuple([await self._artifact(ran.run_id, artifact) for artifact in ran.artifacts]),
+            duration_ms=ran.duration_ms,
+            truncated=ran.truncated,
+            isolation=ran.isolation,
+        )
+
+    async def _text(self, content: Content) -> str:
+        return (await self._bytes(content, OUTPUT_BYTES)).decode("utf-8", "replace")
+
+    async def _artifact(self, run_id: str, artifact: Artifact) -> RunArtifact:
+        content = artifact.content
+        data = await self._bytes(content, ARTIFACT_BYTES) if content.size_bytes <= ARTIFACT_BYTES else None
+        return RunArtifact(
+            name=artifact.name,
+            size_bytes=content.size_bytes,
+            sha256=content.sha256,
+            content=data,
+            url=_url(run_id, content.object_name),
+        )
+
+    async def _bytes(self, content: Content, max_bytes: int) -> bytes:
+        if content.inline is not None:
+            return content.inline
+        return await self._files.get(content.object_name or "", max_bytes)
+
+
+def _inline(data: bytes) -> Content:
+    return Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), inline=data)
+
+
+def _reference(data: bytes, object_name: str) -> Content:
+    return Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), object_name=object_name)
+
+
+def _url(run_id: str, object_name: str | None) -> str | None:
+    """Where an object of the run can be fetched: objects of a run are named `<run id>/<path>`."""
+    folder, _, path = (object_name or "").partition("/")
+    return f"/api/runs/{run_id}/artifacts/{quote(path)}" if path and folder == run_id else None

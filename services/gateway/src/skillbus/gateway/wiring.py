@@ -1,0 +1,95 @@
+"""The composition root of the gateway."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.objects import open_object_store
+from skillbus.common.http_server import PortInUseError, serve_http
+from skillbus.common.runner import StartError
+from skillbus.contracts.endpoint import Health
+from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.gateway.adapters.api import build_app
+from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.domain.access import Access, access_by, check_address
+from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
+from skillbus.gateway.domain.packages import PackageInstaller
+from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.runs import SkillRunner
+from skillbus.gateway.service import Routes, build_router
+from skillbus.gateway.settings import GatewaySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """An open gateway."""
+
+    url: str
+    """Where it listens, with the port that it really has."""
+    readiness: Readiness
+
+    async def health(self) -> Health:
+        """Whether the whole can do its work."""
+        return await self.readiness.health()
+
+
+@asynccontextmanager
+async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Gateway]:
+    """Serve HTTP while the context is open; requests at work when it closes are answered.
+
+    Raises:
+        StartError: The address is taken, or others could reach it without a key, or the key cannot be used; its
+            cause tells which.
+    """
+    readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
+    try:
+        access = await _access(settings)
+        app = await _app(bus, settings, access, readiness)
+        # Starlette writes the ASGI types with mappings, uvicorn with typed ones: the same at run time.
+        serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
+        async with serving as url:
+            yield Gateway(url, readiness)
+    except (GatewayError, PortInUseError) as error:
+        raise StartError(str(error)) from error
+
+
+async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: Readiness) -> ASGIApp:
+    installer = PackageInstaller(
+        bus.caller,
+        await open_object_store(bus, PACKAGES),
+        max_bytes=settings.package_bytes,
+        patience_s=settings.upload_patience_s,
+    )
+    run_files = await open_object_store(bus, RUN_FILES)
+    runner = SkillRunner(bus.caller, run_files, artifact_bytes=settings.artifact_bytes)
+    routes = Routes(bus.caller, installer, runner, readiness, bus.metrics.registry)
+    return build_app(build_router(routes), settings, access, HttpMetrics(bus.metrics.registry))
+
+
+async def _access(settings: GatewaySettings) -> Access:
+    access = access_by(await asyncio.to_thread(_key, settings))
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+    except OSError:
+        return access  # listening will fail, and say why
+    check_address(settings.host, [str(address[4][0]) for address in found], access)
+    return access
+
+
+def _key(settings: GatewaySettings) -> str | None:
+    if settings.owner_key is not None:
+        return settings.owner_key.get_secret_value()
+    if settings.owner_key_file is None:
+        return None
+    try:
+        return settings.owner_key_file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OwnerKeyInvalidError(
+            f"cannot read {settings.owner_key_file}: {type(error).__name__}. "
+            "SKILLBUS_GATEWAY_OWNER_KEY_FILE must name a text file that this process may read"
+        ) from error

@@ -1,6 +1,6 @@
 """The routes: decode, one call, encode."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import groupby
@@ -10,7 +10,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import JsonValue, StringConstraints
+from pydantic import StringConstraints
+from starlette.responses import JSONResponse
 
 from skillbus.contracts import indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Health
@@ -37,6 +38,18 @@ class Alive(Message):
     """The gateway's loop runs."""
 
     status: str = "ok"
+
+
+class FileResponse(Response):
+    """Bytes to be saved: no browser shows or runs them."""
+
+    media_type = "application/octet-stream"
+
+
+class MetricsResponse(Response):
+    """Metrics in Prometheus's text format."""
+
+    media_type = CONTENT_TYPE_LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,7 @@ class Routes:
             "Content-Disposition": f"attachment; filename*=UTF-8''{file_name}",
             "X-Content-Type-Options": "nosniff",
         }
-        return Response(data, media_type="application/octet-stream", headers=headers)
+        return FileResponse(data, headers=headers)
 
     async def search_tools(self, body: retriever.SearchTools) -> retriever.ToolsFound:
         """Find the few tools that fit a request, in any language."""
@@ -114,46 +127,73 @@ class Routes:
 
     async def metrics(self) -> Response:
         """Metrics of this process for Prometheus."""
-        return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
+        return MetricsResponse(generate_latest(self.registry))
 
 
 Errors = tuple[ErrorCode, ...]
+Documented = dict[int | str, dict[str, object]]
 _NO_ERRORS: Final[Errors] = ()
 _BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
+_NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Something is missing; `checks` says what."}}
 
 
 def build_router(routes: Routes) -> APIRouter:
     """The routes under their paths, with the errors that each can answer."""
     router = APIRouter(route_class=StrictJsonRoute)
 
-    def add(method: str, path: str, handler: Callable[..., object], errors: Errors, status: int = 200) -> None:
-        router.add_api_route(path, handler, methods=[method], status_code=status, responses=_problems(errors))
+    def add(
+        method: str,
+        path: str,
+        handler: Callable[..., object],
+        errors: Errors,
+        *,
+        status: int = 200,
+        response: type[Response] = JSONResponse,
+    ) -> None:
+        router.add_api_route(
+            path,
+            handler,
+            methods=[method],
+            status_code=status,
+            response_class=response,
+            responses=_problems(errors),
+            operation_id=handler.__name__,
+        )
 
-    add("POST", "/api/skills", routes.install_skill, (*indexer.INSTALL_SKILL.errors, *_BODY), 201)
+    add("POST", "/api/skills", routes.install_skill, (*indexer.INSTALL_SKILL.errors, *_BODY), status=201)
     add("GET", "/api/skills", routes.list_skills, indexer.LIST_SKILLS.errors)
     add("GET", "/api/skills/{name}", routes.get_skill, indexer.GET_SKILL.errors)
     add("PATCH", "/api/skills/{name}", routes.update_skill, (*indexer.UPDATE_SKILL.errors, *_BODY))
     add("DELETE", "/api/skills/{name}", routes.uninstall_skill, indexer.UNINSTALL_SKILL.errors)
     add("POST", "/api/skills/{name}/run", routes.run_skill, (*sandbox.RUN_SKILL.errors, *_BODY))
-    add("GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, (*ANY_REQUEST, ErrorCode.NOT_FOUND))
+    artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, *_BODY)
+    add("GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse)
     add("POST", "/api/tools/search", routes.search_tools, (*retriever.SEARCH_TOOLS.errors, *_BODY))
     add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
-    add("GET", "/api/status", routes.get_status, (ErrorCode.INTERNAL,))
-    add("GET", "/healthz", routes.healthz, _NO_ERRORS)
-    add("GET", "/readyz", routes.readyz, _NO_ERRORS)
-    add("GET", "/metrics", routes.metrics, _NO_ERRORS)
+    add("GET", "/api/status", routes.get_status, _NO_ERRORS)
+    add("GET", "/metrics", routes.metrics, _NO_ERRORS, response=MetricsResponse)
+    _add_probe(router, "/healthz", routes.healthz, {})
+    _add_probe(router, "/readyz", routes.readyz, _NOT_READY)
     return router
 
 
-def _problems(errors: Errors) -> dict[int | str, dict[str, JsonValue]]:
+def _add_probe(router: APIRouter, path: str, handler: Callable[..., object], also: Documented) -> None:
+    """A probe, for those that ask with HEAD too."""
+    router.add_api_route(path, handler, methods=["GET"], responses=also, operation_id=handler.__name__)
+    router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
+
+
+def _problems(errors: Errors) -> Documented:
     """How the documentation lists the errors of a route: by status, with the codes that have it."""
     codes = sorted({*errors, ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN}, key=lambda code: ERROR_CLASSES[code].status)
-    return {
+    documented: Documented = {
         status: _problem(", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in of_status))
         for status, of_status in groupby(codes, key=lambda code: ERROR_CLASSES[code].status)
     }
+    documented["default"] = _problem("Any other error is a problem document too.")
+    return documented
 
 
-def _problem(description: str) -> dict[str, JsonValue]:
-    content: Mapping[str, JsonValue] = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"description": description, "content": dict(content)}
+def _problem(description: str) -> dict[str, object]:
+    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    return {"description": description, "content": {MEDIA_TYPE: schema}}

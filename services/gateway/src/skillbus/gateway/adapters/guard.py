@@ -23,6 +23,8 @@ class Guard:
             except RequestError as error:
                 await problem_response(problem_of(error, scope["path"]))(scope, receive, send)
                 return
+            # Whoever is let in needs the key no more, and what is not there cannot end up in a log.
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         await self._app(scope, receive, send)
 
 

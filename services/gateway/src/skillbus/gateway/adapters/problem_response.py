@@ -1,5 +1,7 @@
 """Every error as a problem document."""
 
+from typing import Final
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue
@@ -8,6 +10,11 @@ from starlette.responses import Response
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.problem import MEDIA_TYPE, Problem, http_problem, problem_of
+
+_DETAILS: Final = {
+    404: "There is nothing at this path: /docs shows what there is.",
+    405: "This path is not asked with this method: the header Allow lists those that it takes.",
+}
 
 
 def problem_response(problem: Problem) -> Response:
@@ -43,7 +50,8 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    response = problem_response(http_problem(error.status_code, error.detail, request.url.path))
+    detail = _DETAILS.get(error.status_code, error.detail)
+    response = problem_response(http_problem(error.status_code, detail, request.url.path))
     response.headers.update(error.headers or {})
     return response
 

@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from pydantic import JsonValue
+
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Json: TypeAlias = JsonValue
 
 ARGUMENT_BYTES_MAX: Final = 128 * 1024 - 1
 """Of one argument: MAX_ARG_STRLEN of Linux, less the final NUL."""

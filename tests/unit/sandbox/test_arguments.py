@@ -1,0 +1,77 @@
+import json
+
+import pytest
+
+from skillbus.sandbox.domain.arguments import (
+    ARGUMENT_BYTES_MAX,
+    ArgsMode,
+    Json,
+    argv_from_args,
+    check_argv,
+    input_from_args,
+)
+from skillbus.sandbox.domain.errors import ArgumentsInvalid
+
+
+@pytest.mark.parametrize(
+    ("args", "argv"),
+    [
+        ({}, ()),
+        ({"_": ["a", 2], "json": True}, ("a", "2", "--json")),
+        ({"json": True, "_": "a"}, ("a", "--json")),
+        ({"quiet": False, "color": None}, ()),
+        ({"tag": ["x", "y"]}, ("--tag", "x", "--tag", "y")),
+        ({"max_size": 1.5, "max-age": 3}, ("--max_size", "1.5", "--max-age", "3")),
+        ({"v": True, "n": 3}, ("-v", "-n", "3")),
+        ({"-Wall": True}, ("-Wall",)),
+        ({"offset": -5, "pattern": "-x"}, ("--offset=-5", "--pattern=-x")),
+        ({"where": {"city": "北京"}}, ("--where", '{"city": "北京"}')),
+        ({"row": [[1, 2], [3]]}, ("--row", "[1, 2]", "--row", "[3]")),
+        ({"text": ""}, ("--text", "")),
+        ({"text": "; rm -rf / $(id)"}, ("--text", "; rm -rf / $(id)")),
+    ],
+)
+def test_args_become_a_command_line_by_one_rule(args: dict[str, Json], argv: tuple[str, ...]) -> None:
+    assert argv_from_args(args) == argv
+
+
+def test_named_positionals_come_first_in_their_own_order() -> None:
+    assert argv_from_args({"json": True, "to": "b", "from": "a", "_": "c"}, ("from", "to")) == ("a", "b", "c", "--json")
+
+
+@pytest.mark.parametrize("key", ["", "-", "--", "a b", "a=b", "a\tb"])
+def test_a_key_that_is_no_flag_is_refused_by_name(key: str) -> None:
+    with pytest.raises(ArgumentsInvalid) as caught:
+        argv_from_args({key: True})
+    assert caught.value.path == f"$.{key}"
+
+
+@pytest.mark.parametrize("word", ["a\0b", "\ud800", "x" * (ARGUMENT_BYTES_MAX + 1)])
+def test_what_linux_cannot_pass_is_refused_with_its_place(word: str) -> None:
+    with pytest.raises(ArgumentsInvalid) as caught:
+        check_argv(["fine", word])
+    assert caught.value.path == "argv[1]"
+
+
+def test_too_many_or_too_large_arguments_are_refused() -> None:
+    with pytest.raises(ArgumentsInvalid):
+        check_argv(["x"] * 5000)
+    with pytest.raises(ArgumentsInvalid):
+        check_argv(["x" * 100_000] * 11)
+
+
+def test_stdin_json_gives_the_object_as_utf8() -> None:
+    argv, stdin = input_from_args(ArgsMode.STDIN_JSON, {"name": "北京", "n": [1, None]})
+    assert argv == ()
+    assert json.loads(stdin.decode()) == {"name": "北京", "n": [1, None]}
+
+
+def test_an_action_without_arguments_refuses_them_and_runs_without() -> None:
+    assert input_from_args(ArgsMode.NONE, {}) == ((), b"")
+    with pytest.raises(ArgumentsInvalid):
+        input_from_args(ArgsMode.NONE, {"a": 1})
+
+
+def test_a_number_that_json_lacks_is_refused() -> None:
+    with pytest.raises(ArgumentsInvalid):
+        input_from_args(ArgsMode.STDIN_JSON, {"n": float("nan")})

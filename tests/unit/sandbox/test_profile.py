@@ -1,0 +1,92 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skillbus.sandbox.adapters.installation import Installation
+from skillbus.sandbox.adapters.profile import Descriptors, Plan, command_line
+from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
+from skillbus.sandbox.domain.errors import RuntimeMissing
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import Level, Runtime
+
+HOST = Installation(
+    bwrap=Path("/usr/bin/bwrap"),
+    architecture=ARCHITECTURES["x86_64"],
+    runtimes={Runtime.PYTHON: Path("/usr/bin/python3")},
+    choom=Path("/usr/bin/choom"),
+    setpriv=Path("/usr/bin/setpriv"),
+    links={"/bin": "usr/bin"},
+)
+PLAN = Plan(
+    HOST,
+    Level.FULL,
+    Limits(work_bytes=1001, tmp_bytes=1002, shm_bytes=1003),
+    Path("/srv/skill"),
+    Descriptors(control=5, info=6, seccomp=7, files={"/agent.py": 8, "/in/a b": 9}),
+)
+
+
+def text(plan: Plan) -> str:
+    return " ".join(command_line(plan))
+
+
+def test_every_namespace_is_left_and_every_capability_dropped() -> None:
+    flags = set(command_line(PLAN))
+    wanted = {f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts", "cgroup-try")}
+    assert wanted | {"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--disable-userns"} <= flags
+    assert "--cap-drop ALL" in text(PLAN)
+
+
+def test_the_root_is_made_read_only_after_everything_is_in_it_and_every_tmpfs_has_a_size() -> None:
+    argv = command_line(PLAN)
+    last_mount = max(
+        index for index, word in enumerate(argv) if word in {"--tmpfs", "--file", "--ro-bind", "--dir", "--symlink"}
+    )
+    assert argv.index("/", last_mount) > last_mount
+    assert argv[argv.index("/", last_mount) - 1] == "--remount-ro"
+    for size, folder in ((1001, "/work"), (1002, "/tmp"), (1003, "/dev/shm")):
+        assert f"--size {size} --tmpfs {folder}" in text(PLAN)
+
+
+def test_of_the_host_only_usr_the_skill_and_the_loader_s_cache_are_bound_all_read_only() -> None:
+    argv = command_line(replace(PLAN, installation=replace(HOST, loader_cache=True)))
+    bound = [argv[index + 1] for index, word in enumerate(argv) if "bind" in word]
+    assert bound == ["/usr", "/etc/ld.so.cache", "/srv/skill"]
+    assert "--bind" not in argv
+
+
+def test_root_becomes_another_user_before_bubblewrap() -> None:
+    argv = command_line(replace(PLAN, uid=64001))
+    assert argv.index("--reuid") < argv.index("/usr/bin/bwrap")
+    assert argv[argv.index("--reuid") + 1] == "64001"
+    assert "--clear-groups" in argv
+    assert "/usr/bin/setpriv" not in command_line(PLAN)
+
+
+@pytest.mark.parametrize(
+    ("level", "lock", "proc"),
+    [(Level.FULL, True, True), (Level.FILTERED, False, True), (Level.CONTAINER, False, False)],
+)
+def test_a_level_changes_what_it_says_and_nothing_else(level: Level, lock: bool, proc: bool) -> None:
+    argv = list(command_line(replace(PLAN, level=level)))
+    assert ("--disable-userns" in argv, "--proc" in argv) == (lock, proc)
+    full = [word for word in command_line(PLAN) if word not in {"--disable-userns", "--proc"}]
+    assert [word for word in argv if word not in {"--disable-userns", "--proc"}] in (full, sorted_dirs(full))
+
+
+def sorted_dirs(full: list[str]) -> list[str]:
+    """`full` with the folder /proc made rather than mounted."""
+    at = full.index("/proc")
+    return [*full[:at], "--dir", *full[at:]]
+
+
+def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -> None:
+    argv = command_line(replace(PLAN, uid=64001, descriptors=replace(PLAN.descriptors, bwrap=11, libraries=12)))
+    assert "/proc/self/fd/11" in argv
+    assert {11, 12, 5, 6, 7, 8, 9} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
+
+
+def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() -> None:
+    with pytest.raises(RuntimeMissing, match="/usr/bin/node"):
+        HOST.interpreter(Runtime.NODE)

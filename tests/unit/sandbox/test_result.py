@@ -1,0 +1,38 @@
+import pytest
+
+from skillbus.sandbox.domain.arguments import Json
+from skillbus.sandbox.domain.result import RESULT_BYTES_MAX, json_result
+
+
+@pytest.mark.parametrize(
+    ("stdout", "value"),
+    [
+        (b'{"a": [1, "\xe5\x8c\x97"]}\n', {"a": [1, "北"]}),
+        (b"3", 3),
+        (b'"\\ud83d\\ude00"', "😀"),
+        (b"null", None),
+    ],
+)
+def test_json_on_standard_output_is_the_result(stdout: bytes, value: Json) -> None:
+    assert json_result(stdout) == value
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        b"",
+        b"hello",
+        b'{"a": 1} trailing',
+        b"\xff\xfe",
+        b"NaN",
+        b"[Infinity]",
+        b'"\\ud800"',
+        b"1" * 5000,
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'"' + b"x" * RESULT_BYTES_MAX + b'"',
+    ],
+    ids=["empty", "text", "trailing", "not-utf8", "nan", "infinity", "surrogate", "long-int", "open", "deep", "large"],
+)
+def test_anything_else_gives_no_result_and_no_error(stdout: bytes) -> None:
+    assert json_result(stdout) is None

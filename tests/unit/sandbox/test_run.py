@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from skillbus.sandbox.domain.errors import RunRejected
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import RunSpec, Runtime, check_names, runtime_of
+
+
+@pytest.mark.parametrize(
+    ("script", "runtime"),
+    [("scripts/a.py", Runtime.PYTHON), ("a.MJS", Runtime.NODE), ("a.cjs", Runtime.NODE), ("x/a.sh", Runtime.BASH)],
+)
+def test_a_script_s_suffix_names_its_runtime(script: str, runtime: Runtime) -> None:
+    assert runtime_of(script) is runtime
+
+
+@pytest.mark.parametrize("script", ["a.rb", "a", "py", ""])
+def test_another_suffix_is_refused(script: str) -> None:
+    with pytest.raises(RunRejected):
+        runtime_of(script)
+
+
+def spec(**given: object) -> RunSpec:
+    values: dict[str, object] = {"skill_root": Path("x"), "script": "a.py", "runtime": Runtime.PYTHON, **given}
+    return RunSpec(**values)  # type: ignore[arg-type]  # a test's shorthand
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"script": "../a.py"},
+        {"script": "/usr/bin/x"},
+        {"files": {"../x": b""}},
+        {"files": {"a": b"", "a/b": b""}},
+        {"files": {str(n): b"" for n in range(65)}},
+        {"stdin": b"x" * 6, "files": {"a": b"x" * 6}, "limits": Limits(input_bytes=10)},
+    ],
+)
+def test_a_spec_that_leaves_its_bounds_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(RunRejected):
+        check_names(spec(**given))
+
+
+def test_a_spec_within_its_bounds_passes() -> None:
+    check_names(spec(files={"a/b": b"x", "a/c": b"y"}, stdin=b"z"))

@@ -1,0 +1,138 @@
+"""The filter's verdicts, by running its instructions as the kernel would."""
+
+import ctypes
+import ctypes.util
+import errno
+import struct
+
+import pytest
+
+from skillbus.sandbox.adapters.seccomp import (
+    ALLOW,
+    JUMP_ANY_BIT,
+    JUMP_AT_LEAST,
+    JUMP_EQUAL,
+    KILL,
+    LOAD,
+    RETURN,
+    UNKNOWN,
+    compile_filter,
+    denied,
+)
+from skillbus.sandbox.adapters.syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
+
+AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]
+EVERY = pytest.mark.parametrize("architecture", [X86_64, AARCH64], ids=lambda architecture: architecture.name)
+
+
+def verdict(architecture: Architecture, number: int, *args: int, audit: int | None = None) -> int:
+    """Interpret the compiled filter on one `struct seccomp_data`."""
+    values = (*args, 0, 0, 0, 0, 0, 0)[:6]
+    call = struct.pack("<IIQ6Q", number, architecture.audit if audit is None else audit, 0, *values)
+    program = list(struct.iter_unpack("<HBBI", compile_filter(architecture)))
+    at, accumulator = 0, 0
+    for _ in range(len(program)):
+        code, true, false, constant = program[at]
+        at += 1
+        if code == LOAD:
+            accumulator = int(struct.unpack_from("<I", call, constant)[0])
+        elif code == RETURN:
+            return int(constant)
+        else:
+            holds = {
+                JUMP_EQUAL: accumulator == constant,
+                JUMP_AT_LEAST: accumulator >= constant,
+                JUMP_ANY_BIT: bool(accumulator & constant),
+            }[code]
+            at += true if holds else false
+    raise AssertionError("the filter ends without a verdict")
+
+
+def errno_of(found: int) -> int | None:
+    return found & 0xFFFF if found & 0xFFFF0000 == 0x00050000 else None
+
+
+@EVERY
+def test_every_denied_call_answers_eperm_whatever_its_arguments(architecture: Architecture) -> None:
+    for name in denied(architecture):
+        assert errno_of(verdict(architecture, architecture.numbers[name], 1, 1)) == errno.EPERM, name
+    assert {"unshare", "setns", "mount", "pivot_root", "ptrace", "bpf", "keyctl", "shmget", "mq_open"} <= denied(
+        architecture
+    )
+
+
+@EVERY
+def test_features_that_programs_probe_for_look_absent(architecture: Architecture) -> None:
+    for name in UNKNOWN:
+        assert errno_of(verdict(architecture, architecture.numbers[name])) == errno.ENOSYS, name
+
+
+@EVERY
+def test_calls_newer_than_the_table_look_absent_but_fchmodat2(architecture: Architecture) -> None:
+    for number in (CEILING + 1, CEILING + 5, 463, 511, 547, 2**20):
+        assert errno_of(verdict(architecture, number)) == errno.ENOSYS, number
+    assert verdict(architecture, CEILING) == ALLOW
+    assert verdict(architecture, FCHMODAT2) == ALLOW
+
+
+@EVERY
+def test_a_foreign_abi_kills_the_process(architecture: Architecture) -> None:
+    i386 = 0x40000003
+    assert verdict(architecture, 1, audit=i386) == KILL
+
+
+def test_an_x32_call_kills_the_process() -> None:
+    assert verdict(X86_64, 0x40000000 | 39) == KILL
+    assert verdict(X86_64, 0xFFFFFFFF) == KILL
+
+
+@EVERY
+def test_only_unix_sockets_can_be_made(architecture: Architecture) -> None:
+    for call in ("socket", "socketpair"):
+        number = architecture.numbers[call]
+        assert verdict(architecture, number, 1) == ALLOW
+        for family in (0, 2, 10, 16, 17, 38, 40, 44):
+            assert errno_of(verdict(architecture, number, family)) == errno.EAFNOSUPPORT, family
+
+
+@EVERY
+def test_processes_and_threads_can_be_made_but_no_namespace(architecture: Architecture) -> None:
+    number = architecture.numbers["clone"]
+    sigchld, thread = 17, 0x003D0F00
+    assert verdict(architecture, number, sigchld) == ALLOW
+    assert verdict(architecture, number, thread) == ALLOW
+    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert errno_of(verdict(architecture, number, sigchld | flag)) == errno.EPERM, hex(flag)
+
+
+@EVERY
+def test_terminal_injection_is_refused_also_with_high_bits_set(architecture: Architecture) -> None:
+    number = architecture.numbers["ioctl"]
+    for request in (0x5412, 0x541C, 0x5412 | 1 << 32):
+        assert errno_of(verdict(architecture, number, 0, request)) == errno.EPERM, hex(request)
+    assert verdict(architecture, number, 0, 0x5413) == ALLOW
+
+
+@EVERY
+def test_the_personality_can_be_asked_but_not_changed(architecture: Architecture) -> None:
+    number = architecture.numbers["personality"]
+    assert verdict(architecture, number, 0) == ALLOW
+    assert verdict(architecture, number, 0xFFFFFFFF) == ALLOW
+    assert errno_of(verdict(architecture, number, 0x0040000)) == errno.EPERM
+
+
+def test_what_interpreters_live_on_is_allowed() -> None:
+    read, write, mmap, execve, futex, sendto, setsockopt, openat = 0, 1, 9, 59, 202, 44, 54, 257
+    for number in (read, write, mmap, execve, futex, sendto, setsockopt, openat):
+        assert verdict(X86_64, number) == ALLOW, number
+
+
+@EVERY
+def test_the_numbers_are_those_of_libseccomp(architecture: Architecture) -> None:
+    path = ctypes.util.find_library("seccomp")
+    if path is None:
+        pytest.skip("libseccomp is not installed")
+    library = ctypes.CDLL(path)
+    for name, number in architecture.numbers.items():
+        found = library.seccomp_syscall_resolve_name_arch(ctypes.c_uint32(architecture.audit), name.encode())
+        assert found == number, name

@@ -69,6 +69,8 @@ def read_workbook(path: Path) -> list[Sheet]:
         raise SkillError(f"{path.name} holds damaged XML: {error}") from None
     except KeyError as error:
         raise SkillError(f"{path.name} is not a complete .xlsx workbook: {error.args[0]}") from None
+    except ValueError as error:
+        raise SkillError(f"{path.name} is damaged: {error}") from None
 
 
 def sheets_of(package: zipfile.ZipFile) -> Iterator[Sheet]:

@@ -3,9 +3,9 @@
 
 function level_of(line, low) {
   low = tolower(line)
-  if (low ~ /(^|[^a-z])(error|fatal|critical|severe|panic|emerg|alert)([^a-z]|$)/) return "error"
+  if (low ~ /(^|[^a-z_])(error|fatal|critical|severe|panic|emerg|alert)([^a-z_]|$)/) return "error"
   if (line ~ /^[A-Za-z_.]*(Error|Exception)(:|$)/) return "error"
-  if (low ~ /(^|[^a-z])(warn|warning)([^a-z]|$)/) return "warning"
+  if (low ~ /(^|[^a-z_])(warn|warning)([^a-z_]|$)/) return "warning"
   return ""
 }
 

@@ -76,11 +76,19 @@ function inputPath(name) {
   }
   const wanted = path.resolve(root, name);
   if (!isInside(root, wanted)) throw new SkillError(`'${name}' leads out of the input folder; give a name relative to it`);
-  if (name.includes("\0") || !fs.statSync(wanted, { throwIfNoEntry: false })?.isFile()) {
-    throw new SkillError(`there is no input file '${name}'; ${given}`);
+  if (!isFile(wanted)) {
+    throw new SkillError(`there is no input file '${name.slice(0, 80)}'; ${given}`);
   }
   if (!isInside(root, fs.realpathSync(wanted))) throw new SkillError(`'${name}' is a link out of the input folder`);
   return wanted;
+}
+
+function isFile(wanted) {
+  try {
+    return fs.statSync(wanted).isFile();
+  } catch {
+    return false; // absent, too long, or holding NUL: no file of that name can be read
+  }
 }
 
 function isInside(root, wanted) {

@@ -1,0 +1,1 @@
+"""The `skillbus` command: everything in one process (`up`, `demo`), and a client of the HTTP API (all the others)."""

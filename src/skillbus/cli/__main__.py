@@ -1,0 +1,73 @@
+"""The `skillbus` command.
+
+Exit codes: 0 it worked; 1 it failed, and what is printed says why; 2 it was called wrongly; 3 the server cannot be
+reached. A run whose status is not `ok` is 1, whatever the skill's own exit code was.
+"""
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from skillbus.cli.catalogue import list_skills, remove
+from skillbus.cli.demo import demo
+from skillbus.cli.install import install
+from skillbus.cli.run import WithArgv, run
+from skillbus.cli.search import search
+from skillbus.cli.session import local, remote
+from skillbus.cli.status import status
+from skillbus.cli.up import up
+
+_EPILOG = "Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached."
+
+
+def create_app() -> typer.Typer:
+    """The command with its subcommands. Help is plain text: Rich's costs 0.2 s of CPU."""
+    app = typer.Typer(
+        name="skillbus",
+        help="Finds, knows and runs skills for LLM agents.",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_root)
+    app.command("up")(local(up))
+    app.command("demo")(local(demo))
+    app.command("install")(remote(install))
+    app.command("search")(remote(search))
+    app.command("run", cls=WithArgv)(remote(run))
+    app.command("list")(remote(list_skills))
+    app.command("remove")(remote(remove))
+    app.command("status")(remote(status))
+    return app
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        # What an encoding other than UTF-8 cannot write must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    create_app()()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 (slow)
+
+        typer.echo(version("skillbus"))
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Finds, knows and runs skills for LLM agents."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""`skillbus list` and `skillbus remove`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from skillbus.cli import tables
+from skillbus.cli.errors import EXIT_FAILED, ProblemError
+from skillbus.cli.names import checked_name
+from skillbus.cli.session import Session
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Skills to remove.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+async def list_skills(session: Session) -> None:
+    """List the installed skills."""
+    found = await session.client.skills()
+    document = {"skills": [skill.model_dump(mode="json") for skill in found], "total": len(found)}
+    session.output.show(document, lambda: tables.skills(found))
+
+
+async def remove(session: Session, names: Names, yes: Yes = False) -> None:
+    """Remove skills: folder, vectors, package and catalogue entry."""
+    wanted = list(dict.fromkeys(map(checked_name, names)))
+    if not yes:
+        _ask(wanted, as_json=session.output.as_json)
+    results = [await _remove(session, name) for name in wanted]
+    if session.output.as_json:
+        session.output.show({"results": results}, str)
+    if any(result["outcome"] == "failed" for result in results):
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def _remove(session: Session, name: str) -> dict[str, object]:
+    try:
+        await session.client.remove(name)
+    except ProblemError as error:
+        if not session.output.as_json:
+            session.output.note(f"{name}: not removed", "red")
+            session.output.fail(error)
+        return {"name": name, "outcome": "failed", "error": error.document()}
+    session.output.say(f"{name}: removed")
+    return {"name": name, "outcome": "removed"}
+
+
+def _ask(names: list[str], *, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty():
+        raise typer.BadParameter("there is nobody to ask: say --yes", param_hint="--yes")
+    typer.confirm(f"Remove {', '.join(names)}?", abort=True, err=True)

@@ -1,0 +1,242 @@
+"""A typed client of the HTTP API."""
+
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import BinaryIO, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
+
+import httpx
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from skillbus.cli.advice import advice_on
+from skillbus.cli.errors import NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
+from skillbus.cli.replies import Installed, Ran, SystemStatus
+from skillbus.contracts.indexer import Skill, SkillsListed
+from skillbus.contracts.retriever import ToolsFound
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+JsonObject = dict[str, JsonValue]
+
+_PAGE = 200
+_CONNECT_S = 5.0
+_ANSWER_S = 60.0
+_RUN_S = 90.0
+"""Longer than the sandbox's own wall clock of a run, which ends it with a proper answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where the server is, and as whom we speak to it."""
+
+    url: str
+    key: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """A run to ask for. `files` are contents by base name."""
+
+    name: str
+    action: str | None = None
+    args: JsonObject | None = None
+    argv: tuple[str, ...] | None = None
+    stdin: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Each method is one request, but for `skills`; all raise the errors of `skillbus.cli.errors`."""
+
+    http: httpx.AsyncClient
+    project: str | None = None
+
+    async def install(self, filename: str, package: bytes | BinaryIO) -> Installed:
+        """Upload a package."""
+        response = await self._send(
+            "POST",
+            "/api/skills",
+            files={"package": (filename, package, "application/zip")},
+            data=self._scope(),
+        )
+        return _parsed(Installed, response)
+
+    async def skills(self) -> tuple[Skill, ...]:
+        """The whole catalogue, page after page."""
+        found: list[Skill] = []
+        after: str | None = None
+        while True:
+            where = {"limit": str(_PAGE)} | self._scope() | ({"after": after} if after else {})
+            page = _parsed(SkillsListed, await self._send("GET", "/api/skills", params=where))
+            found += page.skills
+            if page.next is None or page.next == after:
+                return tuple(found)
+            after = page.next
+
+    async def skill(self, name: str) -> Skill:
+        """One skill."""
+        return _parsed(Skill, await self._send("GET", _skill_path(name), params=self._scope()))
+
+    async def remove(self, name: str) -> None:
+        """Uninstall a skill."""
+        await self._send("DELETE", _skill_path(name), params=self._scope())
+
+    async def run(self, order: RunOrder) -> Ran:
+        """Run a skill and wait for its end."""
+        members: dict[str, object] = {
+            "action": order.action,
+            "args": order.args,
+            "argv": order.argv,
+            "stdin": order.stdin,
+            "timeout_s": order.timeout_s,
+            "files": {name: b64encode(content).decode() for name, content in order.files.items()} or None,
+        }
+        wait_s = max(_RUN_S, (order.timeout_s or 0) + 30)
+        body = {name: value for name, value in members.items() if value is not None}
+        path = f"{_skill_path(order.name)}/run"
+        return _parsed(Ran, await self._send("POST", path, params=self._scope(), json=body, wait_s=wait_s))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        threshold: float = 0.0,
+        tool_types: Sequence[str] = (),
+        tags: Sequence[str] = (),
+    ) -> ToolsFound:
+        """The tools that fit, best first."""
+        body: dict[str, object] = {
+            "query": query,
+            "limit": limit,
+            "threshold": threshold,
+            "tool_types": list(tool_types),
+            "tags": list(tags),
+            **self._scope(),
+        }
+        return _parsed(ToolsFound, await self._send("POST", "/api/tools/search", json=body))
+
+    async def status(self) -> SystemStatus:
+        """How every service is, and what the indexer holds."""
+        return _parsed(SystemStatus, await self._send("GET", "/api/status"))
+
+    async def fetch(self, url: str) -> bytes:
+        """An artifact's content, from this server and no other: the key must not travel elsewhere."""
+        target = urljoin(str(self.http.base_url), url)
+        if _origin(target) != _origin(str(self.http.base_url)):
+            raise StrangeReplyError(f"an artifact lies at {url}, which is another server", "Fetch it by hand.")
+        return (await self._send("GET", target)).content
+
+    def _scope(self) -> dict[str, str]:
+        return {"project": self.project} if self.project else {}
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Mapping[str, object] | None = None,
+        data: Mapping[str, str] | None = None,
+        files: Mapping[str, tuple[str, bytes | BinaryIO, str]] | None = None,
+        wait_s: float = _ANSWER_S,
+    ) -> httpx.Response:
+        timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
+        try:
+            response = await self.http.request(
+                method, url, params=params, json=json, data=data, files=files, timeout=timeout
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            base = str(self.http.base_url).rstrip("/")
+            raise UnreachableError(
+                f"nobody answers at {base} ({error or type(error).__name__})",
+                "Start it with `skillbus up`, or name another address with --url or SKILLBUS_URL.",
+            ) from error
+        except httpx.TimeoutException as error:
+            raise NoAnswerError(f"no answer within {wait_s:g} s", "Look into the server's log; try again.") from error
+        except httpx.TransportError as error:
+            raise NoAnswerError(
+                f"the connection broke off ({error or type(error).__name__})", "Is it still running? `skillbus status`"
+            ) from error
+        if not response.is_success:
+            raise _refusal(response)
+        return response
+
+
+@asynccontextmanager
+async def open_client(remote: Remote, transport: httpx.AsyncBaseTransport | None = None) -> AsyncIterator[Client]:
+    """A client for the length of a command. Proxies of the environment are for other machines than this one.
+
+    Raises:
+        ValueError: `remote.url` is no address of an HTTP server.
+    """
+    headers = {"Accept": "application/json"}
+    if remote.key:
+        headers["Authorization"] = f"Bearer {remote.key}"
+    async with httpx.AsyncClient(
+        base_url=checked_url(remote.url),
+        headers=headers,
+        transport=transport,
+        trust_env=not _is_loopback(remote.url),
+    ) as http:
+        yield Client(http, remote.project)
+
+
+def checked_url(url: str) -> str:
+    """The address, if it is one.
+
+    Raises:
+        ValueError: it is not.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port is not None and parts.port < 1):
+        raise ValueError(f"{url!r} is no address like http://127.0.0.1:8080")
+    return url
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _skill_path(name: str) -> str:
+    return f"/api/skills/{quote(name, safe='')}"
+
+
+def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
+    try:
+        problem = json.loads(response.content)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
+        return _strange(response, f"it answered {response.status_code} without a problem document")
+    return ProblemError(problem, response.status_code, advice_on(str(problem.get("code") or "")))
+
+
+def _parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
+    try:
+        return reply.model_validate_json(response.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise _strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
+
+
+def _strange(response: httpx.Response, what: str) -> StrangeReplyError:
+    return StrangeReplyError(
+        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
+    )

@@ -1,0 +1,104 @@
+"""Where a command's words go: results to stdout, everything else to stderr; with `--json` one document alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from skillbus.cli.text import plain
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import RenderableType
+
+    from skillbus.cli.errors import CliError
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Both streams of the process. Rich leaves colours out where there is no terminal, and where NO_COLOR is set."""
+
+    as_json: bool
+    out: Console
+    err: Console
+
+    def show(self, document: BaseModel | dict[str, object], human: Callable[[], RenderableType]) -> None:
+        """The result: as a document for programs, or as people read it."""
+        if self.as_json:
+            self.write(as_text(document) + "\n")
+        else:
+            self.out.print(human())
+
+    def say(self, human: RenderableType) -> None:
+        """A part of the result that only people get."""
+        if not self.as_json:
+            self.out.print(human)
+
+    def note(self, line: str, style: str = "dim") -> None:
+        """A remark, on stderr; programs do not get it."""
+        if not self.as_json:
+            self.err.print(Text(plain(line), style))
+
+    def fail(self, error: CliError) -> None:
+        """What went wrong and what to do."""
+        if self.as_json:
+            self.write(as_text({"error": error.document()}) + "\n")
+            return
+        self.err.print(Text.assemble(("Error: ", "bold red"), (plain(error.heading()), "bold")))
+        for line in filter(None, (error.detail, *error.notes())):
+            self.err.print(Text(f"  {plain(line)}"))
+        if error.advice:
+            self.err.print(Text(f"  {plain(error.advice)}", "cyan"))
+
+    def write(self, text: str) -> None:
+        """Text as it is, on stdout."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
+        """A bar on stderr while something long goes on, on terminals only; call what is given when an item is next."""
+        if self.as_json or not self.err.is_terminal:
+            yield lambda _: None
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
+
+        columns = (
+            TextColumn(what, markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[item]}", markup=False),
+        )
+        with Progress(*columns, console=self.err, transient=True) as bar:
+            task = bar.add_task(what, total=total, item="")
+            begun = 0
+
+            def next_item(item: str) -> None:
+                nonlocal begun
+                bar.update(task, completed=begun, item=plain(item))
+                begun += 1
+
+            yield next_item
+
+
+def open_output(*, as_json: bool) -> Output:
+    """Output to the streams of the process as they are now."""
+    return Output(as_json, _console(stderr=False), _console(stderr=True))
+
+
+def as_text(document: BaseModel | dict[str, object]) -> str:
+    """JSON with what the stream's encoding cannot write escaped."""
+    data = document if isinstance(document, dict) else document.model_dump(mode="json")
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    return json.dumps(data, ensure_ascii=not unicode, indent=2)
+
+
+def _console(*, stderr: bool) -> Console:
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)

@@ -1,0 +1,56 @@
+"""What the HTTP API answers, where it differs from what crosses the bus."""
+
+from pydantic import JsonValue
+
+from skillbus.contracts.endpoint import Check
+from skillbus.contracts.indexer import EntryPoint, Finding, IndexerStatus
+from skillbus.contracts.message import Blob, Message
+from skillbus.contracts.sandbox import RunStatus
+
+
+class Installed(Message):
+    """What became of a package."""
+
+    outcome: str
+    """`installed`, `updated` or `unchanged`."""
+    name: str
+    version: str | None = None
+    digest: str
+    warnings: tuple[Finding, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    indexed: bool = False
+
+
+class RunArtifact(Message):
+    """A file that a run left; its content travels along when it is small, and is fetched from `url` when not."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    content: Blob | None = None
+    url: str | None = None
+
+
+class Ran(Message):
+    """What a run gave."""
+
+    run_id: str
+    status: RunStatus
+    exit_code: int | None = None
+    stdout: str
+    stderr: str
+    result: JsonValue = None
+    """Standard output as JSON, when it is JSON."""
+    artifacts: tuple[RunArtifact, ...] = ()
+    duration_ms: float
+    truncated: bool = False
+    isolation: str
+
+
+class SystemStatus(Message):
+    """How everything is."""
+
+    ready: bool
+    services: tuple[Check, ...] = ()
+    indexer: IndexerStatus | None = None
+    """Absent when the indexer does not answer."""

@@ -1,0 +1,168 @@
+"""`skillbus run`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from skillbus.cli.errors import CliError, LocalFileError, RunFailedError
+from skillbus.cli.names import checked_name
+from skillbus.cli.session import ARGV, Session
+from skillbus.cli.text import plain, size
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from typer._click import Context  # what TyperCommand's own methods are declared with
+
+    from skillbus.cli.artifacts import SavedArtifact
+    from skillbus.cli.replies import Ran
+
+Name = Annotated[str, typer.Argument(help="The skill.")]
+Action = Annotated[str | None, typer.Argument(help="What of it; its default action if absent.", show_default=False)]
+Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
+Stdin = Annotated[str | None, typer.Option("--stdin", metavar="FILE", help="Its standard input; - for ours.")]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Bring this file along; repeatable."),
+]
+Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Where to save the files that it makes.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that it may take.")]
+
+
+class WithArgv(TyperCommand):
+    """Keeps the words after `--` apart: they are the skill's, and ours may be optional."""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Parse what stands before `--`."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[ARGV] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+        """For the usage line."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGV...]"]
+
+
+async def run(
+    session: Session,
+    name: Name,
+    action: Action = None,
+    args: Args = None,
+    stdin: Stdin = None,
+    files: Files = None,
+    out: Out = Path(),
+    timeout: Timeout = None,  # noqa: ASYNC109 (the skill's, not this function's)
+) -> None:
+    """Run a skill in the sandbox.
+
+    Arguments are --args JSON, or the words after --. Its output goes to stdout and stderr, the files that it makes to --out, beside what is there. Exits with 1 when
+    the run did not end well, whatever the skill's own exit code was; --json has that.
+    """
+    from skillbus.cli.client import RunOrder  # noqa: PLC0415 (slow)
+
+    if args is not None and session.argv is not None:
+        raise typer.BadParameter("give --args or words after --, not both", param_hint="--args")
+    order = RunOrder(
+        name=checked_name(name),
+        action=action,
+        args=None if args is None else parsed_args(args),
+        argv=session.argv,
+        stdin=None if stdin is None else _read_stdin(stdin),
+        files=read_files(files or []),
+        timeout_s=timeout,
+    )
+    ran = await session.client.run(order)
+    saved, errors = await _save_all(session, ran, out)
+    if session.output.as_json:
+        session.output.show(document_of(ran, saved, errors), str)
+    else:
+        _print(session, ran)
+        for error in errors:
+            session.output.fail(error)
+    if errors or ran.status.value != "ok":
+        raise typer.Exit(RunFailedError.exit_code)
+
+
+def parsed_args(text: str) -> "dict[str, JsonValue]":
+    """Arguments by name."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter('not a JSON object like {"name": "value"}', param_hint="--args")
+    return value
+
+
+def read_files(paths: list[Path]) -> dict[str, bytes]:
+    """The files' contents by base name."""
+    contents: dict[str, bytes] = {}
+    for path in paths:
+        name = path.resolve().name if path.name in {"", ".."} else path.name
+        if name in contents:
+            raise typer.BadParameter(f"two files are called {name}: rename one of them", param_hint="--file")
+        try:
+            contents[name] = path.read_bytes()
+        except OSError as error:
+            raise LocalFileError(f"{path}: {error.strerror or error}", "Check its permissions.") from error
+    return contents
+
+
+def document_of(ran: "Ran", saved: "list[SavedArtifact]", errors: list[CliError]) -> dict[str, object]:
+    """The reply for programs: artifacts by where they were saved, instead of their contents."""
+    document: dict[str, object] = ran.model_dump(mode="json", exclude={"artifacts"})
+    where = {item.name: str(item.path) for item in saved}
+    document["artifacts"] = [
+        artifact.model_dump(mode="json", exclude={"content"}) | {"saved_to": where.get(artifact.name)}
+        for artifact in ran.artifacts
+    ]
+    return document | {"errors": [error.document() for error in errors]}
+
+
+def _read_stdin(source: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return content.decode()
+    except OSError as error:
+        raise typer.BadParameter(f"{source}: {error.strerror or error}", param_hint="--stdin") from error
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{source} is not UTF-8: bring it along with --file", param_hint="--stdin") from error
+
+
+async def _save_all(session: Session, ran: "Ran", folder: Path) -> "tuple[list[SavedArtifact], list[CliError]]":
+    """Save what can be saved; one artifact's error does not lose the others."""
+    from skillbus.cli.artifacts import content_of, save  # noqa: PLC0415 (slow)
+
+    saved: list[SavedArtifact] = []
+    errors: list[CliError] = []
+    for artifact in ran.artifacts:
+        try:
+            saved.append(save(folder, artifact, await content_of(session.client, artifact)))
+        except CliError as error:
+            errors.append(error)
+            continue
+        session.output.note(f"saved {saved[-1].path} ({size(saved[-1].size_bytes)})")
+    return saved, errors
+
+
+def _print(session: Session, ran: "Ran") -> None:
+    text = ran.stdout if ran.result is None else json.dumps(ran.result, ensure_ascii=False, indent=2)
+    session.output.write(_ended(plain(text) if session.output.out.is_terminal else text))
+    sys.stderr.write(_ended(plain(ran.stderr) if session.output.err.is_terminal else ran.stderr))
+    cut = ", output cut at its limit" if ran.truncated else ""
+    session.output.note(f"{ran.status.value} in {ran.duration_ms:.0f} ms, isolation: {ran.isolation}{cut}")
+    if ran.status.value != "ok":
+        code = "" if ran.exit_code is None else f" with exit code {ran.exit_code}"
+        session.output.fail(
+            RunFailedError(f"{ran.status.value}{code} (run {ran.run_id})", "Its own words are above, if it had any.")
+        )
+
+
+def _ended(text: str) -> str:
+    """Text with a last newline, or nothing."""
+    return text if not text or text.endswith("\n") else f"{text}\n"

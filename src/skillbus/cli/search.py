@@ -1,0 +1,41 @@
+"""`skillbus search`."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from skillbus.cli import tables
+from skillbus.cli.session import Session
+
+
+class Kind(StrEnum):
+    """As `skillbus.contracts.retriever.ToolType`, which is slow to import; a test compares the two."""
+
+    MCP = "mcp"
+    BUILTIN = "builtin"
+    SKILL = "skill"
+
+
+Query = Annotated[str, typer.Argument(help="What is wanted, in any language.")]
+Limit = Annotated[int, typer.Option(min=1, max=100, help="How many tools at most.")]
+Threshold = Annotated[float, typer.Option(min=0, max=1, help="Leave out tools that score less.")]
+Types = Annotated[list[Kind] | None, typer.Option("--type", help="Only this; repeatable.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only tools that have one of these tags; repeatable.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show why each tool was found.")]
+
+
+async def search(
+    session: Session,
+    query: Query,
+    limit: Limit = 5,
+    threshold: Threshold = 0.0,
+    types: Types = None,
+    tags: Tags = None,
+    explain: Explain = False,
+) -> None:
+    """Find the tools that fit a request."""
+    found = await session.client.search(
+        query, limit=limit, threshold=threshold, tool_types=types or (), tags=tags or ()
+    )
+    session.output.show(found, lambda: tables.hits(found, explain=explain))

@@ -1,0 +1,121 @@
+"""What commands share: the options `--json --url --key --project`, the client, and how errors become exit codes.
+
+A command is an async function of a `Session` or a `ServerSession` and of its own options. `remote` and `local` make
+of it what Typer wants: a plain function that has the shared options too. What is slow to import is imported when a
+command runs, so that `skillbus --help` need not wait for it.
+"""
+
+import inspect
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from skillbus.cli.errors import CliError
+from skillbus.cli.output import Output, open_output
+from skillbus.cli.outside import Outside
+
+if TYPE_CHECKING:
+    from skillbus.cli.client import Client
+
+ARGV: Final = "skillbus.argv"
+"""Where the words after `--` are kept in Typer's context."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
+UrlOption = Annotated[str, typer.Option("--url", envvar="SKILLBUS_URL", help="Where the server is.")]
+KeyOption = Annotated[str | None, typer.Option("--key", envvar="SKILLBUS_KEY", help="API key.")]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="Whose skills; the server decides if absent.")]
+
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+
+Command = Callable[..., Coroutine[object, object, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """For a command that asks a server."""
+
+    output: Output
+    client: "Client"
+    argv: tuple[str, ...] | None
+    """The words after `--`; absent when there was no `--`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSession:
+    """For a command that is a server."""
+
+    output: Output
+    outside: Outside
+
+
+def remote(command: Command) -> Callable[..., None]:
+    """A command that asks a server."""
+
+    def run(
+        ctx: typer.Context,
+        url: UrlOption = DEFAULT_URL,
+        key: KeyOption = None,
+        project: ProjectOption = None,
+        as_json: JsonOption = False,
+        **own: object,
+    ) -> None:
+        import asyncio  # noqa: PLC0415 (slow)
+
+        from skillbus.cli.client import Remote, checked_url, open_client  # noqa: PLC0415 (slow)
+
+        outside = ctx.ensure_object(Outside)
+        try:
+            where = Remote(checked_url(url), key, project)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--url") from error
+
+        async def ask(output: Output) -> None:
+            async with open_client(where, outside.transport) as client:
+                await command(Session(output, client, ctx.meta.get(ARGV)), **own)
+
+        _perform(ask, asyncio.run, as_json=as_json)
+
+    return _with_options_of(command, run)
+
+
+def local(command: Command) -> Callable[..., None]:
+    """A command that is a server, on the event loop of the services."""
+
+    def run(ctx: typer.Context, as_json: JsonOption = False, **own: object) -> None:
+        from skillbus.common.runner import run_loop  # noqa: PLC0415 (slow)
+
+        outside = ctx.ensure_object(Outside)
+
+        async def serve(output: Output) -> None:
+            await command(ServerSession(output, outside), **own)
+
+        _perform(serve, run_loop, as_json=as_json)
+
+    return _with_options_of(command, run)
+
+
+def _perform(
+    work: Callable[[Output], Coroutine[object, object, None]],
+    run_loop: Callable[[Coroutine[object, object, None]], None],
+    *,
+    as_json: bool,
+) -> None:
+    output = open_output(as_json=as_json)
+    try:
+        run_loop(work(output))
+    except CliError as error:
+        output.fail(error)
+        raise typer.Exit(error.exit_code) from error
+
+
+def _with_options_of(command: Command, run: Callable[..., None]) -> Callable[..., None]:
+    """`run` with the name, the help and the options of `command` before its own, for Typer to read."""
+    own = list(inspect.signature(command).parameters.values())[1:]
+    shared = [it for it in inspect.signature(run).parameters.values() if it.kind is not it.VAR_KEYWORD]
+    parameters = [it.replace(kind=inspect.Parameter.KEYWORD_ONLY) for it in (*own, *shared)]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {it.name: it.annotation for it in parameters}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run

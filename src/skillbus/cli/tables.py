@@ -1,0 +1,128 @@
+"""How results look to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from skillbus.cli.text import plain_line, size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from skillbus.cli.replies import SystemStatus
+    from skillbus.contracts.indexer import Skill
+    from skillbus.contracts.retriever import Reason, ToolHit, ToolsFound
+
+_DESCRIPTION_LINES_CHARS = 160
+"""A description is cut here: three lines of a table on a usual terminal."""
+
+
+def hits(found: ToolsFound, *, explain: bool) -> RenderableType:
+    """The tools that fit, best first."""
+    if not found.results:
+        return Text("Nothing fits.")
+    headings = ("name", "type", "score", "description") + (("reasons",) if explain else ())
+    table = _table(*headings, numbers=("score",))
+    for hit in found.results:
+        cells = [hit.name, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
+        table.add_row(*_cells(cells), *([Text(_reasons(hit))] if explain else []))
+    return Group(table, Text(_how(found), "dim"))
+
+
+def skills(found: Sequence[Skill]) -> RenderableType:
+    """The catalogue."""
+    if not found:
+        return Text("No skill is installed. `skillbus install PATH` adds one.")
+    table = _table("name", "version", "indexed", "size", "description", numbers=("size",))
+    for skill in found:
+        indexed = "yes" if skill.indexed else "waiting"
+        cells = [skill.name, skill.version or "-", indexed, size(skill.size_bytes), _cut(skill.description)]
+        table.add_row(*_cells(cells))
+    return Group(table, Text(f"{len(found)} skills", "dim"))
+
+
+def services(status: SystemStatus) -> RenderableType:
+    """How every service is."""
+    lines = [(check.name, "yes" if check.ready else "no", check.detail) for check in status.services]
+    return rows(("service", "ready", "detail"), lines)
+
+
+def rows(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> Table:
+    """A table of plain cells."""
+    table = _table(*headings, numbers=numbers)
+    for line in lines:
+        table.add_row(*_cells(line))
+    return table
+
+
+def document(value: Mapping[str, object]) -> RenderableType:
+    """A JSON object as names and values: nested members by their path."""
+    return rows(("what", "value"), list(_flat("", value)))
+
+
+def _table(*headings: str, numbers: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        wide = heading in {"description", "reasons", "value", "outcome", "warnings"}
+        table.add_column(
+            heading,
+            justify="right" if heading in numbers else "left",
+            overflow="fold",
+            no_wrap=heading in numbers,
+            ratio=None,
+            min_width=12 if wide else None,
+        )
+    return table
+
+
+def _cells(cells: Sequence[str]) -> list[Text]:
+    return [Text(plain_line(cell)) for cell in cells]
+
+
+def _cut(text: str) -> str:
+    line = plain_line(text)
+    return line if len(line) <= _DESCRIPTION_LINES_CHARS else line[: _DESCRIPTION_LINES_CHARS - 1] + "…"
+
+
+def _reasons(hit: ToolHit) -> str:
+    cosine = [] if hit.cosine is None else [f"cosine {hit.cosine:.3f}"]
+    return "\n".join(cosine + [_reason(reason) for reason in hit.reasons])
+
+
+def _reason(reason: Reason) -> str:
+    measure = "cosine" if reason.side == "dense" else "BM25"
+    terms = f": {plain_line(', '.join(reason.terms))}" if reason.terms else ""
+    return f"{reason.side} #{reason.rank}, {measure} {reason.score:.2f}{terms}"
+
+
+def _how(found: ToolsFound) -> str:
+    model = plain_line(found.model or "no model")
+    degraded = f", degraded: {found.degraded} only" if found.degraded else ""
+    return f"{len(found.results)} found by {model} in {found.took_ms:.1f} ms{degraded}"
+
+
+def _flat(path: str, value: object) -> Iterable[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for name, member in value.items():
+            yield from _flat(f"{path}.{name}" if path else str(name), member)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for number, item in enumerate(value):
+            label = str(item["name"]) if isinstance(item, dict) and "name" in item else str(number)
+            rest = {key: member for key, member in item.items() if key != "name"} if isinstance(item, dict) else item
+            yield from _flat(f"{path}.{label}", rest)
+    else:
+        yield path, _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    if value is None or value in ([], {}):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

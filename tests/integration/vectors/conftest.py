@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
@@ -39,8 +40,8 @@ class Place:
         ),
     ]
 )
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
-    async with _opened(request.param, tmp_path) as store:
+async def place(request: pytest.FixtureRequest, memory_path: Path) -> AsyncIterator[Place]:
+    async with _opened(request.param, memory_path) as store:
         place = Place(store, f"t{uuid4().hex}")
         try:
             yield place
@@ -48,6 +49,14 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             for name in await store.list_collections():
                 if name.startswith(place.prefix):
                     await store.delete_collection(name)
+
+
+@pytest.fixture
+def memory_path() -> Iterator[Path]:
+    """A directory in memory where there is one: the contract is about answers, and a busy disk takes 1 s a test."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        yield Path(directory)
 
 
 @asynccontextmanager
@@ -63,5 +72,5 @@ async def _opened(engine: str, directory: Path) -> AsyncIterator[VectorStore]:
 
 
 @pytest.fixture
-def edge_path(tmp_path: Path) -> Iterator[Path]:
+def edge_path(tmp_path: Path) -> Path:
     return tmp_path / "vectors"

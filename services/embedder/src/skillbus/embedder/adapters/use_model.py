@@ -29,7 +29,10 @@ class UseModel:
     """
 
     def __init__(self, threads: int = 1, folder: Path | None = None) -> None:
-        """`threads` of BLAS: always given, as the package's default of four takes fifty times longer on two cores.
+        """`threads` of BLAS, always given: the package's default of four takes fifty times longer on two cores.
+
+        The package sets them through threadpoolctl; where that is not installed, the number is what numpy was started
+        with (OPENBLAS_NUM_THREADS, by default one a core).
 
         `folder` holds sp.model and weights.npz; by default the package's own.
         """

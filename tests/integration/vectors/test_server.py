@@ -83,7 +83,7 @@ async def test_a_refused_connection_is_unavailable_within_the_time_limit(prefer_
         started = time.monotonic()
         with pytest.raises(VectorStoreUnavailable, match=r"^Qdrant connection failed: "):
             await store.count("tools")
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
         health = await store.health()
         assert health.ready is False
         assert health.notices[0].startswith("Qdrant connection failed")
@@ -112,7 +112,7 @@ async def test_a_server_that_never_answers_is_given_up_at_the_time_limit():
         started = time.monotonic()
         with pytest.raises(VectorStoreUnavailable, match="time limit"):
             await store.upsert("tools", [models.PointStruct(id=point_id("a"), vector={"dense": [1.0]})])
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(

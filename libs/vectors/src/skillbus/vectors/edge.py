@@ -84,7 +84,7 @@ class EdgeVectorStore:
 
     async def load(self) -> None:
         """Open what the directory holds; 10,000 points take 0.1 s, in which the loop stands still."""
-        self._directory.sweep()
+        edge_call(self._directory.sweep)
         self._aliases = self._directory.aliases()
         for name in self._directory.names():
             self._load(name)
@@ -159,27 +159,28 @@ class EdgeVectorStore:
     def _create(self, name: str, spec: CollectionSpec) -> None:
         """Make it aside and publish it by a rename: a killed process leaves no half-made collection."""
         checks.check_creation(name, self._aliases)
-        staging = self._directory.staging()
+        staging = edge_call(self._directory.staging)
         shard = edge_call(edge.EdgeShard.create, str(self._directory.shard(staging)), edge_config(spec))
         for operation in _index_operations(spec, set()):
             edge_call(shard.update, operation)
         edge_call(shard.close)
-        self._directory.put_spec(staging, spec)
-        self._directory.publish(staging, name)
+        edge_call(self._directory.put_spec, staging, spec)
+        edge_call(self._directory.publish, staging, name)
         self._load(name)
 
     async def delete_collection(self, name: str) -> bool:
         checks.check_name(name)
         self._check_open()
-        found = self._collections.pop(name, None)
+        found = self._collections.get(name)
         if found is None:
             return False
+        self._put_aliases({alias: target for alias, target in self._aliases.items() if target != name})
+        del self._collections[name]
         self._unflushed.discard(name)
         self._outgrown.discard(name)
-        self._put_aliases({alias: target for alias, target in self._aliases.items() if target != name})
         edge_call(found.shard.close)
-        hidden = self._directory.hide(name)
-        await asyncio.to_thread(self._directory.remove, hidden)
+        hidden = edge_call(self._directory.hide, name)
+        await asyncio.to_thread(edge_call, self._directory.remove, hidden)
         return True
 
     async def list_collections(self) -> list[str]:
@@ -193,7 +194,7 @@ class EdgeVectorStore:
 
     def _put_aliases(self, aliases: dict[str, str]) -> None:
         if aliases != self._aliases:
-            self._directory.put_aliases(aliases)
+            edge_call(self._directory.put_aliases, aliases)
             self._aliases = aliases
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:

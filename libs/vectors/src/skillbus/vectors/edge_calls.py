@@ -1,4 +1,7 @@
-"""Calls into Qdrant Edge, which raises bare `Exception` for everything and, where Rust panics, a `BaseException`."""
+"""Calls into Qdrant Edge and the disk under it.
+
+The engine raises a bare `Exception` for everything of its own and, where Rust panics, a `BaseException`.
+"""
 
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,9 +34,9 @@ def locked(directory: Path) -> Iterator[None]:
 
     Raises:
         VectorStoreLocked: it has an owner, in another process or in this one.
+        VectorStoreUnavailable: it cannot be made or written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("a+") as lock:
+    with _lock_file(directory) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -46,6 +46,16 @@ def locked(directory: Path) -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+def _lock_file(directory: Path) -> TextIO:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return (directory / "lock").open("a+")
+    except OSError as error:
+        raise VectorStoreUnavailable(
+            f"{directory} cannot hold a vector store ({error}); make it writable or choose another directory"
+        ) from error
 
 
 class EdgeDirectory:

@@ -187,8 +187,8 @@ def _check_kind(header: Header) -> None:
         raise SymlinkError("symbolic links are not allowed; pack the file itself", header.name)
     if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
         raise SpecialFileError("only files and folders are allowed", header.name)
-    if kind and (kind == stat.S_IFDIR) != header.is_folder:
-        raise CorruptError("the name and the mode disagree on whether this is a folder", header.name)
+    if kind == stat.S_IFDIR and not header.is_folder:
+        raise CorruptError("the mode says that this is a folder, the name that it is a file", header.name)
     if header.is_folder and header.size_bytes:
         raise CorruptError("a folder holds data", header.name)
 

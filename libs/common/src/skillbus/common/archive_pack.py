@@ -1,12 +1,13 @@
 """Making a zip whose bytes depend on names, contents and executable bits alone.
 
-Entries are stored, not deflated: what deflate writes differs between builds of zlib, and a digest must not.
+Entries are stored unless asked otherwise: what deflate writes differs between builds of zlib, and a digest must not.
 """
 
 import io
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,8 @@ class PackedFile:
     executable: bool = False
 
 
-def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = None) -> bytes:
-    """A zip of the files, in the order of their paths; `open_archive` with the same limits accepts it.
+def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = None, *, deflate: bool = False) -> bytes:
+    """A zip of the files, in the order of their paths. `deflate` makes it small and its bytes those of this machine.
 
     Raises:
         ArchiveError: a name is refused, or a limit is passed.
@@ -44,11 +45,18 @@ def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = Non
             info = zipfile.ZipInfo(file.path, _EPOCH)
             info.create_system = 3  # Unix, so that the mode counts
             info.external_attr = (stat.S_IFREG | (0o755 if file.executable else 0o644)) << 16
+            if deflate and not _packs_too_well(file.content, limits):
+                info.compress_type = zipfile.ZIP_DEFLATED
             target.writestr(info, file.content)
     data = buffer.getvalue()
     if len(data) > limits.archive_bytes:
         raise TooLargeError(f"the package is larger than {limits.archive_bytes} bytes")
     return data
+
+
+def _packs_too_well(content: bytes, limits: ArchiveLimits) -> bool:
+    """Whether reading the deflated file would refuse it for its ratio."""
+    return len(content) > limits.ratio_from_bytes and len(zlib.compress(content)) * limits.ratio < len(content) * 2
 
 
 def pack_directory(root: Path, limits: ArchiveLimits | None = None, *, skip: Collection[str] = ()) -> bytes:

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 from skillbus.indexer.domain.argparse_call import Argument, read_call
 from skillbus.indexer.domain.literals import constants_of, literal
 
-_MAX_SOURCE_BYTES = 1024 * 1024
+_MAX_SOURCE_BYTES = 256 * 1024
 _MAX_ARGUMENTS = 200
 _GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
 _MAKERS = frozenset({"ArgumentParser", "add_parser", "add_subparsers"}) | _GROUPS
@@ -58,11 +58,13 @@ def read_arguments(source: bytes) -> ScriptArguments:
     return ScriptArguments(reader.description or summary or None, schema, reader.unread)
 
 
-def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node, in the order of the source."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _in_order(child)
+def _in_order(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node, in the order of the source; not recursive, for long `elif` chains nest deeply."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,9 @@ class _Reader:
             self._add(call, self._owner(call.func.value))
 
     def _add(self, call: ast.Call, owner: _Parser | _Commands) -> None:
-        found = read_call(call, self._constants)
-        if found is None or isinstance(owner, _Commands) or owner.level > 1 or len(self.arguments) >= _MAX_ARGUMENTS:
+        is_ours = not isinstance(owner, _Commands) and owner.level <= 1 and len(self.arguments) < _MAX_ARGUMENTS
+        found = read_call(call, self._constants) if is_ours else None
+        if found is None or isinstance(owner, _Commands):
             self.unread += 1
         else:
             self.arguments += [(argument, owner.level) for argument in found]

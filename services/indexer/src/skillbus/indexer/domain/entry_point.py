@@ -41,6 +41,9 @@ _ENTRY, _ARGS, _SCHEMA, _DESCRIPTION = (
     "skillbus-description",
 )
 _ACTION_CHARACTERS = 128
+_MAX_ACTIONS = 100
+_MAX_READ_BYTES = 2 * 1024 * 1024
+"""How much Python is parsed for one skill: about a second's work. No public skill has a tenth of it."""
 
 
 def entry_points_of(
@@ -95,6 +98,9 @@ def resolve(entry_points: Sequence[EntryPoint], action: str | None = None) -> En
 
 
 def _declared(declared: Mapping[str, str], metadata: Mapping[str, str], files: PackageFiles) -> tuple[EntryPoint, ...]:
+    if len(declared) > _MAX_ACTIONS:
+        message = f"{len(declared)} actions are declared; at most {_MAX_ACTIONS} are allowed"
+        raise BadEntryPointError((finding(FindingCode.BAD_ENTRY_POINT, message, "metadata"),))
     points: list[EntryPoint] = []
     errors: list[Finding] = []
     for key, script in declared.items():
@@ -190,11 +196,19 @@ def _schema_file(written: str, files: PackageFiles) -> bytes:
 def _inferred(scripts: Sequence[Script], files: PackageFiles) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
     points: list[EntryPoint] = []
     warnings: list[Finding] = []
-    for script, action in zip(scripts, _action_names([script.path for script in scripts]), strict=True):
-        own = read_arguments(files.read(script.path)) if script.runtime is Runtime.PYTHON else ScriptArguments()
-        if own.unread:
-            message = f"{own.unread} arguments are computed and not in the input schema"
-            warnings.append(finding(FindingCode.ARGUMENTS_UNREAD, message, script.path))
+    if len(scripts) > _MAX_ACTIONS:
+        message = f"there are {len(scripts)} scripts; only the first {_MAX_ACTIONS} can be run"
+        warnings.append(finding(FindingCode.ACTION_SKIPPED, message))
+    kept, unread_bytes = scripts[:_MAX_ACTIONS], _MAX_READ_BYTES
+    for script, action in zip(kept, _action_names([script.path for script in kept]), strict=True):
+        unread_bytes -= script.size_bytes if script.runtime is Runtime.PYTHON else 0
+        own, said = (
+            _read_script(script, files) if unread_bytes >= 0 else (ScriptArguments(), "the scripts are too long")
+        )
+        if said:
+            warnings.append(
+                finding(FindingCode.ARGUMENTS_UNREAD, f"{said}; the input schema is not whole", script.path)
+            )
         points.append(
             EntryPoint(
                 action=action,
@@ -206,6 +220,14 @@ def _inferred(scripts: Sequence[Script], files: PackageFiles) -> tuple[tuple[Ent
             )
         )
     return tuple(points), tuple(warnings)
+
+
+def _read_script(script: Script, files: PackageFiles) -> tuple[ScriptArguments, str]:
+    """What a script says, and what of it could not be read."""
+    if script.runtime is not Runtime.PYTHON:
+        return ScriptArguments(), ""
+    own = read_arguments(files.read(script.path))
+    return own, f"{own.unread} arguments are computed or too many" if own.unread else ""
 
 
 def _action_names(paths: Sequence[str]) -> list[str]:

@@ -235,7 +235,7 @@ def _end_of_value(lines: list[str], start: int, indent: int) -> int:
         line = lines[index]
         if not line.strip():
             continue
-        if len(line) - len(line.lstrip(" \t")) <= indent:
+        if len(line) - len(line.lstrip(" ")) <= indent:
             break
         end = index + 1
     return end

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from skillbus.common.archive import Archive, ArchiveError, ArchiveLimits, open_archive, pack_directory
+from skillbus.common.archive import (
+    Archive,
+    ArchiveError,
+    ArchiveLimits,
+    PackedFile,
+    open_archive,
+    pack_directory,
+    pack_files,
+)
 from skillbus.contracts.indexer import EntryPoint, Finding
 from skillbus.indexer.domain.entry_point import default_action, entry_points_of
 from skillbus.indexer.domain.package_errors import (
@@ -18,7 +26,7 @@ from skillbus.indexer.domain.package_errors import (
 )
 from skillbus.indexer.domain.package_files import PackageFile, PackageFiles
 from skillbus.indexer.domain.script import Script, scripts_of
-from skillbus.indexer.domain.skill_md import SkillMd, parse_skill_md
+from skillbus.indexer.domain.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 SKILL_MD = "SKILL.md"
 VECTORIZED = ".vectorized"
@@ -104,6 +112,25 @@ def extract_package(archive: Archive, package: SkillPackage, directory: Path) ->
         archive.extract_to(directory, strip_prefix=package.prefix, skip={VECTORIZED})
     except ArchiveError as error:
         raise PackageError((finding_of(error),), package.warnings) from error
+
+
+def with_description(archive: Archive, package: SkillPackage, description: str) -> bytes:
+    """A package of the same files but for the description in SKILL.md; to be opened as an upload is.
+
+    Raises:
+        BadDescriptionError: the description, or this SKILL.md, does not allow it.
+        PackageError: a file is damaged, or the new package is over the limits.
+    """
+
+    def content(path: str) -> bytes:
+        data = archive.read(package.prefix + path)
+        return rewrite_description(data, description) if path == package.skill_md else data
+
+    try:
+        files = [PackedFile(file.path, content(file.path), file.executable) for file in package.files]
+        return pack_files(files, deflate=True)
+    except ArchiveError as error:
+        raise PackageError((finding_of(error),)) from error
 
 
 def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage:

@@ -22,6 +22,7 @@ DESCRIPTION_CHARACTERS = 1024
 DESCRIPTION_HARD_CHARACTERS = 16 * 1024
 """Over the format's 1,024 a description is kept with a warning (a public skill has one), up to this."""
 _TAGS = 64
+_MAX_WARNINGS = 50
 _SHORT_CHARACTERS = 64
 """Longest tag and version."""
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -65,7 +66,8 @@ class _Notes:
         self.errors.append(finding(code, message, where))
 
     def warn(self, code: FindingCode, message: str, where: str = "SKILL.md") -> None:
-        self.warnings.append(finding(code, message, where))
+        if len(self.warnings) < _MAX_WARNINGS:
+            self.warnings.append(finding(code, message, where))
 
 
 def parse_skill_md(data: bytes, *, folder: str | None = None) -> SkillMdReport:

@@ -10,9 +10,12 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import FileIO
 from typing import Final
 
 _GONE_S: Final = 10.0
+_ATTACH_S: Final = 1.0
+"""Bubblewrap names process 1 within milliseconds of its start; one that has not by then never made it."""
 _INFO_MAX: Final = 4096
 
 
@@ -23,14 +26,20 @@ class SandboxProcess:
         self._process = process
         self._ends = ends
         self._own = ExitStack()
-        self._bwrap = self._own_fd(os.pidfd_open(process.pid))
+        try:
+            self._bwrap = self._own_fd(os.pidfd_open(process.pid))
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=_GONE_S)
+            raise
+        self._info = self._own_fd(ends.info)
+        self._said = b""
         self._init: int | None = None
 
     async def connect(self) -> None:
         """Open the streams; to be awaited once, right after the start."""
         self.stdout = await self._open_pipe(self._ends.stdout)
         self.stderr = await self._open_pipe(self._ends.stderr)
-        self._info = await self._open_pipe(self._ends.info)
         self.control, self._writer = await asyncio.open_connection(sock=self._ends.control)
         self._own.callback(self._writer.close)
 
@@ -38,10 +47,15 @@ class SandboxProcess:
         """Process 1 of the sandbox, in the host's numbering; bubblewrap says it before it starts the agent.
 
         Raises:
-            OSError, ValueError, asyncio.IncompleteReadError: when bubblewrap did not get that far.
+            OSError, ValueError: when bubblewrap ended before.
         """
-        said = await self._info.readuntil(b"}")
-        pid = int(json.loads(said)["child-pid"])
+        while not self._said.endswith(b"}\n"):
+            await _readable(self._info)
+            said = os.read(self._info, _INFO_MAX)
+            if not said:
+                raise ProcessLookupError("bubblewrap ended before it started anything")
+            self._said += said
+        pid = int(json.loads(self._said)["child-pid"])
         self._init = self._own_fd(os.pidfd_open(pid))
         return pid
 
@@ -51,38 +65,51 @@ class SandboxProcess:
         await self._writer.drain()
 
     def kill(self) -> None:
-        """End every process of it, now. Safe to call again, and at any time before `gone` returns."""
-        if self._init is not None:
-            with suppress(ProcessLookupError):
+        """End every process of it, now. Safe to call again.
+
+        Only process 1 is killed, and with it all of the sandbox: bubblewrap then buries it and ends by itself. Killed
+        together with it, it would leave a zombie to the host's process 1, which in a container may bury nobody.
+        """
+        with suppress(ProcessLookupError):
+            if self._init is not None:
                 signal.pidfd_send_signal(self._init, signal.SIGKILL)
-        if self._process.returncode is None:
-            # Covers the moment in which process 1 does not die with bubblewrap yet: it is still in its group.
-            with suppress(ProcessLookupError):
+            elif self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    async def gone(self) -> None:
-        """Wait until nothing of it is left, and give every descriptor back.
+    async def end(self) -> None:
+        """Kill it, wait until nothing of it is left, and give every descriptor back.
 
         Raises:
             TimeoutError: when the kernel does not end a killed process in ten seconds.
         """
         try:
+            if self._init is None:
+                with suppress(OSError, ValueError, TimeoutError):
+                    async with asyncio.timeout(_ATTACH_S):
+                        await self.attach()
+            self.kill()
             async with asyncio.timeout(_GONE_S):
-                for descriptor in (self._bwrap, self._init):
+                for descriptor in (self._init, self._bwrap):
                     if descriptor is not None:
                         await _readable(descriptor)
-            self._process.wait(timeout=_GONE_S)
         finally:
-            self._own.close()
+            self._bury()
+
+    def _bury(self) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(timeout=_GONE_S)
+        self._own.close()
+        self._ends.close()
 
     def _own_fd(self, descriptor: int) -> int:
         self._own.callback(os.close, descriptor)
         return descriptor
 
-    async def _open_pipe(self, descriptor: int) -> asyncio.StreamReader:
+    async def _open_pipe(self, pipe: FileIO) -> asyncio.StreamReader:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        pipe = os.fdopen(descriptor, "rb", buffering=0)
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         self._own.callback(transport.close)
         return reader
@@ -92,16 +119,17 @@ class Ends:
     """The pairs of descriptors between host and sandbox: ours are attributes, theirs are closed after the start."""
 
     def __init__(self, theirs: ExitStack, owner: int | None) -> None:
-        self.stdout, self.their_stdout = _pipe(theirs, owner)
-        self.stderr, self.their_stderr = _pipe(theirs, owner)
+        stdout, self.their_stdout = _pipe(theirs, owner)
+        stderr, self.their_stderr = _pipe(theirs, owner)
         self.info, self.their_info = _pipe(theirs, None)
+        self.stdout, self.stderr = FileIO(stdout), FileIO(stderr)
         self.control, other = socket.socketpair()
         self.their_control = theirs.enter_context(other).fileno()
 
     def close(self) -> None:
-        """Our ends, when nothing was started."""
-        for descriptor in (self.stdout, self.stderr, self.info):
-            os.close(descriptor)
+        """Our ends, as far as nobody else has taken them over."""
+        for end in (self.stdout, self.stderr):
+            end.close()
         self.control.close()
 
 
@@ -133,22 +161,24 @@ def start(plan: Start) -> SandboxProcess:
     with ExitStack() as theirs:
         ends = Ends(theirs, plan.owner)
         try:
-            argv, inherited = plan.command(
-                ends, {name: _in_memory(theirs, data) for name, data in plan.contents.items()}
-            )
-            process = subprocess.Popen(
-                argv,
-                stdin=_sealed(theirs, plan.stdin) if plan.stdin else subprocess.DEVNULL,
-                stdout=ends.their_stdout,
-                stderr=ends.their_stderr,
-                pass_fds=inherited,
-                env=dict(plan.environment),
-                start_new_session=True,
-            )
+            return SandboxProcess(_spawn(plan, ends, theirs), ends)
         except BaseException:
+            os.close(ends.info)
             ends.close()
             raise
-        return SandboxProcess(process, ends)
+
+
+def _spawn(plan: Start, ends: Ends, theirs: ExitStack) -> subprocess.Popen[bytes]:
+    argv, inherited = plan.command(ends, {name: _in_memory(theirs, data) for name, data in plan.contents.items()})
+    return subprocess.Popen(
+        argv,
+        stdin=_sealed(theirs, plan.stdin) if plan.stdin else subprocess.DEVNULL,
+        stdout=ends.their_stdout,
+        stderr=ends.their_stderr,
+        pass_fds=inherited,
+        env=dict(plan.environment),
+        start_new_session=True,
+    )
 
 
 def _in_memory(stack: ExitStack, content: bytes) -> int:

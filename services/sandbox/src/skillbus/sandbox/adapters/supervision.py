@@ -66,8 +66,7 @@ async def supervise(sandbox: SandboxProcess, job: bytes, limits: Limits, level: 
         init = await _attach(sandbox, start_s)
         await _converse(sandbox, init, job, limits, told, output, ending)
     finally:
-        sandbox.kill()
-        await sandbox.gone()
+        await sandbox.end()
     status, detail = _verdict(ending, told.ended, limits)
     return RunOutcome(
         status=status,

@@ -1,0 +1,91 @@
+"""A skill written on the spot, run in a real sandbox, and a count of what is left of it."""
+
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+
+import pytest
+
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.profile import Plan
+from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import RunOutcome, RunSpec, Runtime, runtime_of
+
+Profile = Callable[[Plan], tuple[str, ...]]
+Run = Callable[..., Coroutine[object, object, RunOutcome]]
+
+UIDS = range(1_000_000 + os.getpid() * 8, 1_000_000 + os.getpid() * 8 + 8)
+"""This test process's own, so that what it left is told from others' runs."""
+
+
+def processes_in_sandboxes() -> list[int]:
+    """Processes of our sandboxes: of our uids, or when we are not root, ours in another pid namespace."""
+    here = Path("/proc/self/ns/pid").readlink()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            uid = folder.stat().st_uid
+            status = (folder / "status").read_text()
+            real = int(status.split("Uid:")[1].split()[0])
+            mine = real in UIDS or (uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if mine:
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def left_in_sandboxes() -> Callable[[], list[int]]:
+    return processes_in_sandboxes
+
+
+@pytest.fixture
+def make_isolation() -> Callable[..., BubblewrapIsolation]:
+    def make(**options: object) -> BubblewrapIsolation:
+        return BubblewrapIsolation(**{"uids": UIDS, **options})  # type: ignore[arg-type]  # a test's shorthand
+
+    return make
+
+
+@pytest.fixture
+async def isolation(make_isolation: Callable[..., BubblewrapIsolation]) -> BubblewrapIsolation:
+    made = make_isolation()
+    try:
+        await made.probe()
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"no sandbox on this machine: {unavailable}")
+    return made
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    mounts = Path("/proc/self/mountinfo").read_text()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    yield
+    assert processes_in_sandboxes() == []
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert [path for path in Path("/tmp").glob("skillbus-run-*") if path.stat().st_uid in UIDS] == []
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
+
+
+@pytest.fixture
+async def run(isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None) -> Run:
+    async def run(
+        source: str,
+        *argv: str,
+        name: str = "main.py",
+        limits: Limits | None = None,
+        stdin: bytes = b"",
+        files: dict[str, bytes] | None = None,
+        within: BubblewrapIsolation | None = None,
+    ) -> RunOutcome:
+        skill = tmp_path / "skill"
+        (skill / "scripts").mkdir(parents=True, exist_ok=True)
+        (skill / "scripts" / name).write_text(source)
+        runtime: Runtime = runtime_of(name)
+        spec = RunSpec(skill, f"scripts/{name}", runtime, argv, stdin, files or {}, limits or Limits(wall_s=20))
+        return await (within or isolation).run(spec)
+
+    return run

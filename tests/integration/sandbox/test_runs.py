@@ -1,0 +1,206 @@
+"""What a script sees and what comes back."""
+
+import asyncio
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.installation import find_installation
+from skillbus.sandbox.adapters.profile import Plan, command_line
+from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxUnavailable
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, Runtime, runtime_of
+
+Run = Callable[..., "asyncio.Future[RunOutcome]"]
+
+SKILLS = Path(__file__).parents[4] / "shared" / "data" / "skills"
+RUNS = SKILLS / "runs.jsonl"
+RECORDED = [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.is_file() else []
+LANGUAGES = {
+    "main.py": "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(3)",
+    "main.sh": "echo \"['$1', '$2']\" $(cat); exit 3",
+    "main.js": "const [a, b] = process.argv.slice(2), given = require('fs').readFileSync(0);"
+    "console.log(`['${a}', '${b}'] ${given}`); process.exit(3)",
+}
+
+
+@pytest.mark.skipif(not RECORDED, reason="the recorded runs are not beside the repository")
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['skill']}/{case['script']} {case['argv']}")
+async def test_a_recorded_run_gives_what_is_recorded(
+    case: dict[str, object], isolation: BubblewrapIsolation, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(SKILLS / f"{case['skill']}.zip") as archive:
+        archive.extractall(tmp_path)
+    root = next(tmp_path.glob("**/SKILL.md")).parent
+    script = str(case["script"])
+    argv = tuple(map(str, case["argv"])) if isinstance(case["argv"], list) else ()
+    outcome = await isolation.run(RunSpec(root, script, runtime_of(script), argv, str(case["stdin"] or "").encode()))
+    assert outcome.exit_code == case["expect_exit"]
+    assert str(case["expect_output_contains"]) in (outcome.stdout + outcome.stderr).decode()
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("level", Level)
+async def test_each_language_gets_its_arguments_and_input_at_each_level(
+    name: str, level: Level, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    try:
+        within = make_isolation(levels=(level,))
+        await within.probe()
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"level {level} does not hold here: {unavailable}")
+    outcome = await run(LANGUAGES[name], "a b", "$(id);", name=name, stdin="北京".encode(), within=within)
+    assert outcome.stdout.decode() == "['a b', '$(id);'] 北京\n"
+    assert (outcome.status, outcome.exit_code, outcome.level) == (RunStatus.FAILED, 3, level)
+
+
+async def test_a_script_imports_its_siblings_and_from_the_skill_s_root(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "skill" / "scripts").mkdir(parents=True)
+    (tmp_path / "skill" / "scripts" / "sibling.py").write_text("A = 1")
+    (tmp_path / "skill" / "scripts" / "marshal.py").write_text("raise SystemExit('shadowed')")
+    outcome = await run(
+        "import sibling, scripts.sibling, os; print(sibling.A, os.getcwd(), __name__, __file__); exit(0)"
+    )
+    assert outcome.stdout == b"1 /skill __main__ /skill/scripts/main.py\n", outcome.stderr
+
+
+async def test_a_traceback_reads_as_the_interpreter_s_own(run: Run) -> None:
+    outcome = await run("def f():\n    1 / 0\nf()\n")
+    assert outcome.exit_code == 1
+    assert outcome.stderr.decode().startswith(
+        'Traceback (most recent call last):\n  File "/skill/scripts/main.py", line 3, in <module>\n'
+    )
+    assert "agent" not in outcome.stderr.decode()
+
+
+async def test_exit_handlers_threads_and_child_interpreters_work_as_usual(run: Run) -> None:
+    outcome = await run(
+        "import atexit, sys, subprocess, threading, multiprocessing, asyncio\n"
+        "atexit.register(lambda: print('last'))\n"
+        "threading.Thread(target=lambda: print('thread')).start()\n"
+        "def work(n): return n * n\n"
+        "async def main(): await asyncio.to_thread(print, 'async', flush=True)\n"
+        "asyncio.run(main())\n"
+        "print(subprocess.run([sys.executable, '-c', 'print(6*7)'], capture_output=True, text=True).stdout.strip())\n"
+        "sys.exit('bye')\n"
+    )
+    assert outcome.exit_code == 1
+    assert sorted(outcome.stdout.decode().split()) == ["42", "async", "last", "thread"]
+    assert outcome.stderr == b"bye\n"
+
+
+async def test_files_are_given_read_only_and_artifacts_come_back(run: Run) -> None:
+    outcome = await run(
+        "import os, pathlib\n"
+        "given, out = pathlib.Path(os.environ['SKILLBUS_IN']), pathlib.Path(os.environ['SKILLBUS_OUT'])\n"
+        "(out / 'charts').mkdir()\n"
+        "(out / 'charts' / '图.bin').write_bytes((given / 'in' / 'a.bin').read_bytes() * 2)\n"
+        "for attempt in (lambda: (given / 'x').write_text(''), lambda: (given / 'in' / 'a.bin').write_text(''),\n"
+        "                lambda: (given / 'in' / 'a.bin').unlink(), lambda: open('/skill/x', 'w')):\n"
+        "    try: attempt()\n"
+        "    except OSError as error: print(error.errno)\n",
+        files={"in/a.bin": bytes(range(256))},
+    )
+    assert outcome.stdout.split() == [b"30"] * 4
+    assert [(a.name, a.content) for a in outcome.artifacts] == [("charts/图.bin", bytes(range(256)) * 2)]
+    assert not outcome.truncated
+
+
+async def test_standard_input_that_nobody_reads_blocks_nobody(run: Run) -> None:
+    outcome = await run("print('done')", stdin=b"x" * 5_000_000)
+    assert (outcome.status, outcome.stdout) == (RunStatus.OK, b"done\n")
+
+
+async def test_the_standard_streams_can_be_opened_by_name(run: Run) -> None:
+    outcome = await run(
+        "cat /dev/stdin; echo e > /dev/stderr; echo o > /dev/stdout; yes | head -1", name="a.sh", stdin=b"i\n"
+    )
+    assert (outcome.stdout, outcome.stderr) == (b"i\no\ny\n", b"e\n")
+
+
+async def test_more_runs_than_users_take_turns(
+    make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation, run: Run, tmp_path: Path
+) -> None:
+    few = make_isolation(uids=range(999_001, 999_003))
+    await run("import sys; print(sys.argv[1])", "first")
+    spec = RunSpec(tmp_path / "skill", "scripts/main.py", Runtime.PYTHON)
+    outcomes = await asyncio.gather(*(few.run(replace(spec, argv=(str(n),))) for n in range(6)))
+    assert [outcome.stdout for outcome in outcomes] == [b"%d\n" % n for n in range(6)]
+
+
+@pytest.mark.parametrize("script", ["scripts/none.py", "scripts", "../x.py", "scripts/out.py"])
+async def test_a_script_that_is_not_a_file_of_the_skill_is_refused(
+    script: str, run: Run, isolation: BubblewrapIsolation, tmp_path: Path
+) -> None:
+    await run("pass")
+    (tmp_path / "skill" / "scripts" / "out.py").symlink_to("/usr/bin/python3")
+    with pytest.raises(RunRejected):
+        await isolation.run(RunSpec(tmp_path / "skill", script, Runtime.PYTHON))
+
+
+async def test_a_missing_language_is_refused_by_name(
+    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    host = find_installation()
+    poor = replace(host, runtimes={Runtime.PYTHON: host.runtimes[Runtime.PYTHON]})
+    with pytest.raises(RuntimeMissing, match="node"):
+        await run("1", name="a.js", within=make_isolation(installation=poor))
+
+
+async def test_a_machine_that_cannot_isolate_runs_nothing_and_says_why(
+    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    broken = make_isolation(profile=lambda plan: (*command_line(plan)[:-7], "--no-such-flag", *command_line(plan)[-7:]))
+    with pytest.raises(SandboxUnavailable, match="no-such-flag") as caught:
+        await run("print('ran')", within=broken)
+    assert all(f"level {level}" in str(caught.value) for level in Level)
+
+
+async def test_walls_that_do_not_stand_make_the_probe_refuse(
+    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    def unfiltered(plan: Plan) -> tuple[str, ...]:
+        argv = list(command_line(plan))
+        at = argv.index("--seccomp")
+        return (*argv[:at], *argv[at + 2 :])
+
+    with pytest.raises(SandboxUnavailable, match="the network is closed"):
+        await run("print('ran')", within=make_isolation(profile=unfiltered))
+
+
+async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
+    make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation
+) -> None:
+    def no_lock(plan: Plan) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", "echo no lock here >&2; exit 1") if plan.level is Level.FULL else command_line(plan)
+
+    report = await make_isolation(profile=no_lock).probe()
+    assert report.level is not Level.FULL
+    assert any("no lock here" in note for note in report.notes)
+
+
+async def test_a_sandbox_that_hangs_at_its_start_is_given_up(
+    make_isolation: Callable[..., BubblewrapIsolation],
+    isolation: BubblewrapIsolation,
+    left_in_sandboxes: Callable[[], list[int]],
+) -> None:
+    hanging = make_isolation(profile=lambda _: ("/bin/sleep", "30"), start_s=0.2)
+    with pytest.raises(SandboxUnavailable, match=r"did not start in 0\.2 s"):
+        await hanging.probe()
+    assert left_in_sandboxes() == []
+
+
+async def test_the_limits_reach_the_script(run: Run) -> None:
+    limits = Limits(processes=33, open_files=44, cpu_s=5)
+    outcome = await run(
+        "import resource as r\n"
+        "print(*(r.getrlimit(getattr(r, 'RLIMIT_' + kind))[1] for kind in 'NPROC NOFILE CPU CORE AS'.split()))",
+        limits=limits,
+    )
+    assert outcome.stdout.split() == [b"33", b"44", b"6", b"0", str(512 << 20).encode()]

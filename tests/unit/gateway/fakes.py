@@ -1,0 +1,132 @@
+"""Hand-written stand-ins for the bus, and the gateway's application over them."""
+
+import io
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import httpx
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer import Skill
+from skillbus.contracts.message import Message
+from skillbus.gateway.adapters.api import build_app
+from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.domain.access import access_by
+from skillbus.gateway.domain.packages import PackageInstaller
+from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.domain.runs import SkillRunner
+from skillbus.gateway.service import Routes, build_router
+from skillbus.gateway.settings import GatewaySettings
+
+RequestT = TypeVar("RequestT", bound=Message)
+ReplyT = TypeVar("ReplyT", bound=Message)
+Handler = Callable[[Message], Message | Exception]
+
+KEY = "an-owner's-key-of-some-length"
+CALCULATE = Skill(
+    name="calculate",
+    description="数学计算",
+    version="1.2.0",
+    tags=("math",),
+    digest="ab" * 32,
+    size_bytes=1234,
+    installed_at=datetime(2026, 1, 1, tzinfo=UTC),
+    updated_at=datetime(2026, 1, 2, tzinfo=UTC),
+)
+
+
+@dataclass
+class FakeCaller:
+    """Answers an endpoint by a function of the request, or raises the error that it gives; others nobody answers."""
+
+    handlers: dict[str, Handler] = field(default_factory=dict)
+    asked: list[tuple[str, Message]] = field(default_factory=list)
+    waits_s: list[float | None] = field(default_factory=list)
+
+    def on(self, endpoint: Endpoint[Message, Message], handler: Handler) -> None:
+        self.handlers[endpoint.subject] = handler
+
+    async def call(
+        self, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, *, timeout_s: float | None = None
+    ) -> ReplyT:
+        self.asked.append((endpoint.name, request))
+        self.waits_s.append(timeout_s)
+        if endpoint.subject not in self.handlers:
+            raise RequestError(ErrorCode.UNAVAILABLE, f"No {endpoint.service} is running to answer {endpoint.name}.")
+        reply = self.handlers[endpoint.subject](request)
+        if isinstance(reply, Exception):
+            raise reply
+        assert isinstance(reply, endpoint.reply)
+        return reply
+
+
+@dataclass
+class FakeObjects:
+    """A bucket in memory. `failures` are raised first, one a call of `put` or `put_file`."""
+
+    held: dict[str, bytes] = field(default_factory=dict)
+    puts: list[str] = field(default_factory=list)
+    failures: list[RequestError] = field(default_factory=list)
+
+    async def put(self, name: str, data: bytes) -> None:
+        self.puts.append(name)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.held[name] = data
+
+    async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
+        chunk, data = bytearray(100_000), bytearray()
+        while size := file.readinto(chunk):
+            data += chunk[:size]
+        await self.put(name, bytes(data))
+
+    async def get(self, name: str, max_bytes: int) -> bytes:
+        if name not in self.held:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{name} is not there.")
+        if len(self.held[name]) > max_bytes:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE, f"{name} is over {max_bytes} bytes.")
+        return self.held[name]
+
+    async def delete(self, name: str) -> None:
+        self.held.pop(name, None)
+
+
+@dataclass
+class FakeConnection:
+    is_connected: bool = True
+
+
+@dataclass
+class World:
+    """The gateway over fakes."""
+
+    settings: GatewaySettings = field(default_factory=lambda: GatewaySettings(upload_patience_s=2))
+    key: str | None = None
+    caller: FakeCaller = field(default_factory=FakeCaller)
+    packages: FakeObjects = field(default_factory=FakeObjects)
+    run_files: FakeObjects = field(default_factory=FakeObjects)
+    connection: FakeConnection = field(default_factory=FakeConnection)
+
+    def app(self) -> ASGIApp:
+        limits = self.settings
+        registry = CollectorRegistry()
+        installer = PackageInstaller(
+            self.caller, self.packages, max_bytes=limits.package_bytes, patience_s=limits.upload_patience_s
+        )
+        runner = SkillRunner(self.caller, self.run_files, artifact_bytes=limits.artifact_bytes)
+        readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
+        router = build_router(Routes(self.caller, installer, runner, readiness, registry))
+        return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[httpx.AsyncClient]:
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        transport = httpx.ASGITransport(self.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", headers=headers) as client:
+            yield client

@@ -1,0 +1,108 @@
+import pytest
+
+from skillbus.contracts.errors import RequestError
+from skillbus.gateway.domain.access import Visit, access_by, check_address
+from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
+
+from .fakes import KEY, World
+
+LOCAL = access_by(None)
+KEYED = access_by(KEY)
+
+
+def refusal(visit: Visit, *, keyed: bool) -> str | None:
+    try:
+        (KEYED if keyed else LOCAL).check(visit)
+    except RequestError as error:
+        return str(error.code)
+    return None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8080", "localhost", "LocalHost:9", "[::1]:8080", "127.1.2.3"])
+def test_without_a_key_loopback_names_are_served(host: str) -> None:
+    assert refusal(Visit("GET", "/api/skills", host=host), keyed=False) is None
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "[::1", "a@b:c:d"]
+)
+def test_without_a_key_other_names_are_refused_so_that_dns_rebinding_fails(host: str | None) -> None:
+    assert refusal(Visit("GET", "/api/skills", host=host), keyed=False) == "forbidden"
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:3000", "http://127.0.0.1:8080.evil.example", "http://["]
+)
+def test_a_page_of_another_origin_changes_nothing(method: str, origin: str) -> None:
+    visit = Visit(method, "/api/skills/x", host="127.0.0.1:8080", origin=origin)
+    assert refusal(visit, keyed=False) == "forbidden"
+
+
+def test_a_page_of_the_same_origin_may_change_things_and_others_may_ask_to_read() -> None:
+    same = Visit("POST", "/api/tools/search", host="127.0.0.1:8080", origin="http://127.0.0.1:8080")
+    reading = Visit("GET", "/api/skills", host="127.0.0.1:8080", origin="http://evil.example")
+    assert refusal(same, keyed=False) is None
+    assert refusal(reading, keyed=False) is None
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/docs/assets/swagger-ui.css", "/openapi.json"])
+def test_with_a_key_probes_and_documentation_are_open(path: str) -> None:
+    assert refusal(Visit("GET", path, host="skills.example"), keyed=True) is None
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", KEY, f"Basic {KEY}", "Bearer", "Bearer ", f"Bearer {KEY[:-1]}", f"Bearer {KEY}x", "Bearer \udcff"],
+)
+@pytest.mark.parametrize("path", ["/api/skills", "/metrics", "/docsx", "/readyz/"])
+def test_with_a_key_everything_else_needs_it(path: str, authorization: str | None) -> None:
+    visit = Visit("GET", path, host="127.0.0.1", authorization=authorization)
+    assert refusal(visit, keyed=True) == "unauthorized"
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_with_the_key_any_host_and_origin_is_served(scheme: str) -> None:
+    visit = Visit("DELETE", "/api/skills/x", "skills.example", "http://other.example", f"{scheme} {KEY}")
+    assert refusal(visit, keyed=True) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["", "short", " " * 20, "with a space in it....", "schlüssel-schlüssel-", "tab\there-and-there-"]
+)
+def test_a_key_that_protects_nothing_or_cannot_be_sent_is_refused_without_being_named(key: str) -> None:
+    with pytest.raises(OwnerKeyInvalidError) as refused:
+        access_by(key)
+    assert not key.strip() or key not in str(refused.value)
+
+
+def test_white_space_around_the_key_of_a_file_is_not_part_of_it() -> None:
+    assert access_by(f"{KEY}\n") == KEYED
+
+
+@pytest.mark.parametrize("addresses", [["0.0.0.0"], ["::"], ["127.0.0.1", "10.0.0.1"]])
+def test_listening_for_others_needs_a_key(addresses: list[str]) -> None:
+    check_address("somewhere", addresses, KEYED)
+    with pytest.raises(OwnerKeyRequiredError, match="SKILLBUS_GATEWAY_OWNER_KEY"):
+        check_address("somewhere", addresses, LOCAL)
+
+
+def test_listening_on_loopback_needs_none() -> None:
+    check_address("localhost", ["127.0.0.1", "::1"], LOCAL)
+
+
+async def test_a_refusal_for_want_of_the_key_says_how_to_send_it_as_a_problem_document() -> None:
+    async with World(key=KEY).client() as client:
+        refused = await client.get("/api/limits", headers={"Authorization": "Bearer wrong"})
+        let_in = await client.get("/metrics")
+
+    assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+    assert refused.headers["WWW-Authenticate"].startswith("Bearer")
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert let_in.status_code == 200
+
+
+async def test_a_foreign_host_is_refused_by_the_application_too() -> None:
+    async with World().client() as client:
+        refused = await client.get("/healthz", headers={"Host": "evil.example"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")

@@ -198,14 +198,15 @@ class EdgeVectorStore:
             self._aliases = aliases
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
-        checks.check_points(points)
         name = self._collection(collection).name
         mode = edge.UpdateMode.InsertOnly if insert_only else edge.UpdateMode.Upsert
         for start in range(0, len(points), UPSERT_CHUNK):
             if start:
                 await asyncio.sleep(0)
             found = self._collection(name)  # again: it may have been deleted meanwhile
-            chunk = [edge_call(edge_point, point, found.spec.dim) for point in points[start : start + UPSERT_CHUNK]]
+            given = points[start : start + UPSERT_CHUNK]
+            checks.check_points(given)
+            chunk = [edge_call(edge_point, point, found.spec.dim) for point in given]
             self._update(found, edge_call(edge.UpdateOperation.upsert_points, chunk, None, mode))
         self._notice_size(self._collection(name))
 

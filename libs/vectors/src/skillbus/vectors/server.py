@@ -170,10 +170,10 @@ class ServerVectorStore:
         await self._call(self._client.update_collection_aliases(operations))
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
-        checks.check_points(points)
         mode = models.UpdateMode.INSERT_ONLY if insert_only else None
         for start in range(0, len(points), UPSERT_CHUNK):
             chunk = list(points[start : start + UPSERT_CHUNK])
+            checks.check_points(chunk)
             await self._call(self._client.upsert(collection, chunk, wait=True, update_mode=mode), collection)
 
     async def delete(self, collection: str, selection: Sequence[str] | models.Filter) -> None:

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skillbus.common.archive import PackedFile, pack_files
 from skillbus.contracts.indexer import Finding
 from skillbus.indexer.domain.package import (
-    PackageError,
     SkillPackage,
     extract_package,
     open_folder,
     open_package,
     with_description,
 )
+from skillbus.indexer.domain.package_errors import PackageError
 
 RECORDED = Path(__file__).parents[4] / "shared/data/skills"
 SKILL = "---\nname: add\ndescription: Adds two numbers.\n---\n# Add\n"
@@ -184,12 +185,14 @@ def test_a_folder_is_the_same_package_as_long_as_its_files_are(tmp_path: Path) -
 
 def test_a_new_description_makes_a_new_package_of_the_same_files() -> None:
     """tool-system.md § 修改：仅允许修改SKILL.md描述"""
-    archive, package = open_package(zipped({"add/SKILL.md": SKILL, "add/run.py": "print(1)" * 50_000}))
+    content = b"print(1)" * 50_000
+    data = pack_files([PackedFile("add/SKILL.md", SKILL.encode()), PackedFile("add/run.py", content)])
+    archive, package = open_package(data)
 
     changed, updated = open_package(with_description(archive, package, "Sums: up."))
 
     assert (updated.skill.description, updated.skill.name, updated.prefix) == ("Sums: up.", "add", "")
-    assert changed.read("run.py") == archive.read("add/run.py")
+    assert changed.read("run.py") == content
     assert [file.path for file in updated.files] == [file.path for file in package.files]
     assert updated.digest != package.digest
 

@@ -53,10 +53,20 @@ def check_inodes(init: int, limits: Limits) -> Excess | None:
     try:
         used = sum(_inodes(_PROC / str(init) / "root" / folder) for folder in _WRITABLE)
     except PermissionError:
-        return Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
+        # Also what the kernel says of a process that ended in this moment.
+        blind = Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
+        return blind if _is_running(init) else None
     except (FileNotFoundError, ProcessLookupError):
         return None
     return Excess(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
 
 
 def process_tree(init: int) -> Iterator[int]:
@@ -84,7 +94,7 @@ def _proportional_bytes(pid: int) -> int:
     try:
         return sum(_kibibytes(pid, "smaps_rollup", ("Pss:",))) * _KIB
     except PermissionError:
-        return _resident_bytes(pid)
+        return _resident_bytes(pid)  # the larger figure
 
 
 def _kibibytes(pid: int, file: str, names: tuple[str, ...]) -> Iterator[int]:

@@ -79,10 +79,6 @@ class Client:
                 return tuple(found)
             after = page.next
 
-    async def skill(self, name: str) -> Skill:
-        """One skill."""
-        return _parsed(Skill, await self._send("GET", _skill_path(name), params=self._scope()))
-
     async def remove(self, name: str) -> None:
         """Uninstall a skill."""
         await self._send("DELETE", _skill_path(name), params=self._scope())
@@ -128,10 +124,10 @@ class Client:
 
     async def fetch(self, url: str) -> bytes:
         """An artifact's content, from this server and no other: the key must not travel elsewhere."""
-        target = urljoin(str(self.http.base_url), url)
-        if _origin(target) != _origin(str(self.http.base_url)):
+        base = str(self.http.base_url)
+        if _origin(urljoin(base, url)) != _origin(base):
             raise StrangeReplyError(f"an artifact lies at {url}, which is another server", "Fetch it by hand.")
-        return (await self._send("GET", target)).content
+        return (await self._send("GET", url)).content
 
     def _scope(self) -> dict[str, str]:
         return {"project": self.project} if self.project else {}
@@ -194,10 +190,24 @@ def checked_url(url: str) -> str:
     Raises:
         ValueError: it is not.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port is not None and parts.port < 1):
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{url!r} is no address: {error}") from error
+    if parts.scheme not in {"http", "https"} or not parts.host:
         raise ValueError(f"{url!r} is no address like http://127.0.0.1:8080")
     return url
+
+
+def checked_key(key: str | None) -> str | None:
+    """The key, if a header can carry it.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ValueError("a key is of printable ASCII characters")
+    return key
 
 
 def _is_loopback(url: str) -> bool:

@@ -60,8 +60,9 @@ async def run(
 ) -> None:
     """Run a skill in the sandbox.
 
-    Arguments are --args JSON, or the words after --. Its output goes to stdout and stderr, the files that it makes to --out, beside what is there. Exits with 1 when
-    the run did not end well, whatever the skill's own exit code was; --json has that.
+    Arguments are --args JSON, or the words after --. The skill's output goes to stdout and stderr, the files that it
+    makes to --out, beside what is there. Exits with 1 when the run did not end well, whatever the skill's own exit
+    code was; --json has that.
     """
     from skillbus.cli.client import RunOrder  # noqa: PLC0415 (slow)
 

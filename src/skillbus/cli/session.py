@@ -5,6 +5,7 @@ of it what Typer wants: a plain function that has the shared options too. What i
 command runs, so that `skillbus --help` need not wait for it.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -61,15 +62,13 @@ def remote(command: Command) -> Callable[..., None]:
         as_json: JsonOption = False,
         **own: object,
     ) -> None:
-        import asyncio  # noqa: PLC0415 (slow)
-
-        from skillbus.cli.client import Remote, checked_url, open_client  # noqa: PLC0415 (slow)
+        from skillbus.cli.client import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
 
         outside = ctx.ensure_object(Outside)
         try:
-            where = Remote(checked_url(url), key, project)
+            where = Remote(checked_url(url), checked_key(key), project)
         except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--url") from error
+            raise typer.BadParameter(str(error), param_hint="--url or --key") from error
 
         async def ask(output: Output) -> None:
             async with open_client(where, outside.transport) as client:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from skillbus.contracts.indexer import Skill
     from skillbus.contracts.retriever import Reason, ToolHit, ToolsFound
 
-_DESCRIPTION_LINES_CHARS = 160
-"""A description is cut here: three lines of a table on a usual terminal."""
+_DESCRIPTION_CELLS = 160
+"""A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
 
 
 def hits(found: ToolsFound, *, explain: bool) -> RenderableType:
@@ -69,15 +69,8 @@ def document(value: Mapping[str, object]) -> RenderableType:
 def _table(*headings: str, numbers: Sequence[str] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
-        wide = heading in {"description", "reasons", "value", "outcome", "warnings"}
-        table.add_column(
-            heading,
-            justify="right" if heading in numbers else "left",
-            overflow="fold",
-            no_wrap=heading in numbers,
-            ratio=None,
-            min_width=12 if wide else None,
-        )
+        number = heading in numbers
+        table.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=number)
     return table
 
 
@@ -86,8 +79,9 @@ def _cells(cells: Sequence[str]) -> list[Text]:
 
 
 def _cut(text: str) -> str:
-    line = plain_line(text)
-    return line if len(line) <= _DESCRIPTION_LINES_CHARS else line[: _DESCRIPTION_LINES_CHARS - 1] + "…"
+    line = Text(plain_line(text))
+    line.truncate(_DESCRIPTION_CELLS, overflow="ellipsis")
+    return line.plain
 
 
 def _reasons(hit: ToolHit) -> str:

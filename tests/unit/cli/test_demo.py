@@ -1,0 +1,217 @@
+import asyncio
+import io
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from skillbus.cli.errors import StartFailedError
+from skillbus.cli.outside import Outside, Running, ServerPlan
+from skillbus.contracts.errors import ErrorCode
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, hit, problem, run_reply
+
+
+@dataclass(frozen=True)
+class FakeRunning:
+    data: Path
+    http_url: str = "http://127.0.0.1:1"
+    nats_url: str = "nats://127.0.0.1:2"
+
+
+@dataclass
+class FakeStandalone:
+    """Starts nothing; remembers what it was started with, and whether it was stopped."""
+
+    server: FakeServer
+    refusal: str = ""
+    plans: list[ServerPlan] = field(default_factory=list)
+    stopped: int = 0
+
+    @asynccontextmanager
+    async def start(self, plan: ServerPlan) -> AsyncIterator[Running]:
+        if self.refusal:
+            raise StartFailedError(self.refusal)
+        self.plans.append(plan)
+        try:
+            yield FakeRunning(plan.data)
+        finally:
+            self.stopped += 1
+
+    def outside(self, *, signalled: bool = False) -> Outside:
+        async def until_signal() -> None:
+            if not signalled:
+                await asyncio.Event().wait()
+
+        return Outside(self.server.transport(), self.start, until_signal)
+
+
+@pytest.fixture
+def standalone(server: FakeServer) -> FakeStandalone:
+    server.hits = [hit("git-commit")]
+    server.ran = run_reply(stdout='{"message":"feat: 新功能"}', result={"message": "feat: 新功能"})
+    return FakeStandalone(server)
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    for name in ("git-commit", "word-count"):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        (tmp_path / "skills" / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: x\n---\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "change.diff").write_text("diff --git a/x b/x\n")
+    return tmp_path / "skills"
+
+
+def test_the_demo_installs_searches_and_runs_on_a_temporary_server(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    standalone.server.polls_until_indexed = 2
+
+    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+
+    assert result.exit_code == 0, result.output
+    for said in ("Services ready", "word-count", "帮我提交代码", "git-commit", "0.87", "feat: 新功能", "/docs"):
+        assert said in result.stdout
+    run = next(request for request in standalone.server.requests if request.url.path.endswith("/git-commit/run"))
+    assert json.loads(run.content)["args"] == {"file": "change.diff"}
+    assert standalone.stopped == 1
+    assert standalone.plans[0].http_port == 0
+    assert not standalone.plans[0].data.exists()
+
+
+def test_the_demo_in_json_is_one_document_with_each_step(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+
+    document = json.loads(result.stdout)
+    assert document["ok"] is True
+    assert [step["step"] for step in document["steps"]] == [
+        "start",
+        "install",
+        "index",
+        "search_chinese",
+        "search_english",
+        "run",
+    ]
+    assert all(step["ok"] for step in document["steps"])
+    assert result.stderr == ""
+
+
+def test_a_step_that_fails_is_named_and_everything_is_stopped(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    standalone.server.ran = problem(ErrorCode.SANDBOX_UNAVAILABLE, "user namespaces are off")
+
+    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+
+    assert result.exit_code == 1
+    assert "step run" in result.stderr
+    assert "user namespaces are off" in result.stderr
+    assert standalone.stopped == 1
+
+
+@pytest.mark.parametrize("stay", [True, False])
+def test_a_failed_step_in_json_ends_the_list_of_steps(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path, stay: bool
+) -> None:
+    standalone.server.rejects["word-count"] = problem(ErrorCode.SKILL_REJECTED, "no description")
+    more = ["--stay", "--data", str(tmp_path / "kept")] if stay else []
+
+    result = skillbus("demo", "--json", "--skills", str(examples), *more, outside=standalone.outside())
+
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (document["ok"], document["failed"]) == (False, "install")
+    assert [step["ok"] for step in document["steps"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("changed", "failed"),
+    [
+        ({"hits": []}, "search_chinese"),
+        ({"hits": [hit("unheard-of")]}, "run"),
+        ({"ran": run_reply(status="timeout", exit_code=None)}, "run"),
+    ],
+)
+def test_a_result_that_is_no_result_fails_the_demo(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, changed: dict[str, object], failed: str
+) -> None:
+    for name, value in changed.items():
+        setattr(standalone.server, name, value)
+
+    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"] == failed
+
+
+def test_a_server_that_does_not_start_is_told_in_a_line(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    standalone.refusal = "port 8080 is taken: choose another with --http-port"
+
+    for words in (["up"], ["demo", "--skills", str(examples)]):
+        result = skillbus(*words, outside=standalone.outside())
+        assert result.exit_code == 1
+        assert "port 8080 is taken" in result.stderr
+
+
+def test_the_demo_without_skills_starts_nothing(
+    skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
+) -> None:
+    result = skillbus("demo", "--skills", str(tmp_path), outside=standalone.outside())
+
+    assert result.exit_code == 1
+    assert standalone.plans == []
+
+
+def test_a_signal_during_the_demo_ends_it_and_stops_the_server(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    standalone.server.polls_until_indexed = -1
+
+    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside(signalled=True))
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "interrupted"
+    assert standalone.stopped == 1
+
+
+def test_the_demo_that_stays_stops_at_a_signal_and_keeps_its_data(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
+) -> None:
+    async def until_all_is_said() -> None:
+        async with asyncio.timeout(5):
+            while not isinstance(sys.stdout.buffer, io.BytesIO) or b"/docs" not in sys.stdout.buffer.getvalue():
+                await asyncio.sleep(0.01)
+
+    outside = Outside(standalone.server.transport(), standalone.start, until_all_is_said)
+    kept = tmp_path / "kept"
+
+    result = skillbus("demo", "--stay", "--data", str(kept), "--skills", str(examples), outside=outside)
+
+    assert result.exit_code == 0, result.output
+    assert standalone.plans == [ServerPlan(kept, "127.0.0.1", 8080, "WARNING")]
+    assert standalone.stopped == 1
+
+
+def test_up_tells_where_it_is_and_stays_until_a_signal(
+    skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
+) -> None:
+    words = ["up", "--json", "--data", str(tmp_path), "--http-port", "8123", "--log-level", "debug"]
+
+    result = skillbus(*words, outside=standalone.outside(signalled=True))
+
+    document = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (document["http_url"], document["docs_url"]) == ("http://127.0.0.1:1", "http://127.0.0.1:1/docs")
+    assert document["data"] == str(tmp_path)
+    assert standalone.plans == [ServerPlan(tmp_path, "127.0.0.1", 8123, "DEBUG")]
+    assert standalone.stopped == 1

@@ -1,0 +1,122 @@
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from skillbus.cli.advice import ADVICE
+from skillbus.cli.outside import Outside
+from skillbus.contracts.errors import ErrorCode
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, problem
+
+COMMANDS = [["list"], ["search", "x"], ["run", "greet"], ["remove", "--yes", "greet"], ["status"]]
+
+
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Outside:
+    return Outside(transport=httpx.MockTransport(answer))
+
+
+def refusing_connections(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("Connection refused", request=request)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_server_that_cannot_be_reached_is_exit_3_and_says_how_to_start_it(
+    skillbus: CommandLine, words: list[str]
+) -> None:
+    result = skillbus(*words, outside=answering(refusing_connections))
+
+    assert result.exit_code == 3
+    assert "skillbus up" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_errors_in_json_are_one_document_on_stdout(skillbus: CommandLine, words: list[str]) -> None:
+    result = skillbus(*words, "--json", outside=answering(refusing_connections))
+
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["error"]["code"] == "unreachable"
+    assert result.stderr == ""
+
+
+def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: CommandLine) -> None:
+    missing = problem(ErrorCode.SKILL_NOT_FOUND, "No skill greet is installed.")
+
+    result = skillbus("run", "greet", outside=answering(lambda _: missing))
+
+    assert result.exit_code == 1
+    for said in ("No such skill", "No skill greet is installed.", "skill_not_found", "HTTP 404", "skillbus list"):
+        assert said in result.stderr
+
+
+def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: CommandLine) -> None:
+    overloaded = problem(ErrorCode.OVERLOADED, "All permits are taken.", {"queued": 12})
+
+    error = json.loads(skillbus("list", "--json", outside=answering(lambda _: overloaded)).stdout)["error"]
+
+    assert (error["code"], error["status"], error["retryable"]) == ("overloaded", 429, True)
+    assert error["details"] == {"queued": 12}
+    assert error["advice"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(404, text="<html>"),
+        httpx.Response(200, text="<html>"),
+        httpx.Response(200, json={"skills": "?"}),
+        httpx.Response(500, json=["?"]),
+        httpx.Response(302, headers={"Location": "http://elsewhere.example/"}),
+    ],
+)
+def test_an_answer_that_is_not_one_of_skillbus_is_told(skillbus: CommandLine, answer: httpx.Response) -> None:
+    result = skillbus("list", "--json", outside=answering(lambda _: answer))
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "strange_reply"
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("gone"), httpx.ReadError("x")])
+def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx.TransportError) -> None:
+    def lose(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    result = skillbus("list", "--json", outside=answering(lose))
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "no_answer"
+
+
+def test_escape_sequences_of_a_problem_do_not_reach_the_terminal(skillbus: CommandLine) -> None:
+    evil = problem(ErrorCode.INTERNAL, "x\x1b]0;title\x07y", {"note": "\x1b[2J"})
+
+    assert "\x1b" not in skillbus("list", outside=answering(lambda _: evil)).stderr
+
+
+def test_every_code_of_the_contract_has_advice() -> None:
+    assert set(ADVICE) == set(ErrorCode)
+
+
+def test_the_key_and_the_address_come_from_the_environment(
+    skillbus: CommandLine, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKILLBUS_URL", "http://bus.example:81/under")
+    monkeypatch.setenv("SKILLBUS_KEY", "k1")
+
+    skillbus("list")
+
+    assert str(server.requests[0].url).startswith("http://bus.example:81/under/api/skills")
+    assert server.requests[0].headers["Authorization"] == "Bearer k1"
+
+
+@pytest.mark.parametrize(
+    "words", [["--url", "ftp://x"], ["--url", "http://"], ["--url", "x:80"], ["--key", "schlüssel"]]
+)
+def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
+    skillbus: CommandLine, server: FakeServer, words: list[str]
+) -> None:
+    assert skillbus("list", *words).exit_code == 2
+    assert server.requests == []

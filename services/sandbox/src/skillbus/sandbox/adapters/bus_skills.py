@@ -1,0 +1,95 @@
+"""Skills from the catalogue, unpacked from their packages into a cache on this machine."""
+
+import asyncio
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from skillbus.common.archive import ArchiveError, ArchiveLimits, open_archive
+from skillbus.common.bus.caller import Caller
+from skillbus.common.bus.objects import ObjectStore
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer import GET_SKILL, NameSkill, Skill
+from skillbus.contracts.resources import package_name
+
+_MAX_BYTES: Final = ArchiveLimits().total_bytes + ArchiveLimits().archive_bytes
+"""Packages are kept unpacked inside the zip, so that one may be larger than what was uploaded."""
+
+log = structlog.get_logger(__name__)
+
+
+class BusSkills:
+    """One folder a package digest; the least recently run are removed when there are more than `kept`."""
+
+    def __init__(self, caller: Caller, packages: ObjectStore, root: Path, kept: int) -> None:
+        self._caller = caller
+        self._packages = packages
+        self._root = root
+        self._kept = kept
+        self._unpacking: dict[str, asyncio.Lock] = {}
+        self._in_use: Counter[str] = Counter()
+        self._recent: dict[str, None] = {}
+        """Digests of unpacked skills, least recently run first."""
+
+    async def prepare(self) -> None:
+        """Start with an empty cache: what is on disk may be half unpacked or not ours."""
+        await asyncio.to_thread(_empty, self._root)
+
+    async def get(self, project: str, name: str) -> Skill:
+        return await self._caller.call(GET_SKILL, NameSkill(project=project, name=name))
+
+    @asynccontextmanager
+    async def unpacked(self, skill: Skill) -> AsyncGenerator[Path]:
+        digest = skill.content_digest
+        folder = self._root / digest
+        self._in_use[digest] += 1
+        try:
+            async with self._unpacking.setdefault(digest, asyncio.Lock()):
+                if digest not in self._recent:
+                    await self._unpack(skill, folder)
+            self._recent.pop(digest, None)
+            self._recent[digest] = None
+            yield folder
+        finally:
+            self._in_use[digest] -= 1
+            await self._forget_old()
+
+    async def _unpack(self, skill: Skill, folder: Path) -> None:
+        name = package_name(skill.project, skill.name, skill.content_digest)
+        data = await self._packages.get(name, _MAX_BYTES)
+        if hashlib.sha256(data).hexdigest() != skill.content_digest:
+            raise RequestError(ErrorCode.INTERNAL, f"The stored package of {skill.name} is damaged: install it again.")
+        try:
+            await asyncio.to_thread(_extract, data, folder)
+        except ArchiveError as error:
+            raise RequestError(ErrorCode.INTERNAL, f"The package of {skill.name} cannot be unpacked: {error}") from error
+        log.info("skill_unpacked", skill=skill.name, digest=skill.content_digest)
+
+    async def _forget_old(self) -> None:
+        for digest in list(self._recent)[: max(0, len(self._recent) - self._kept)]:
+            if self._in_use[digest] == 0:
+                del self._recent[digest]
+                self._unpacking.pop(digest, None)
+                await asyncio.to_thread(shutil.rmtree, self._root / digest, ignore_errors=True)
+
+
+def _empty(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+
+
+def _extract(data: bytes, folder: Path) -> None:
+    staging = folder.with_name(f".{uuid4().hex}")
+    staging.mkdir()
+    try:
+        open_archive(data, ArchiveLimits(ratio_exempt=frozenset({"skill.md"}))).extract_to(staging)
+        staging.rename(folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

@@ -1,0 +1,52 @@
+"""What runs take in and give out, small in messages and large in the object store."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from skillbus.common.bus.objects import ObjectStore
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Content
+from skillbus.contracts.sandbox import Artifact
+from skillbus.sandbox.domain import run
+
+_INLINE_BYTES: Final = 128 * 1024
+"""Of standard output and of standard error: with base64 both fit NATS's 1 MiB, beside a JSON result."""
+
+
+class RunFiles:
+    """The bucket `runs`."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    async def fetch(self, files: Mapping[str, Content], max_bytes: int) -> dict[str, bytes]:
+        """The bytes of a request's files.
+
+        Raises:
+            RequestError: `not_found`, or `payload_too_large` when they are more than `max_bytes` together.
+        """
+        if sum(content.size_bytes for content in files.values()) > max_bytes:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE, f"The files of a run may be {max_bytes} bytes together.")
+        return {name: await self._bytes(content, max_bytes) for name, content in files.items()}
+
+    async def keep_output(self, run_id: str, name: str, data: bytes) -> Content:
+        """Output as a content; named `<run id>/<name>` in the bucket when it is large."""
+        if len(data) <= _INLINE_BYTES:
+            return Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), inline=data)
+        return await self._put(f"{run_id}/{name}", data)
+
+    async def keep_artifact(self, run_id: str, artifact: run.Artifact) -> Artifact:
+        """An artifact, kept in the bucket."""
+        return Artifact(
+            name=artifact.name, content=await self._put(f"{run_id}/out/{artifact.name}", artifact.content)
+        )
+
+    async def _put(self, name: str, data: bytes) -> Content:
+        await self._store.put(name, data)
+        return Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), object_name=name)
+
+    async def _bytes(self, content: Content, max_bytes: int) -> bytes:
+        if content.inline is not None:
+            return content.inline
+        return await self._store.get(content.object_name or "", max_bytes)

@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, dense_text, lexical_text, split_words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("git-commit", "git commit"),
+        ("read_file", "read file"),
+        ("getUserName", "get User Name"),
+        ("PDFReader", "PDF Reader"),
+        ("Get info about artist", "Get info about artist"),
+        ("天气_查询", "天气 查询"),
+        ("__", ""),
+    ],
+)
+def test_a_name_is_split_where_its_words_meet(name: str, words: str) -> None:
+    assert split_words(name) == words
+
+
+def test_the_dense_text_names_the_tool_in_words_and_its_arguments_without_their_descriptions() -> None:
+    parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
+    text = dense_text("excel-analysis", "读取Excel分析数据", ("excel", "data"), parameters)
+    assert text == "excel analysis. 读取Excel分析数据 excel data file Path"
+
+
+def test_the_lexical_text_keeps_the_name_whole_and_adds_the_descriptions_of_arguments() -> None:
+    parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
+    text = lexical_text("excel-analysis", "读取Excel分析数据", ("excel",), parameters)
+    assert text == "excel-analysis 读取Excel分析数据 excel filePath where it is"
+
+
+def test_the_lexical_encoder_finds_both_the_compound_name_and_its_parts() -> None:
+    found = LexicalEncoder().encode_document(lexical_text("git-commit", "生成Git提交信息"))
+    assert {"gitcommit", "git", "commit", "提交"} <= set(found.terms)
+
+
+def test_a_tool_without_a_description_is_its_name() -> None:
+    assert dense_text("git-commit", " ") == "git commit."
+    assert lexical_text("git-commit", "") == "git-commit"
+
+
+@pytest.mark.parametrize("parameters", [{}, {"properties": []}, {"properties": {"a": 1}}, {"properties": None}])
+def test_a_schema_that_is_none_adds_at_most_the_names_of_arguments(parameters: dict[str, object]) -> None:
+    assert dense_text("n", "d", (), parameters) in {"n. d", "n. d a"}  # type: ignore[arg-type]  # a stranger's schema
+    assert lexical_text("n", "d", (), parameters) in {"n d", "n d a"}  # type: ignore[arg-type]  # a stranger's schema
+
+
+def test_of_very_many_arguments_only_the_first_are_read() -> None:
+    parameters = {"properties": {f"p{number}": {} for number in range(10_000)}}
+    assert lexical_text("n", "d", (), parameters).split()[-1] == f"p{MAX_ARGUMENTS - 1}"
+
+
+@given(st.text(), st.text(max_size=20_000), st.lists(st.text(), max_size=5))
+def test_any_text_gives_a_text_of_bounded_length(name: str, description: str, tags: list[str]) -> None:
+    for text in (dense_text(name, description, tags), lexical_text(name, description, tags)):
+        assert len(text) <= 8_192

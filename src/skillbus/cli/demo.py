@@ -14,7 +14,7 @@ from rich.text import Text
 from skillbus.cli.errors import EXIT_FAILED, CliError, LocalFileError, StoppedError
 from skillbus.cli.outside import Running, ServerPlan
 from skillbus.cli.server_options import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, HostOption, LogOption
-from skillbus.cli.session import KeyOption, ServerSession
+from skillbus.cli.session import ServerSession
 from skillbus.cli.up import facts_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ PortOption = Annotated[
     int | None,
     typer.Option("--http-port", min=0, max=65_535, help="Port of the HTTP API: 8080 with --stay, else any free one."),
 ]
+OwnKeyOption = Annotated[
+    str | None,
+    typer.Option("--key", envvar=["SKILLBUS_OWNER_KEY", "SKILLBUS_KEY"], help="The owner's key, if one is set."),
+]
 
 
 async def demo(
@@ -44,7 +48,7 @@ async def demo(
     http_port: PortOption = None,
     host: HostOption = DEFAULT_HOST,
     log_level: LogOption = "WARNING",
-    key: KeyOption = None,
+    key: OwnKeyOption = None,
 ) -> None:
     """Start everything, install the example skills, search, run one. Exits with 1 if any step failed."""
     from skillbus.cli.demo_steps import Record  # noqa: PLC0415 (slow)

@@ -7,7 +7,7 @@ import typer
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
-HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+HostOption = Annotated[str, typer.Option("--host", envvar="SKILLBUS_HTTP_HOST", help="Address to listen on.")]
 LogOption = Annotated[
     LogLevel,
     typer.Option("--log-level", envvar="SKILLBUS_LOG_LEVEL", case_sensitive=False, help="What to log to stderr."),

@@ -12,8 +12,15 @@ from skillbus.cli.outside import Running, ServerPlan
 from skillbus.cli.server_options import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT, HostOption, LogOption
 from skillbus.cli.session import ServerSession
 
-DataOption = Annotated[Path, typer.Option("--data", file_okay=False, help="Folder that everything is kept in.")]
-PortOption = Annotated[int, typer.Option("--http-port", min=0, max=65_535, help="Port of the HTTP API; 0 for any.")]
+DataOption = Annotated[
+    Path, typer.Option("--data", envvar="SKILLBUS_DATA", file_okay=False, help="Folder that everything is kept in.")
+]
+PortOption = Annotated[
+    int,
+    typer.Option(
+        "--http-port", envvar="SKILLBUS_HTTP_PORT", min=0, max=65_535, help="Port of the HTTP API; 0 for any."
+    ),
+]
 
 
 async def up(

@@ -189,7 +189,7 @@ def test_the_demo_that_stays_stops_at_a_signal_and_keeps_its_data(
 ) -> None:
     async def until_all_is_said() -> None:
         async with asyncio.timeout(5):
-            while not isinstance(sys.stdout.buffer, io.BytesIO) or b"/docs" not in sys.stdout.buffer.getvalue():
+            while not isinstance(sys.stdout.buffer, io.BytesIO) or b"/docs" not in sys.stdout.buffer.getvalue():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     outside = Outside(standalone.server.transport(), standalone.start, until_all_is_said)

@@ -35,6 +35,7 @@ CALCULATE = Skill(
     version="1.2.0",
     tags=("math",),
     digest="ab" * 32,
+    content_digest="cd" * 32,
     size_bytes=1234,
     installed_at=datetime(2026, 1, 1, tzinfo=UTC),
     updated_at=datetime(2026, 1, 2, tzinfo=UTC),

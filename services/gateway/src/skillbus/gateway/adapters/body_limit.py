@@ -17,7 +17,7 @@ from skillbus.gateway.adapters.problem_response import problem_response
 from skillbus.gateway.domain.problem import problem_of
 
 LINGER_S: Final = 2.0
-LINGER_BYTES: Final = 8 * 1024 * 1024
+LINGER_BYTES: Final = 64 * 1024 * 1024
 LimitOf = Callable[[str, str], int]
 """The limit in bytes of a method and a path."""
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.profile import Plan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import RunOutcome, RunSpec, Runtime, runtime_of
+from skillbus.sandbox.domain.run import RunOutcome, RunSpec, runtime_of
 
 Profile = Callable[[Plan], tuple[str, ...]]
 Run = Callable[..., Coroutine[object, object, RunOutcome]]

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.installation import find_installation
 from skillbus.sandbox.adapters.profile import Plan, command_line
 from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, Runtime, runtime_of
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, runtime_of
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 

@@ -2,10 +2,11 @@ import json
 
 import pytest
 
+from skillbus.contracts.indexer import ArgsMode
 from skillbus.sandbox.domain.arguments import (
     ARGUMENT_BYTES_MAX,
-    ArgsMode,
     Json,
+    Layout,
     argv_from_args,
     check_argv,
     input_from_args,
@@ -35,8 +36,36 @@ def test_args_become_a_command_line_by_one_rule(args: dict[str, Json], argv: tup
     assert argv_from_args(args) == argv
 
 
-def test_named_positionals_come_first_in_their_own_order() -> None:
-    assert argv_from_args({"json": True, "to": "b", "from": "a", "_": "c"}, ("from", "to")) == ("a", "b", "c", "--json")
+def test_a_schema_names_positionals_and_flags_and_their_places() -> None:
+    schema: dict[str, Json] = {
+        "properties": {"paths": {"x-nargs": "+"}, "tag": {"type": "array"}},
+        "x-positional": ["from", "to"],
+        "x-flags": {"max_size": "--max-size", "verbose": "-v", "paths": "--paths", "evil": 3},
+        "x-leading": ["verbose"],
+    }
+    args: dict[str, Json] = {
+        "max_size": 3,
+        "paths": ["a", "b"],
+        "tag": ["x", "y"],
+        "to": "B",
+        "from": "A",
+        "verbose": True,
+        "_": "C",
+        "evil": True,
+    }
+    argv = ["-v", "A", "B", "C", "--max-size", "3", "--paths", "a", "b", "--tag", "x", "--tag", "y", "--evil"]
+    assert input_from_args(ArgsMode.ARGV, args, schema) == (tuple(argv), b"")
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [3, {}], {"x": []}])
+def test_a_layout_of_another_shape_is_passed_over(value: Json) -> None:
+    schema = {"properties": value, "x-positional": value, "x-flags": value, "x-leading": value}
+    assert argv_from_args({"a": 1}, Layout.of(schema)) == ("-a", "1")
+
+
+def test_an_empty_list_gives_no_flag() -> None:
+    layout = Layout(spread=frozenset({"paths"}))
+    assert argv_from_args({"paths": [], "tags": []}, layout) == ()
 
 
 @pytest.mark.parametrize("key", ["", "-", "--", "a b", "a=b", "a\tb"])

@@ -3,12 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.adapters.profile import Descriptors, Plan, command_line
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, Runtime
+from skillbus.sandbox.domain.run import Level
 
 HOST = Installation(
     bwrap=Path("/usr/bin/bwrap"),

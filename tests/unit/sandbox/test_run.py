@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import RunSpec, Runtime, check_names, runtime_of
+from skillbus.sandbox.domain.run import RunSpec, check_names, runtime_of
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.conversation import encode_job
 from skillbus.sandbox.adapters.installation import Installation, find_installation
@@ -23,7 +24,7 @@ from skillbus.sandbox.adapters.supervision import supervise
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, Runtime, check_names
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, check_names
 
 Profile = Callable[[Plan], Sequence[str]]
 

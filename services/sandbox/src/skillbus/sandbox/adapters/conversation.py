@@ -7,10 +7,11 @@ import signal
 from dataclasses import dataclass, field
 from typing import Final
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.profile import SKILL
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
-from skillbus.sandbox.domain.run import Artifact, RunSpec, Runtime
+from skillbus.sandbox.domain.run import Artifact, RunSpec
 
 _HEADER_BYTES: Final = 5
 _SMALL: Final = 4096

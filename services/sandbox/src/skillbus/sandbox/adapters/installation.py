@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES, Architecture
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
-from skillbus.sandbox.domain.run import Runtime
 
 SYSTEM_BWRAP: Final = Path("/usr/bin/bwrap")
 _NAMES: Final = {Runtime.PYTHON: ("python3",), Runtime.NODE: ("node", "nodejs"), Runtime.BASH: ("bash",)}

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, Runtime
+from skillbus.sandbox.domain.run import Level
 
 SKILL: Final = "/skill"
 AGENT: Final = "/agent.py"

@@ -6,7 +6,9 @@
     ├── RuntimeMissing          the machine lacks the language
     ├── RunRejected             the run names something that it must not
     ├── ArgumentsInvalid        the arguments do not fit the input schema, or cannot be passed on
-    └── SchemaInvalid           the skill's input schema cannot be used
+    ├── SchemaInvalid           the skill's input schema cannot be used
+    ├── NothingToRun            the skill is instructions only
+    └── ActionUnknown           it has no such action, or several and no default
 
 How a run that did start ended is never an error: it is a `RunOutcome`.
 """
@@ -46,3 +48,15 @@ class SchemaInvalid(SandboxError):  # noqa: N818
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(f"input schema at {path}: {message}")
         self.path = path
+
+
+class NothingToRun(SandboxError):  # noqa: N818
+    """The skill has no entry point."""
+
+
+class ActionUnknown(SandboxError):  # noqa: N818
+    """The skill has no such action; `known` are those that it has."""
+
+    def __init__(self, message: str, known: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.known = known

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, Runtime
+from skillbus.contracts.indexer import Runtime
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
 
 
 @dataclass(frozen=True, slots=True)

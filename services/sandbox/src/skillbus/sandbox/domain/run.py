@@ -5,18 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
-
-
-class Runtime(StrEnum):
-    """A language that skills are written in."""
-
-    PYTHON = "python"
-    NODE = "node"
-    BASH = "bash"
 
 
 class Level(StrEnum):

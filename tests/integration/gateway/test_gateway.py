@@ -69,7 +69,9 @@ async def test_an_uploaded_package_is_in_the_bucket_when_the_indexer_is_asked(
     packages = await open_object_store(services, PACKAGES)
 
     async def install_from_bucket(request: InstallSkill) -> SkillInstalled:
-        stored = await packages.get(request.package.object_name or "", 20 * MIB)
+        name = request.package.object_name or ""
+        stored = await packages.get(name, 20 * MIB)
+        await packages.delete(name)
         assert hashlib.sha256(stored).hexdigest() == request.package.sha256
         return await install(request)
 
@@ -172,14 +174,14 @@ async def test_large_files_of_a_run_go_in_and_out_through_the_bucket(
     async def run(request: RunSkill) -> SkillRan:
         assert await files.get(request.files["in.bin"].object_name or "", MIB) == given
         await files.put(f"{RUN}/stdout", said)
-        await files.put(f"{RUN}/report.bin", report)
+        await files.put(f"{RUN}/out/report.bin", report)
         return SkillRan(
             run_id=RUN,
             status=RunStatus.OK,
             exit_code=0,
             stdout=content_of(said, object_name=f"{RUN}/stdout"),
             stderr=content_of(b"", inline=b""),
-            artifacts=(Artifact(name="report.bin", content=content_of(report, object_name=f"{RUN}/report.bin")),),
+            artifacts=(Artifact(name="report.bin", content=content_of(report, object_name=f"{RUN}/out/report.bin")),),
             duration_ms=1,
             truncated=False,
             isolation="none",

@@ -17,6 +17,7 @@ from skillbus.contracts.indexer import Skill
 from skillbus.contracts.message import Message
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import access_by
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
@@ -122,7 +123,7 @@ class World:
         )
         runner = SkillRunner(self.caller, self.run_files, artifact_bytes=limits.artifact_bytes)
         readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
-        router = build_router(Routes(self.caller, installer, runner, readiness, registry))
+        router = build_router(Routes(self.caller, installer, runner, readiness, registry), StrictJsonRoute)
         return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ import pytest
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Message
+from skillbus.contracts.resources import INCOMING_PREFIX
 from skillbus.gateway.domain.packages import INLINE_BYTES
 from skillbus.gateway.settings import GatewaySettings
 
@@ -51,32 +52,46 @@ async def test_a_small_package_travels_in_the_message() -> None:
     assert not world.packages.puts
 
 
-async def test_a_large_package_goes_through_the_object_store_under_its_digest() -> None:
+async def test_a_large_package_goes_through_the_object_store_under_a_name_of_its_own() -> None:
     world = World()
     world.caller.on(INSTALL_SKILL, installed)
     await upload(world, LARGE)
     package = request_of(world).package
-    assert world.packages.held == {f"{DIGEST}.zip": LARGE}
-    assert (package.object_name, package.size_bytes, package.sha256) == (f"{DIGEST}.zip", len(LARGE), DIGEST)
+    await upload(world, LARGE)
+    assert package.object_name is not None
+    assert package.object_name.startswith(INCOMING_PREFIX)
+    assert world.packages.held[package.object_name] == LARGE
+    assert (package.size_bytes, package.sha256) == (len(LARGE), DIGEST)
+    assert len(set(world.packages.puts)) == 2
 
 
-@pytest.mark.parametrize("code", [ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE])
+@pytest.mark.parametrize("code", [ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.CONFLICT])
 async def test_a_rejected_package_is_taken_out_of_the_store_again(code: ErrorCode) -> None:
     world = World()
     rejected = RequestError(code, "SKILL.md is missing.", details={"errors": [{"code": "NO_SKILL_MD"}]})
     world.caller.on(INSTALL_SKILL, lambda _: rejected)
     answer = await upload(world, LARGE)
     assert (answer.json()["code"], answer.json()["details"]) == (code, rejected.details)
-    assert world.packages.puts == [f"{DIGEST}.zip"]
+    assert len(world.packages.puts) == 1
     assert not world.packages.held
 
 
-async def test_a_package_stays_when_it_is_not_known_whether_it_is_needed() -> None:
-    world = World()
-    world.caller.on(INSTALL_SKILL, lambda _: RequestError(ErrorCode.CONFLICT, "Another upload came between."))
+async def test_a_package_that_was_installed_and_taken_out_before_its_reply_was_lost_is_sent_again() -> None:
+    world, taken = World(), list[str]()
+
+    def take_out_once(request: Message) -> SkillInstalled | Exception:
+        assert isinstance(request, InstallSkill)
+        if not taken:
+            taken.append(request.package.object_name or "")
+            del world.packages.held[taken[0]]
+            return RequestError(ErrorCode.NOT_FOUND, "It is not there: it was dealt with.")
+        assert request.package.object_name in world.packages.held
+        return SkillInstalled(outcome="unchanged", skill=CALCULATE)
+
+    world.caller.on(INSTALL_SKILL, take_out_once)
     answer = await upload(world, LARGE)
-    assert answer.status_code == 409
-    assert list(world.packages.held) == [f"{DIGEST}.zip"]
+    assert (answer.status_code, answer.json()["outcome"]) == (201, "unchanged")
+    assert world.packages.puts == taken * 2
 
 
 async def test_an_upload_waits_for_a_bus_and_an_indexer_that_are_away_for_a_moment() -> None:
@@ -85,7 +100,7 @@ async def test_an_upload_waits_for_a_bus_and_an_indexer_that_are_away_for_a_mome
     world.caller.on(INSTALL_SKILL, lambda request: answers.pop() if answers else installed(request))
     answer = await upload(world, LARGE)
     assert answer.status_code == 201
-    assert world.packages.held == {f"{DIGEST}.zip": LARGE}
+    assert list(world.packages.held.values()) == [LARGE]
     assert len(world.packages.puts) == 2
     assert len(world.caller.asked) == 2
 

@@ -34,6 +34,7 @@ def ran(stdout: Content, *artifacts: Artifact) -> SkillRan:
         duration_ms=12.5,
         truncated=False,
         isolation="bubblewrap",
+        detail="the network was asked for and not given",
     )
 
 
@@ -66,6 +67,7 @@ async def test_a_run_is_answered_with_text_and_not_with_references() -> None:
         "duration_ms": 12.5,
         "truncated": False,
         "isolation": "bubblewrap",
+        "detail": "the network was asked for and not given",
     }
     assert request_of(world) == RunSkill(
         name="calculate", action="eval", args={"expression": "(1 + 2) * 3"}, timeout_s=5
@@ -80,8 +82,8 @@ async def test_small_artifacts_come_along_and_large_ones_by_url() -> None:
         lambda _: ran(
             inline(b""),
             Artifact(name="a.txt", content=inline(b"hi")),
-            Artifact(name="报告.xlsx", content=stored(world, f"{RUN}/报告.xlsx", report)),
-            Artifact(name="huge.bin", content=stored(world, f"{RUN}/huge.bin", huge)),
+            Artifact(name="报告.xlsx", content=stored(world, f"{RUN}/out/报告.xlsx", report)),
+            Artifact(name="huge.bin", content=stored(world, f"{RUN}/out/huge.bin", huge)),
         ),
     )
     async with world.client() as client:
@@ -101,9 +103,9 @@ async def test_small_artifacts_come_along_and_large_ones_by_url() -> None:
 
 async def test_an_artifact_is_saved_and_never_shown_by_a_browser() -> None:
     world = World()
-    world.run_files.held[f'{RUN}/out/a"b.html'] = b"<script>"
+    world.run_files.held[f'{RUN}/out/sub/a"b.html'] = b"<script>"
     async with world.client() as client:
-        answer = await client.get(f"/api/runs/{RUN}/artifacts/out/a%22b.html")
+        answer = await client.get(f"/api/runs/{RUN}/artifacts/sub/a%22b.html")
     assert answer.content == b"<script>"
     assert answer.headers["Content-Type"] == "application/octet-stream"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import StringConstraints
@@ -17,7 +18,6 @@ from skillbus.contracts import indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.errors import ANY_REQUEST, ERROR_CLASSES, ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, PlainText, Project, SkillName
-from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.problem import MEDIA_TYPE
@@ -137,9 +137,9 @@ _BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
 _NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Something is missing; `checks` says what."}}
 
 
-def build_router(routes: Routes) -> APIRouter:
-    """The routes under their paths, with the errors that each can answer."""
-    router = APIRouter(route_class=StrictJsonRoute)
+def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
+    """The routes under their paths, with the errors that each can answer. `route_class` reads the bodies."""
+    router = APIRouter(route_class=route_class)
 
     def add(
         method: str,

@@ -16,6 +16,7 @@ from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import Access, access_by, check_address
 from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
 from skillbus.gateway.domain.packages import PackageInstaller
@@ -68,7 +69,7 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
     run_files = await open_object_store(bus, RUN_FILES)
     runner = SkillRunner(bus.caller, run_files, artifact_bytes=settings.artifact_bytes)
     routes = Routes(bus.caller, installer, runner, readiness, bus.metrics.registry)
-    return build_app(build_router(routes), settings, access, HttpMetrics(bus.metrics.registry))
+    return build_app(build_router(routes, StrictJsonRoute), settings, access, HttpMetrics(bus.metrics.registry))
 
 
 async def _access(settings: GatewaySettings) -> Access:

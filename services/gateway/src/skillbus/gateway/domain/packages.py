@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, TypeVar
@@ -13,6 +14,7 @@ from typing_extensions import Buffer
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, Skill, SkillInstalled
 from skillbus.contracts.message import Content
+from skillbus.contracts.resources import INCOMING_PREFIX
 from skillbus.gateway.domain.ports import BusCaller, Objects
 
 T = TypeVar("T")
@@ -20,8 +22,7 @@ T = TypeVar("T")
 INLINE_BYTES: Final = 256 * 1024
 """What travels in a message: as base64 a third more, and NATS takes 1 MiB."""
 _AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
-_REJECTED: Final = frozenset({ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.INVALID_REQUEST})
-"""Errors that are about the package itself. Of others it is not known whether someone needs the package."""
+_DISCARD_S: Final = 2.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 1.0
 
@@ -70,36 +71,48 @@ class PackageInstaller:
                 ErrorCode.PAYLOAD_TOO_LARGE, f"A package may be {self._max_bytes} bytes, this one is larger."
             )
         until = asyncio.get_running_loop().time() + self._patience_s
-        content = await self._content(package, until)
-        try:
-            request = InstallSkill(project=project, package=content)
-            reply = await _patiently(lambda: self._caller.call(INSTALL_SKILL, request), until)
-        except RequestError as error:
-            if content.object_name is not None and error.code in _REJECTED:
-                await self._discard(content.object_name)
-            raise
-        return uploaded_skill(reply)
-
-    async def _content(self, package: Package, until: float) -> Content:
         digest = await asyncio.to_thread(_sha256, package.file)
         if package.size_bytes <= INLINE_BYTES:
             package.file.seek(0)
-            return Content(size_bytes=package.size_bytes, sha256=digest, inline=package.file.read())
-        name = f"{digest}.zip"
+            content = Content(size_bytes=package.size_bytes, sha256=digest, inline=package.file.read())
+            return await self._ask(InstallSkill(project=project, package=content), until)
+        return await self._install_large(package, digest, project, until)
 
+    async def _install_large(self, package: Package, digest: str, project: str, until: float) -> UploadedSkill:
+        name = f"{INCOMING_PREFIX}{uuid.uuid4().hex}.zip"
+        content = Content(size_bytes=package.size_bytes, sha256=digest, object_name=name)
+        request = InstallSkill(project=project, package=content)
+        try:
+            await self._stage(package, name, until)
+            try:
+                return await self._ask(request, until)
+            except RequestError as error:
+                if error.code is not ErrorCode.NOT_FOUND:
+                    raise
+            # The indexer takes the object out when it is done: it was done, its reply was lost, and it was asked again.
+            await self._stage(package, name, until)
+            return await self._ask(request, until)
+        except RequestError:
+            await self._discard(name)
+            raise
+
+    async def _ask(self, request: InstallSkill, until: float) -> UploadedSkill:
+        return uploaded_skill(await _patiently(lambda: self._caller.call(INSTALL_SKILL, request), until))
+
+    async def _stage(self, package: Package, name: str, until: float) -> None:
         async def put() -> None:
             package.file.seek(0)
             await self._packages.put_file(name, _Reader(package.file))
 
         await _patiently(put, until)
-        return Content(size_bytes=package.size_bytes, sha256=digest, object_name=name)
 
     async def _discard(self, name: str) -> None:
         try:
-            await self._packages.delete(name)
-        except RequestError as error:
-            # The rejection is what the caller must hear; an object that stays costs space, nothing else.
-            log.warning("rejected_package_left", name=name, code=error.code)
+            async with asyncio.timeout(_DISCARD_S):
+                await self._packages.delete(name)
+        except (RequestError, TimeoutError) as error:
+            # What the caller must hear is why the package was not installed; an object that stays only costs space.
+            log.warning("refused_package_left", name=name, error=repr(error))
 
 
 class _Reader(io.BufferedIOBase):

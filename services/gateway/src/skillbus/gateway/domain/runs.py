@@ -24,8 +24,10 @@ ARTIFACT_BYTES: Final = 1024 * 1024
 """Artifacts up to this come in the reply."""
 _MARGIN_S: Final = 15.0
 """What a run may take beside its wall clock: waiting for a slot, unpacking, fetching files."""
+_ARTIFACTS: Final = "out/"
+"""The sandbox names artifacts `<run id>/out/<name>` in the bucket."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}")
-_OBJECT_PATH: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
+_ARTIFACT_NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +85,8 @@ class RunReply(Message):
     """Whether output was cut at its limit."""
     isolation: str
     """The isolation level that the run had."""
+    detail: str = ""
+    """Which limit ended it, or what was left out, in words."""
 
 
 class SkillRunner:
@@ -114,15 +118,15 @@ class SkillRunner:
             ran = await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
         return await self._reply(ran)
 
-    async def artifact(self, run_id: str, path: str) -> bytes:
+    async def artifact(self, run_id: str, name: str) -> bytes:
         """A file of a run, while the object store keeps it.
 
         Raises:
             RequestError: `invalid_request`, `not_found`, or `payload_too_large`.
         """
-        if not _RUN_ID.fullmatch(run_id) or not _OBJECT_PATH.fullmatch(path):
+        if not _RUN_ID.fullmatch(run_id) or not _ARTIFACT_NAME.fullmatch(name):
             raise RequestError(ErrorCode.INVALID_REQUEST, "That is not the id of a run and the name of its artifact.")
-        return await self._files.get(f"{run_id}/{path}", self._artifact_bytes)
+        return await self._files.get(f"{run_id}/{_ARTIFACTS}{name}", self._artifact_bytes)
 
     @asynccontextmanager
     async def _staged(self, files: dict[str, bytes]) -> AsyncGenerator[dict[str, Content]]:
@@ -161,6 +165,7 @@ class SkillRunner:
             duration_ms=ran.duration_ms,
             truncated=ran.truncated,
             isolation=ran.isolation,
+            detail=ran.detail,
         )
 
     async def _text(self, content: Content) -> str:
@@ -192,6 +197,8 @@ def _reference(data: bytes, object_name: str) -> Content:
 
 
 def _url(run_id: str, object_name: str | None) -> str | None:
-    """Where an object of the run can be fetched: objects of a run are named `<run id>/<path>`."""
-    folder, _, path = (object_name or "").partition("/")
-    return f"/api/runs/{run_id}/artifacts/{quote(path)}" if path and folder == run_id else None
+    """Where an artifact can be fetched, if it is in the object store."""
+    prefix = f"{run_id}/{_ARTIFACTS}"
+    if object_name is None or not object_name.startswith(prefix):
+        return None
+    return f"/api/runs/{run_id}/artifacts/{quote(object_name.removeprefix(prefix))}"

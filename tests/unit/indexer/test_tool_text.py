@@ -3,29 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, dense_text, lexical_text, split_words
+from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, dense_text, lexical_text
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("git-commit", "git commit"),
-        ("read_file", "read file"),
-        ("getUserName", "get User Name"),
-        ("PDFReader", "PDF Reader"),
-        ("Get info about artist", "Get info about artist"),
-        ("天气_查询", "天气 查询"),
-        ("__", ""),
-    ],
-)
-def test_a_name_is_split_where_its_words_meet(name: str, words: str) -> None:
-    assert split_words(name) == words
-
-
-def test_the_dense_text_names_the_tool_in_words_and_its_arguments_without_their_descriptions() -> None:
+def test_the_dense_text_is_a_sentence_with_the_names_of_arguments_without_their_descriptions() -> None:
     parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
     text = dense_text("excel-analysis", "读取Excel分析数据", ("excel", "data"), parameters)
-    assert text == "excel analysis. 读取Excel分析数据 excel data file Path"
+    assert text == "excel-analysis. 读取Excel分析数据 excel data filePath"
 
 
 def test_the_lexical_text_keeps_the_name_whole_and_adds_the_descriptions_of_arguments() -> None:
@@ -40,7 +24,7 @@ def test_the_lexical_encoder_finds_both_the_compound_name_and_its_parts() -> Non
 
 
 def test_a_tool_without_a_description_is_its_name() -> None:
-    assert dense_text("git-commit", " ") == "git commit."
+    assert dense_text("git-commit", " ") == "git-commit."
     assert lexical_text("git-commit", "") == "git-commit"
 
 

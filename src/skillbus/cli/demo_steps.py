@@ -162,7 +162,9 @@ class Demo:
             step.facts.update(name=name, **ran.model_dump(mode="json", exclude={"artifacts"}))
             self._show_run(name, ran)
             if ran.status.value != "ok":
-                raise DemoFailedError(f"{name} ended with {ran.status.value}, exit code {ran.exit_code}: {ran.stderr}")
+                raise DemoFailedError(
+                    f"{name} ended with {ran.status.value}, exit code {ran.exit_code}: {ran.detail or ran.stderr}"
+                )
             return ran
 
     def _order(self, name: str) -> RunOrder:

@@ -45,6 +45,8 @@ class Ran(Message):
     duration_ms: float
     truncated: bool = False
     isolation: str
+    detail: str = ""
+    """Which limit ended it, or what was left out, in words."""
 
 
 class SystemStatus(Message):

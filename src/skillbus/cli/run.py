@@ -157,11 +157,15 @@ def _print(session: Session, ran: "Ran") -> None:
     sys.stderr.write(_ended(plain(ran.stderr) if session.output.err.is_terminal else ran.stderr))
     cut = ", output cut at its limit" if ran.truncated else ""
     session.output.note(f"{ran.status.value} in {ran.duration_ms:.0f} ms, isolation: {ran.isolation}{cut}")
-    if ran.status.value != "ok":
-        code = "" if ran.exit_code is None else f" with exit code {ran.exit_code}"
-        session.output.fail(
-            RunFailedError(f"{ran.status.value}{code} (run {ran.run_id})", "Its own words are above, if it had any.")
-        )
+    if ran.status.value == "ok":
+        if ran.detail:
+            session.output.note(ran.detail)
+        return
+    code = "" if ran.exit_code is None else f" with exit code {ran.exit_code}"
+    why = f": {ran.detail}" if ran.detail else ""
+    session.output.fail(
+        RunFailedError(f"{ran.status.value}{code}{why} (run {ran.run_id})", "Its own words are above, if it had any.")
+    )
 
 
 def _ended(text: str) -> str:

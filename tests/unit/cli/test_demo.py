@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -176,8 +177,11 @@ def test_a_signal_during_the_demo_ends_it_and_stops_the_server(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path
 ) -> None:
     standalone.server.polls_until_indexed = -1
+    started = perf_counter()
 
     result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside(signalled=True))
+
+    assert perf_counter() - started < 5
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "interrupted"

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -120,3 +121,16 @@ def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
 ) -> None:
     assert skillbus("list", *words).exit_code == 2
     assert server.requests == []
+
+
+def test_an_install_without_a_server_is_exit_3_and_tries_once(skillbus: CommandLine, skill_folder: Path) -> None:
+    tried: list[httpx.Request] = []
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        tried.append(request)
+        return refusing_connections(request)
+
+    result = skillbus("install", str(skill_folder), str(skill_folder), outside=answering(refuse))
+
+    assert result.exit_code == 3
+    assert len(tried) == 1

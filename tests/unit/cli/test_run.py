@@ -92,6 +92,13 @@ def test_a_run_that_failed_exits_with_1_whatever_its_own_code(skillbus: CommandL
     assert "exit code 3" in result.stderr
 
 
+@pytest.mark.parametrize("status", ["ok", "timeout"])
+def test_what_the_sandbox_says_about_a_run_is_passed_on(skillbus: CommandLine, server: FakeServer, status: str) -> None:
+    server.ran = run_reply(status=status, exit_code=None, detail="two files were left out")
+
+    assert "two files were left out" in skillbus("run", "greet").stderr
+
+
 def test_json_has_the_exit_code_and_where_files_were_saved(
     skillbus: CommandLine, server: FakeServer, tmp_path: Path
 ) -> None:

@@ -1,0 +1,101 @@
+"""Candidates of both sides of a search → the hits of its reply, best first.
+
+The order is total: evidence, then cosine, both descending, then id. Scores therefore come in descending order, and the
+order of the candidates makes no difference.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from skillbus.contracts.retriever import Reason, ToolHit, ToolType
+from skillbus.retriever.domain.relevance import Relevance, probability
+from skillbus.retriever.domain.tool_type import tool_type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tool that one side of the search found, or both."""
+
+    id: str
+    name: str
+    description: str
+    tool_type: str | None = None
+    """As stored; None where the point does not say."""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    cosine: float | None = None
+    """Also of a tool that only the lexical side found; None when no dense vector could be had."""
+    bm25: float | None = None
+    """None where the lexical side did not find the tool."""
+    terms: tuple[str, ...] = ()
+    """Terms of the query that the tool's text holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How many hits, and how good."""
+
+    limit: int
+    threshold: float = 0.0
+    """Hits with a score below it are left out."""
+
+
+def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: int, cut: Cut) -> tuple[ToolHit, ...]:
+    """`catalogue_size` is the number of tools that the store counts IDF over. Ids must be distinct.
+
+    A candidate of an unknown kind is skipped with a warning, and the next takes its place.
+    """
+    scored = [(relevance.evidence(c.cosine, c.bm25 or 0.0, catalogue_size), c) for c in candidates]
+    scored.sort(key=lambda pair: (-pair[0], -_or_least(pair[1].cosine), pair[1].id))
+    dense, lexical = _ranks(candidates, _cosine), _ranks(candidates, _bm25)
+    hits: list[ToolHit] = []
+    for evidence, candidate in scored:
+        score = probability(evidence)
+        if len(hits) >= cut.limit or score < cut.threshold:
+            break
+        tool_type = tool_type_of(candidate.id, candidate.tool_type)
+        if tool_type is not None:
+            hits.append(_hit(candidate, tool_type, score, tuple(_reasons(candidate, dense, lexical))))
+    return tuple(hits)
+
+
+def _hit(candidate: Candidate, tool_type: ToolType, score: float, reasons: tuple[Reason, ...]) -> ToolHit:
+    return ToolHit(
+        id=candidate.id,
+        name=candidate.name,
+        description=candidate.description,
+        score=score,
+        cosine=candidate.cosine,
+        tool_type=tool_type,
+        tags=candidate.tags,
+        metadata={**candidate.metadata, "type": tool_type.value},
+        reasons=reasons,
+    )
+
+
+def _reasons(candidate: Candidate, dense: Mapping[str, int], lexical: Mapping[str, int]) -> Iterator[Reason]:
+    if candidate.cosine is not None:
+        yield Reason(side="dense", rank=dense[candidate.id], score=candidate.cosine)
+    if candidate.bm25 is not None:
+        yield Reason(side="lexical", rank=lexical[candidate.id], score=candidate.bm25, terms=candidate.terms)
+
+
+def _ranks(candidates: Sequence[Candidate], value: Callable[[Candidate], float | None]) -> dict[str, int]:
+    """Place of each candidate that has the value, from 1."""
+    having = [(-found, c.id) for c in candidates if (found := value(c)) is not None]
+    return {tool_id: place for place, (_, tool_id) in enumerate(sorted(having), start=1)}
+
+
+def _cosine(candidate: Candidate) -> float | None:
+    return candidate.cosine
+
+
+def _bm25(candidate: Candidate) -> float | None:
+    return candidate.bm25
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value

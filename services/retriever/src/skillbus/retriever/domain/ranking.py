@@ -5,13 +5,13 @@ order of the candidates makes no difference.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from skillbus.contracts.retriever import Reason, ToolHit, ToolType
-from skillbus.retriever.domain.relevance import Relevance, probability
+from skillbus.retriever.domain.relevance import Relevance, probability, rarest_idf
 from skillbus.retriever.domain.tool_type import tool_type_of
 
 
@@ -48,9 +48,11 @@ def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: 
 
     A candidate of an unknown kind is skipped with a warning, and the next takes its place.
     """
-    scored = [(relevance.evidence(c.cosine, c.bm25 or 0.0, catalogue_size), c) for c in candidates]
+    idf = rarest_idf(catalogue_size)
+    scored = [(relevance.evidence(c.cosine, (c.bm25 or 0.0) / idf), c) for c in candidates]
     scored.sort(key=lambda pair: (-pair[0], -_or_least(pair[1].cosine), pair[1].id))
-    dense, lexical = _ranks(candidates, _cosine), _ranks(candidates, _bm25)
+    dense = _ranks([(-c.cosine, c.id) for c in candidates if c.cosine is not None])
+    lexical = _ranks([(-c.bm25, c.id) for c in candidates if c.bm25 is not None])
     hits: list[ToolHit] = []
     for evidence, candidate in scored:
         score = probability(evidence)
@@ -83,18 +85,9 @@ def _reasons(candidate: Candidate, dense: Mapping[str, int], lexical: Mapping[st
         yield Reason(side="lexical", rank=lexical[candidate.id], score=candidate.bm25, terms=candidate.terms)
 
 
-def _ranks(candidates: Sequence[Candidate], value: Callable[[Candidate], float | None]) -> dict[str, int]:
-    """Place of each candidate that has the value, from 1."""
-    having = [(-found, c.id) for c in candidates if (found := value(c)) is not None]
-    return {tool_id: place for place, (_, tool_id) in enumerate(sorted(having), start=1)}
-
-
-def _cosine(candidate: Candidate) -> float | None:
-    return candidate.cosine
-
-
-def _bm25(candidate: Candidate) -> float | None:
-    return candidate.bm25
+def _ranks(best_first: list[tuple[float, str]]) -> dict[str, int]:
+    """Place of each id, from 1."""
+    return {tool_id: place for place, (_, tool_id) in enumerate(sorted(best_first), start=1)}
 
 
 def _or_least(value: float | None) -> float:

@@ -28,20 +28,18 @@ class Relevance:
     lexical_alone_half: float
     """Without a cosine the score is x^power / (x^power + half^power), x the BM25 in rarest words."""
 
-    def evidence(self, cosine: float | None, bm25: float, catalogue_size: int) -> float:
+    def evidence(self, cosine: float | None, words: float) -> float:
         """Log-odds of fitting, from -inf to inf; what hits are ordered by, as scores near 1 round to the same number.
 
-        `cosine` is None where no dense vector could be had. `bm25` is 0 where no word is shared; its IDF was counted
-        over `catalogue_size` tools.
+        `cosine` is None where no dense vector could be had. `words` is BM25 / `rarest_idf`, 0 where no word is shared.
         """
-        words = bm25 / rarest_idf(catalogue_size)
         if cosine is None:
             return self.lexical_alone_power * (_ln(words) - math.log(self.lexical_alone_half))
         near = min(1.0, max(cosine, _LEAST_COSINE * min(1.0, words)))
         return self.dense * (_ln(near) - _ln(1.0 - near)) + self.lexical * words + self.offset
 
-    def score(self, cosine: float | None, bm25: float, catalogue_size: int) -> float:
-        return probability(self.evidence(cosine, bm25, catalogue_size))
+    def score(self, cosine: float | None, words: float) -> float:
+        return probability(self.evidence(cosine, words))
 
 
 USE_MULTILINGUAL_V3 = Relevance(

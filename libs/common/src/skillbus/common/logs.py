@@ -2,12 +2,17 @@
 
 import logging
 import sys
-from typing import TextIO
+from typing import Final, TextIO
 
 import structlog
 from structlog.typing import Processor
 
 from skillbus.common.bus import headers
+
+_TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+"""Without local variables: they may hold secrets."""
 
 
 def configure_logging(level: str = "INFO", stream: TextIO | None = None) -> None:
@@ -20,9 +25,9 @@ def configure_logging(level: str = "INFO", stream: TextIO | None = None) -> None
         _add_trace,
     ]
     if out.isatty():
-        final: list[Processor] = [structlog.dev.ConsoleRenderer()]
+        final: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     else:
-        final = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        final = [_TRACEBACKS, structlog.processors.JSONRenderer(ensure_ascii=False)]
     numeric = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, *final],

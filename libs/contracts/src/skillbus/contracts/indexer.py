@@ -61,9 +61,11 @@ class Skill(Message):
     tags: tuple[str, ...] = ()
     license: str | None = None
     digest: str
-    """SHA-256 of the package, hex."""
+    """SHA-256 of the package as it came, hex."""
+    content_digest: str
+    """SHA-256 of the package as it is kept: packed again, so that the same files always have the same one."""
     size_bytes: int
-    """Size of the package."""
+    """Size of the package as it came."""
     entry_points: tuple[EntryPoint, ...] = ()
     default_action: str | None = None
     warnings: tuple[Finding, ...] = ()

@@ -71,9 +71,10 @@ DEAD_LETTERS: Final = Stream("SKILLBUS_DLQ", ("skillbus.dlq.>",), max_age_s=30 *
 UPLOADS: Final = ObjectBucket("skills", max_bytes=512 * _MIB)
 """Where others put skill packages, as `<name>.zip` or `<project>/<name>.zip`; taken out once they are dealt with."""
 PACKAGES: Final = ObjectBucket("packages")
-"""Packages of installed skills, as `<sha256>.zip`."""
+"""Packages of installed skills, as `package_name` says, and those on their way in, as `incoming/<uuid>.zip`."""
+INCOMING_PREFIX: Final = "incoming/"
 RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
-"""Large inputs and outputs of runs, as `<run id>/<name>`."""
+"""Of runs: large inputs as the caller names them, outputs as `<run id>/stdout`, artifacts as `<run id>/out/<name>`."""
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of tools, as `<project>.skill.<name>`."""
@@ -90,3 +91,8 @@ STREAMS: Final = (EVENTS, DEAD_LETTERS)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE,)
 CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES)
+
+
+def package_name(project: str, name: str, content_digest: str) -> str:
+    """Where the package of an installed skill lies in the bucket `packages`: SKILL.md at its top."""
+    return f"{project}/{name}/{content_digest}.zip"

@@ -75,6 +75,8 @@ class SkillRan(Message):
     """Whether output was cut at its limit."""
     isolation: str
     """The isolation level that the run had."""
+    detail: str = ""
+    """Which limit ended it, or what was left out, in words."""
 
 
 class SandboxLimits(Message):

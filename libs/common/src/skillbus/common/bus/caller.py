@@ -22,6 +22,7 @@ from skillbus.contracts.message import JSON, Message
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
+MessageT = TypeVar("MessageT", bound=Message)
 
 _NO_RESPONDERS: Final = "503"
 
@@ -137,7 +138,16 @@ class Caller:
                 details={"service": endpoint.service},
             )
         content_type = headers.get(h.CONTENT_TYPE, JSON)
-        if h.ERROR_CODE in headers:
-            error = decode(ErrorBody, message.data, content_type).error
-            raise RequestError(error.code, error.message, details=error.details, retryable=error.retryable)
-        return decode(endpoint.reply, message.data, content_type)
+        if h.ERROR_CODE not in headers:
+            return _understood(endpoint, endpoint.reply, message.data, content_type)
+        error = _understood(endpoint, ErrorBody, message.data, content_type).error
+        raise RequestError(error.code, error.message, details=error.details, retryable=error.retryable)
+
+
+def _understood(endpoint: Endpoint[Message, Message], kind: type[MessageT], data: bytes, content_type: str) -> MessageT:
+    """A reply as a value. That it cannot be read is the responder's fault, not that of the request."""
+    try:
+        return decode(kind, data, content_type)
+    except RequestError as error:
+        said = f"{endpoint.service} answered {endpoint.name} with something else than {kind.__name__}: {error.message}"
+        raise RequestError(ErrorCode.INTERNAL, said) from error

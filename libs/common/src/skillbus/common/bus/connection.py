@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -101,7 +101,9 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
 
 
 async def _close(client: Client) -> None:
-    if client.is_connected:
-        await client.drain()
-    elif not client.is_closed:
-        await client.close()
+    # A connection that is away cannot be closed in order; nothing is lost by that.
+    with suppress(OSError, NatsError):
+        if client.is_connected:
+            await client.drain()
+        elif not client.is_closed:
+            await client.close()

@@ -1,24 +1,20 @@
 """Files on the bus: one bucket of the object store.
 
-nats-py's `get` waits for ever when an object is overwritten while it is read, so every call here has a deadline.
+nats-py's `get` waits for ever when an object is overwritten while it is read: `jetstream_call` gives it a deadline.
 """
 
-import asyncio
 import io
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Final
 
-from nats.errors import Error as NatsError
 from nats.js.api import ObjectMeta, ObjectMetaOptions
-from nats.js.errors import BucketNotFoundError, NotFoundError, ObjectNotFoundError
+from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
 
-_TIMEOUT_S: Final = 20.0
 _CHUNK_BYTES: Final = 128 * 1024
 
 
@@ -36,7 +32,7 @@ class ObjectStore:
     async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
         """Store a file from its current position on."""
         meta = ObjectMeta(options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES))
-        async with _in_time(f"put {name} into {self._bucket}"):
+        async with jetstream_call(f"put {name} into {self._bucket}"):
             await self._store.put(name, file, meta=meta)
 
     async def get(self, name: str, max_bytes: int) -> bytes:
@@ -45,7 +41,7 @@ class ObjectStore:
         Raises:
             RequestError: `not_found`, or `payload_too_large` when it holds more than `max_bytes`.
         """
-        async with _in_time(f"get {name} from {self._bucket}"):
+        async with jetstream_call(f"get {name} from {self._bucket}"):
             info = await self._store.get_info(name)
             if (info.size or 0) > max_bytes:
                 raise RequestError(
@@ -57,7 +53,7 @@ class ObjectStore:
 
     async def names(self) -> list[str]:
         """Names of the objects that are there."""
-        async with _in_time(f"list {self._bucket}"):
+        async with jetstream_call(f"list {self._bucket}"):
             try:
                 return sorted(info.name for info in await self._store.list() if not info.deleted)
             except NotFoundError:
@@ -65,27 +61,14 @@ class ObjectStore:
 
     async def delete(self, name: str) -> None:
         """Remove an object. That it is not there is fine."""
-        async with _in_time(f"delete {name} from {self._bucket}"):
+        async with jetstream_call(f"delete {name} from {self._bucket}"):
             try:
                 await self._store.delete(name)
             except NotFoundError:
                 return
 
 
-@asynccontextmanager
-async def _in_time(what: str) -> AsyncGenerator[None]:
-    try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            yield
-    except (ObjectNotFoundError, BucketNotFoundError) as error:
-        raise RequestError(ErrorCode.NOT_FOUND, f"Could not {what}: it is not there.") from error
-    except TimeoutError as error:
-        raise RequestError(ErrorCode.DEADLINE_EXCEEDED, f"Could not {what} in {_TIMEOUT_S:.0f} s.") from error
-    except NatsError as error:
-        raise RequestError(ErrorCode.UNAVAILABLE, f"Could not {what}: {error!r}") from error
-
-
 async def open_object_store(bus: Bus, bucket: ObjectBucket) -> ObjectStore:
     """A bucket that `provision` has made."""
-    async with _in_time(f"open bucket {bucket.name}"):
+    async with jetstream_call(f"open bucket {bucket.name}"):
         return ObjectStore(await bus.jetstream.object_store(bucket.name), bucket.name)

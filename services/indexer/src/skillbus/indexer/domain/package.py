@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,8 @@ SKILL_MD = "SKILL.md"
 VECTORIZED = ".vectorized"
 PACKAGE_LIMITS = ArchiveLimits(ratio_exempt=frozenset({"skill.md"}))
 """SKILL.md may pack well: its own size and that of its frontmatter are bounded here, with an error that says so."""
+KEPT_LIMITS = replace(PACKAGE_LIMITS, archive_bytes=PACKAGE_LIMITS.total_bytes + 4 * 1024 * 1024)
+"""Of packages that were packed here: their files are stored as they are, which no archive size from outside bounds."""
 _SHORT_HASH = 8
 """Hex digits of `skillHash` in `.vectorized`, as in skill-vector-retrieval.md § 首次索引Skills."""
 
@@ -87,7 +89,7 @@ def open_package(
         raise PackageError((finding_of(error),)) from error
 
 
-def open_folder(root: Path, limits: ArchiveLimits = PACKAGE_LIMITS) -> tuple[Archive, SkillPackage]:
+def open_folder(root: Path, limits: ArchiveLimits = KEPT_LIMITS) -> tuple[Archive, SkillPackage]:
     """Check a skill that was put into a folder by hand; the archive is made from it, the same for the same files.
 
     Raises:

@@ -19,8 +19,10 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import GET_SKILL, NameSkill, Skill
 from skillbus.contracts.resources import package_name
 
-_MAX_BYTES: Final = ArchiveLimits().total_bytes + ArchiveLimits().archive_bytes
-"""Packages are kept unpacked inside the zip, so that one may be larger than what was uploaded."""
+_LIMITS: Final = ArchiveLimits(
+    archive_bytes=ArchiveLimits().total_bytes + 4 * 1024 * 1024, ratio_exempt=frozenset({"skill.md"})
+)
+"""The indexer keeps the files of a package as they are, so that it may be larger than what was uploaded."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,13 +65,15 @@ class BusSkills:
 
     async def _unpack(self, skill: Skill, folder: Path) -> None:
         name = package_name(skill.project, skill.name, skill.content_digest)
-        data = await self._packages.get(name, _MAX_BYTES)
+        data = await self._packages.get(name, _LIMITS.archive_bytes)
         if hashlib.sha256(data).hexdigest() != skill.content_digest:
             raise RequestError(ErrorCode.INTERNAL, f"The stored package of {skill.name} is damaged: install it again.")
         try:
             await asyncio.to_thread(_extract, data, folder)
         except ArchiveError as error:
-            raise RequestError(ErrorCode.INTERNAL, f"The package of {skill.name} cannot be unpacked: {error}") from error
+            raise RequestError(
+                ErrorCode.INTERNAL, f"The package of {skill.name} cannot be unpacked: {error}"
+            ) from error
         log.info("skill_unpacked", skill=skill.name, digest=skill.content_digest)
 
     async def _forget_old(self) -> None:
@@ -89,7 +93,7 @@ def _extract(data: bytes, folder: Path) -> None:
     staging = folder.with_name(f".{uuid4().hex}")
     staging.mkdir()
     try:
-        open_archive(data, ArchiveLimits(ratio_exempt=frozenset({"skill.md"}))).extract_to(staging)
+        open_archive(data, _LIMITS).extract_to(staging)
         staging.rename(folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -38,9 +38,7 @@ class RunFiles:
 
     async def keep_artifact(self, run_id: str, artifact: run.Artifact) -> Artifact:
         """An artifact, kept in the bucket."""
-        return Artifact(
-            name=artifact.name, content=await self._put(f"{run_id}/out/{artifact.name}", artifact.content)
-        )
+        return Artifact(name=artifact.name, content=await self._put(f"{run_id}/out/{artifact.name}", artifact.content))
 
     async def _put(self, name: str, data: bytes) -> Content:
         await self._store.put(name, data)

@@ -1,0 +1,66 @@
+"""Facts about skills, on the bus."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.facts import publish_fact
+from skillbus.contracts import indexer as contract
+from skillbus.contracts.endpoint import Event
+from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected
+from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.tool_index import Change
+
+_EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
+    "installed": contract.SKILL_INSTALLED,
+    "updated": contract.SKILL_UPDATED,
+    "indexed": contract.SKILL_INDEXED,
+}
+
+
+class BusAnnouncer:
+    """Publishes facts and waits until the stream has them."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def changed(self, change: Change, record: SkillRecord) -> None:
+        fact = SkillChanged(
+            project=record.project, name=record.name, digest=record.skill.digest, version=record.skill.version
+        )
+        await publish_fact(
+            self._bus,
+            _EVENTS[change],
+            fact,
+            identity=record.name,
+            message_id=f"{change}:{_identity(record)}",
+            project=record.project,
+        )
+
+    async def removed(self, record: SkillRecord) -> None:
+        fact = SkillRemoved(project=record.project, name=record.name, digest=record.skill.digest)
+        await publish_fact(
+            self._bus,
+            contract.SKILL_REMOVED,
+            fact,
+            identity=record.name,
+            message_id=f"removed:{_identity(record)}",
+            project=record.project,
+        )
+
+    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...]) -> None:
+        said = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
+        await publish_fact(
+            self._bus,
+            contract.UPLOAD_REJECTED,
+            UploadRejected(project=project, source=source, errors=errors),
+            identity=source,
+            message_id=f"rejected:{project}:{source}:{said}",
+            project=project,
+        )
+
+
+def _identity(record: SkillRecord) -> str:
+    """Of one installation: installing the same package again after it was removed is another fact."""
+    return f"{record.project}:{record.name}:{record.skill.digest}:{record.skill.updated_at.isoformat()}"

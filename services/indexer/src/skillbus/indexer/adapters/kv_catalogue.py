@@ -1,0 +1,80 @@
+"""The catalogue in a key-value bucket of JetStream."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from nats.js import JetStreamContext
+from nats.js.errors import KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
+from nats.js.kv import KeyValue
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.contracts.resources import CATALOGUE
+from skillbus.indexer.domain.errors import RecordConflictError
+from skillbus.indexer.domain.record import SkillRecord, Stored
+
+
+class KvCatalogue:
+    """Records under `<project>.skill.<name>`; revisions are those of the bucket."""
+
+    def __init__(self, jetstream: JetStreamContext, bucket: KeyValue) -> None:
+        self._jetstream = jetstream
+        self._bucket = bucket
+
+    async def get(self, project: str, name: str) -> Stored | None:
+        async with jetstream_call(f"read the record of {name}"):
+            try:
+                entry = await self._bucket.get(_key(project, name))
+            except (KeyNotFoundError, KeyDeletedError):
+                return None
+        return Stored(SkillRecord.model_validate_json(entry.value or b""), entry.revision or 0)
+
+    async def put(self, record: SkillRecord, revision: int) -> Stored:
+        key, value = _key(record.project, record.name), record.model_dump_json().encode()
+        async with jetstream_call(f"write the record of {record.name}"):
+            try:
+                if revision == 0:
+                    return Stored(record, await self._bucket.create(key, value))
+                return Stored(record, await self._bucket.update(key, value, last=revision))
+            except KeyWrongLastSequenceError as error:
+                raise RecordConflictError(record.project, record.name) from error
+
+    async def delete(self, project: str, name: str, revision: int) -> None:
+        async with jetstream_call(f"remove the record of {name}"):
+            try:
+                await self._bucket.delete(_key(project, name), last=revision)
+            except KeyWrongLastSequenceError as error:
+                raise RecordConflictError(project, name) from error
+
+    async def removed_at(self, project: str, name: str) -> datetime | None:
+        async with jetstream_call(f"read when {name} was removed"):
+            try:
+                message = await self._jetstream.get_last_msg(
+                    f"KV_{CATALOGUE.name}", f"$KV.{CATALOGUE.name}.{_key(project, name)}"
+                )
+            except NotFoundError:
+                return None
+        return message.time if (message.headers or {}).get("KV-Operation") == "DEL" else None
+
+    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
+        records = []
+        async with jetstream_call("read the catalogue"):
+            watcher = await self._bucket.watch(f"{project or '*'}.skill.*", ignore_deletes=True)
+            try:
+                async for entry in watcher:
+                    if entry is None:  # the marker after the last one there is
+                        break
+                    records.append(SkillRecord.model_validate_json(entry.value or b""))
+            finally:
+                await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py lacks the annotation
+        return sorted(records, key=lambda record: (record.project, record.name))
+
+
+def _key(project: str, name: str) -> str:
+    return f"{project}.skill.{name}"
+
+
+async def open_catalogue(bus: Bus) -> KvCatalogue:
+    """The catalogue on a bus that was provisioned."""
+    async with jetstream_call("open the catalogue"):
+        return KvCatalogue(bus.jetstream, await bus.jetstream.key_value(CATALOGUE.name))

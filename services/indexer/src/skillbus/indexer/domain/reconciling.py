@@ -1,0 +1,160 @@
+"""Catalogue, folders and index made to agree: at start, every few minutes, and when a folder changes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from skillbus.contracts.errors import RequestError
+from skillbus.indexer.domain.errors import IndexerError
+from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.package import open_folder
+from skillbus.indexer.domain.package_errors import PackageError
+from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.storage import FolderState, SkillFolders
+from skillbus.indexer.domain.tool_index import Announcer, IndexedTool, ToolIndex
+
+_BATCH: Final = 64
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What a comparison of catalogue and index found and mended."""
+
+    indexed: int = 0
+    removed: int = 0
+
+
+class Reconciler:
+    """Finds where catalogue, folders and index differ, and makes them agree."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        folders: SkillFolders,
+        index: ToolIndex,
+        installer: Installer,
+        announcer: Announcer,
+    ) -> None:
+        self._catalogue = catalogue
+        self._folders = folders
+        self._index = index
+        self._installer = installer
+        self._announcer = announcer
+
+    async def scan_folders(self) -> None:
+        """Take up what was put under `data/skills` by hand, and put back what is missing there."""
+        for folder in await asyncio.to_thread(self._folders.candidates):
+            await self.look_at(folder)
+        for record in await self._catalogue.all():
+            if not self._folders.path_of(record.project, record.name).exists():
+                log.info("skill_folder_restored", project=record.project, skill=record.name)
+                await self._installer.restore_folder(record)
+
+    async def look_at(self, folder: Path) -> None:
+        """Install a folder that is new or was changed by hand; leave alone what is as it was installed."""
+        project = self._folders.project_of(folder)
+        try:
+            state = await asyncio.to_thread(self._folders.state, folder)
+            if state is not None:
+                await self._take(project, state)
+        except PackageError as error:
+            log.warning("skill_folder_rejected", folder=folder.name, project=project, errors=str(error))
+            await self._announcer.rejected(project, folder.name, error.errors)
+
+    async def compare_index(self) -> Drift:
+        """Index what the catalogue has and the index lacks or has otherwise; take out what only the index has.
+
+        The index is read first: what was uninstalled meanwhile is then seen as such, and what was installed meanwhile
+        is indexed once more, which changes nothing.
+
+        Raises:
+            IndexUnavailableError: Not now.
+        """
+        points = {(tool.project, tool.name): tool async for tool in self._index.tools()}
+        records = {(record.project, record.name): record for record in await self._catalogue.all()}
+        stale = [record for key, record in records.items() if self._differs(record, points.get(key))]
+        for batch in _batches(stale):
+            await self._index.put(batch)
+        for record in stale:
+            await self._installer.catch_up(record.project, record.name)
+        ghosts = [tool for key, tool in points.items() if key not in records]
+        for tool in ghosts:
+            await self._installer.catch_up(tool.project, tool.name)
+        if stale or ghosts:
+            log.info("index_drift_mended", indexed=len(stale), removed=len(ghosts))
+        return Drift(len(stale), len(ghosts))
+
+    def _differs(self, record: SkillRecord, point: IndexedTool | None) -> bool:
+        return point is None or point.content_hash != self._index.content_hash(record) or not record.skill.indexed
+
+    async def _take(self, project: str, state: FolderState) -> None:
+        name = state.path.name
+        stored = await self._catalogue.get(project, name)
+        untouched = state.installed_digest == state.content_digest
+        if stored is None:
+            removed_at = await self._catalogue.removed_at(project, name)
+            if removed_at is not None and state.changed_at < removed_at:  # another replica uninstalled it
+                await asyncio.to_thread(self._folders.remove, project, name)
+            else:
+                await self._install(project, state)
+        elif stored.record.content_digest == state.content_digest:
+            await self._skip(stored.record, state)
+        elif untouched:  # another replica installed a newer package
+            await self._installer.restore_folder(stored.record)
+        else:
+            await self._install(project, state)
+
+    async def _skip(self, record: SkillRecord, state: FolderState) -> None:
+        if (state.skill_md_bytes, state.skill_hash) == (record.skill_md_bytes, record.skill_hash):
+            log.info("skill_unchanged_skipped", project=record.project, skill=record.name)
+        elif record.skill.indexed:
+            await asyncio.to_thread(self._folders.mark_indexed, record)
+
+    async def _install(self, project: str, state: FolderState) -> None:
+        archive, package = await asyncio.to_thread(open_folder, state.path)
+        await self._installer.install_opened(project, archive, package)
+        if package.skill.name != state.path.name:
+            # It lies under its own name now; left here, it would come back after it was uninstalled.
+            await asyncio.to_thread(self._folders.remove, project, state.path.name)
+
+
+def _batches(records: list[SkillRecord]) -> Iterable[list[SkillRecord]]:
+    rest = iter(records)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+async def keep_reconciled(reconciler: Reconciler, every_s: float) -> None:
+    """Reconcile now and every `every_s` seconds, for as long as it is not cancelled."""
+    while True:
+        with _going_on("reconcile"):
+            await reconciler.scan_folders()
+            await reconciler.compare_index()
+        await asyncio.sleep(every_s)
+
+
+async def follow_folders(reconciler: Reconciler, changes: AsyncIterator[set[Path]]) -> None:
+    """Look at each folder that changes, for as long as it is not cancelled."""
+    async for folders in changes:
+        for folder in sorted(folders):
+            with _going_on("look_at_folder", folder=folder.name):
+                await reconciler.look_at(folder)
+
+
+@contextmanager
+def _going_on(task: str, **values: str) -> Generator[None]:
+    """Supervise one round of a task: what it meets is logged, and the next round comes."""
+    try:
+        yield
+    except (IndexerError, RequestError) as error:
+        log.warning("task_postponed", task=task, reason=str(error), **values)
+    except Exception:
+        log.exception("task_failed", task=task, **values)

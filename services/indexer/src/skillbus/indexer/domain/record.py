@@ -1,0 +1,108 @@
+"""The catalogue's record of a skill, and the port to where records are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from skillbus.contracts.indexer import Skill
+from skillbus.contracts.message import Message
+from skillbus.indexer.domain.package import SkillPackage
+
+
+class SkillRecord(Message):
+    """A skill and what the indexer needs to know of its files."""
+
+    skill: Skill
+    skill_md_bytes: int
+    skill_hash: str
+    """Short SHA-256 of SKILL.md, as in `.vectorized`."""
+
+    @property
+    def project(self) -> str:
+        """Whose skill it is."""
+        return self.skill.project
+
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+        return self.skill.name
+
+    @property
+    def content_digest(self) -> str:
+        """SHA-256 of the skill's files, whatever archive they came in."""
+        return self.skill.content_digest
+
+    @property
+    def tool_id(self) -> str:
+        """Id of the skill among the tools of its project."""
+        return tool_id_of(self.name)
+
+    def with_indexed(self, indexed: bool) -> "SkillRecord":
+        """The record of a skill that search can or cannot find."""
+        return self.model_copy(update={"skill": self.skill.model_copy(update={"indexed": indexed})})
+
+
+def tool_id_of(name: str) -> str:
+    """Id of a skill among the tools of its project."""
+    return f"skill:{name}"
+
+
+def record_of(
+    project: str, package: SkillPackage, content_digest: str, now: datetime, earlier: SkillRecord | None
+) -> SkillRecord:
+    """The record of a package; what it replaces keeps its date of installation."""
+    read = package.skill
+    skill = Skill(
+        project=project,
+        name=read.name,
+        description=read.description,
+        version=read.version,
+        tags=read.tags,
+        license=read.license,
+        digest=package.digest,
+        content_digest=content_digest,
+        size_bytes=package.package_bytes,
+        entry_points=package.entry_points,
+        default_action=package.default_action,
+        warnings=package.warnings,
+        installed_at=earlier.skill.installed_at if earlier else now,
+        updated_at=now,
+    )
+    return SkillRecord(
+        skill=skill,
+        skill_md_bytes=package.skill_md_bytes,
+        skill_hash=package.skill_hash,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record and its revision, which the next write must name."""
+
+    record: SkillRecord
+    revision: int
+
+
+class Catalogue(Protocol):
+    """The record of what is installed; the index is made from it and can be made again."""
+
+    async def get(self, project: str, name: str) -> Stored | None:
+        """One record."""
+        ...
+
+    async def put(self, record: SkillRecord, revision: int) -> Stored:
+        """Write a record over `revision`, 0 for none. Raises RecordConflictError when another was written since."""
+        ...
+
+    async def delete(self, project: str, name: str, revision: int) -> None:
+        """Remove a record. Raises RecordConflictError when it was written since `revision`."""
+        ...
+
+    async def removed_at(self, project: str, name: str) -> datetime | None:
+        """When a skill that is not there was uninstalled; None when it was never installed."""
+        ...
+
+    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
+        """Every record, or those of a project, ordered by project and name."""
+        ...

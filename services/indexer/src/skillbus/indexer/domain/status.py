@@ -1,0 +1,19 @@
+"""What the indexer holds."""
+
+from skillbus.contracts.indexer import IndexerStatus
+from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.record import Catalogue
+from skillbus.indexer.domain.tool_index import ToolIndex
+
+
+async def status_of(catalogue: Catalogue, index: ToolIndex) -> IndexerStatus:
+    """Counts of the catalogue and the index; those of the index are absent when it cannot be reached."""
+    records = await catalogue.all()
+    waiting = sum(not record.skill.indexed for record in records)
+    try:
+        state = await index.state()
+    except IndexUnavailableError:
+        return IndexerStatus(skills=len(records), waiting=waiting, points=None, collection=None, model=None)
+    return IndexerStatus(
+        skills=len(records), waiting=waiting, points=state.points, collection=state.collection, model=state.model
+    )

@@ -1,0 +1,93 @@
+"""Ports to where skills lie: packages in the object store, unpacked folders on this machine's disk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from skillbus.common.archive import Archive
+from skillbus.indexer.domain.package import SkillPackage
+from skillbus.indexer.domain.record import SkillRecord
+
+
+class Packages(Protocol):
+    """The archives of installed skills."""
+
+    async def put(self, record: SkillRecord, packed: bytes) -> None:
+        """Keep the files of a record, packed."""
+        ...
+
+    async def get(self, record: SkillRecord) -> bytes:
+        """The package of a record."""
+        ...
+
+    async def delete(self, record: SkillRecord) -> None:
+        """Let go of the package of a record."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A skill's files, unpacked beside the folders that are in use."""
+
+    path: Path
+    packed: bytes
+    """The files packed again: the same files give the same bytes."""
+    content_digest: str
+    """SHA-256 of `packed`, hex."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """A folder that may hold a skill, as it is on disk."""
+
+    path: Path
+    content_digest: str
+    changed_at: datetime
+    """When the folder came to be what it is."""
+    installed_digest: str | None
+    """Content digest that `.vectorized` tells; None without that file."""
+    skill_md_bytes: int | None
+    """Size of SKILL.md that `.vectorized` tells."""
+    skill_hash: str | None
+
+
+class SkillFolders(Protocol):
+    """Unpacked skills on this machine. All methods block; call them from a thread."""
+
+    def stage(self, archive: Archive, package: SkillPackage) -> Staged:
+        """Unpack into a staging folder. Raises PackageError when a file is damaged."""
+        ...
+
+    def swap_in(self, staged: Staged, record: SkillRecord) -> None:
+        """Put the staged files in the place of what the skill's folder held."""
+        ...
+
+    def discard(self, staged: Staged) -> None:
+        """Remove a staging folder; one that was swapped in is gone already."""
+        ...
+
+    def mark_indexed(self, record: SkillRecord) -> None:
+        """Write `.vectorized`, if the folder holds what the record tells."""
+        ...
+
+    def remove(self, project: str, name: str) -> None:
+        """Remove a skill's folder. That there is none is fine."""
+        ...
+
+    def candidates(self) -> Sequence[Path]:
+        """Folders of all projects that a skill may lie in."""
+        ...
+
+    def state(self, folder: Path) -> FolderState | None:
+        """What is in a folder; None when it is gone or empty. Raises PackageError when it cannot be packed."""
+        ...
+
+    def project_of(self, folder: Path) -> str:
+        """The project whose skills lie beside this folder."""
+        ...
+
+    def path_of(self, project: str, name: str) -> Path:
+        """Where a skill's folder is."""
+        ...

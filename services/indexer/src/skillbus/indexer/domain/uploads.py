@@ -1,0 +1,58 @@
+"""Uploads to the bucket `skills`: taken out once they are installed or refused."""
+
+import re
+from typing import Final, Protocol
+
+import structlog
+
+from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.package_errors import PackageError
+from skillbus.indexer.domain.tool_index import Announcer
+
+_PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
+
+log = structlog.get_logger(__name__)
+
+
+class UploadBucket(Protocol):
+    """Where uploads wait."""
+
+    async def get(self, name: str) -> bytes | None:
+        """The bytes of an upload; None when it was taken already. Raises PackageError when it is too large."""
+        ...
+
+    async def delete(self, name: str) -> None:
+        """Take an upload out."""
+        ...
+
+
+class Uploads:
+    """Installs what lies in the bucket."""
+
+    def __init__(self, bucket: UploadBucket, installer: Installer, announcer: Announcer) -> None:
+        self._bucket = bucket
+        self._installer = installer
+        self._announcer = announcer
+
+    async def take(self, name: str) -> None:
+        """Install an upload named `<anything>.zip` or `<project>/<anything>.zip`; a refused one is announced.
+
+        Any other error leaves it where it is, to be taken again.
+        """
+        project = project_of(name)
+        try:
+            data = await self._bucket.get(name)
+            if data is None:
+                return
+            await self._installer.install(project, data)
+        except PackageError as error:
+            log.warning("upload_rejected", upload=name, project=project, errors=str(error))
+            await self._announcer.rejected(project, name, error.errors)
+        await self._bucket.delete(name)
+
+
+def project_of(name: str) -> str:
+    """The project that an upload's name tells, or the default one."""
+    folder, slash, _ = name.partition("/")
+    return folder if slash and _PROJECT.fullmatch(folder) else DEFAULT_PROJECT

@@ -1,0 +1,103 @@
+"""The indexer's handlers: decode, one call of the domain, encode."""
+
+from dataclasses import dataclass
+
+from skillbus.common.bus.events import Delivery
+from skillbus.contracts.endpoint import Check
+from skillbus.contracts.indexer import (
+    IndexerStatus,
+    InstallSkill,
+    ListSkills,
+    NameSkill,
+    Skill,
+    SkillChanged,
+    SkillInstalled,
+    SkillsListed,
+    SkillUninstalled,
+    UpdateSkill,
+)
+from skillbus.contracts.message import Empty, Message
+from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.record import Catalogue
+from skillbus.indexer.domain.status import status_of
+from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.uploads import Uploads
+from skillbus.indexer.incoming import IncomingPackages
+
+
+@dataclass(frozen=True, slots=True)
+class IndexerHandlers:
+    """Answers the indexer's requests."""
+
+    installer: Installer
+    catalogue: Catalogue
+    index: ToolIndex
+    incoming: IncomingPackages
+
+    async def install_skill(self, request: InstallSkill) -> SkillInstalled:
+        """Install or update a skill."""
+        async with self.incoming.opened(request.package) as data:
+            installed = await self.installer.install(request.project, data)
+        return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
+
+    async def update_skill(self, request: UpdateSkill) -> SkillInstalled:
+        """Change a skill's description."""
+        installed = await self.installer.update_description(request.project, request.name, request.description)
+        return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
+
+    async def uninstall_skill(self, request: NameSkill) -> SkillUninstalled:
+        """Remove a skill."""
+        record = await self.installer.uninstall(request.project, request.name)
+        return SkillUninstalled(name=record.name, digest=record.skill.digest)
+
+    async def get_skill(self, request: NameSkill) -> Skill:
+        """One skill."""
+        return (await self.installer.get(request.project, request.name)).record.skill
+
+    async def list_skills(self, request: ListSkills) -> SkillsListed:
+        """A page of skills."""
+        skills = [record.skill for record in await self.catalogue.all(request.project)]
+        rest = [skill for skill in skills if request.after is None or skill.name > request.after]
+        page = tuple(rest[: request.limit])
+        return SkillsListed(
+            skills=page, total=len(skills), next=page[-1].name if len(rest) > len(page) and page else None
+        )
+
+    async def get_status(self, _: Empty) -> IndexerStatus:
+        """What there is, and what waits."""
+        return await status_of(self.catalogue, self.index)
+
+    async def index_reachable(self) -> Check:
+        """Whether vectors can be written."""
+        try:
+            state = await self.index.state()
+        except IndexUnavailableError as error:
+            return Check(name="vector_store", ready=False, detail=str(error))
+        return Check(name="vector_store", ready=True, detail=state.collection or "no tool was indexed yet")
+
+
+class ObjectInfo(Message):
+    """What the stream behind a bucket tells of an object."""
+
+    name: str
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexerListeners:
+    """Hears what the indexer must follow."""
+
+    installer: Installer
+    uploads: Uploads
+
+    async def on_upload(self, delivery: Delivery) -> None:
+        """Something was put into the bucket `skills`, or taken out."""
+        upload = delivery.decode(ObjectInfo)
+        if not upload.deleted:
+            await self.uploads.take(upload.name)
+
+    async def on_change(self, delivery: Delivery) -> None:
+        """A skill was installed, updated or removed, here or by another replica."""
+        change = delivery.decode(SkillChanged)
+        await self.installer.catch_up(change.project, change.name)

@@ -1,0 +1,103 @@
+"""The indexer's composition root."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.events import Subscription, consume
+from skillbus.common.bus.objects import open_object_store
+from skillbus.common.bus.responder import Route, route
+from skillbus.common.health import ServiceHealth
+from skillbus.common.serving import serve
+from skillbus.contracts import indexer as contract
+from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_UPLOADS, PACKAGES, UPLOADS
+from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
+from skillbus.indexer.adapters.disk_folders import DiskFolders
+from skillbus.indexer.adapters.folder_watch import watch_folders
+from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.object_packages import ObjectPackages
+from skillbus.indexer.adapters.object_uploads import ObjectUploads
+from skillbus.indexer.adapters.vector_index import VectorIndex
+from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.reconciling import Reconciler, follow_folders, keep_reconciled
+from skillbus.indexer.domain.uploads import Uploads
+from skillbus.indexer.errors_on_the_wire import to_wire
+from skillbus.indexer.incoming import IncomingPackages
+from skillbus.indexer.service import IndexerHandlers, IndexerListeners
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.vectors import VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    handlers: IndexerHandlers
+    listeners: IndexerListeners
+    reconciler: Reconciler
+    folders: DiskFolders
+
+
+@asynccontextmanager
+async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) -> AsyncGenerator[ServiceHealth]:
+    """The indexer on the bus. `store` is the caller's to close."""
+    parts = await _build(bus, settings, store)
+    health = ServiceHealth(contract.SERVICE, (parts.handlers.index_reachable,))
+    async with (
+        serve(bus, contract.SERVICE, _routes(parts.handlers), health, to_wire),
+        consume(bus, _subscriptions(parts.listeners)),
+        _keeping_up(parts, settings),
+    ):
+        yield health
+
+
+async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Parts:
+    catalogue = await open_catalogue(bus)
+    package_store = await open_object_store(bus, PACKAGES)
+    folders = DiskFolders(settings.data)
+    await asyncio.to_thread(folders.prepare)
+    index = VectorIndex(store, bus.caller, catalogue)
+    announcer = BusAnnouncer(bus)
+    installer = Installer(
+        catalogue, ObjectPackages(package_store), folders, index, announcer, now=lambda: datetime.now(UTC)
+    )
+    uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
+    return _Parts(
+        handlers=IndexerHandlers(installer, catalogue, index, IncomingPackages(package_store)),
+        listeners=IndexerListeners(installer, uploads),
+        reconciler=Reconciler(catalogue, folders, index, installer, announcer),
+        folders=folders,
+    )
+
+
+def _routes(handlers: IndexerHandlers) -> list[Route]:
+    return [
+        route(contract.INSTALL_SKILL, handlers.install_skill, permits=16),
+        route(contract.UPDATE_SKILL, handlers.update_skill, permits=16),
+        route(contract.UNINSTALL_SKILL, handlers.uninstall_skill, permits=16),
+        route(contract.GET_SKILL, handlers.get_skill),
+        route(contract.LIST_SKILLS, handlers.list_skills, permits=64),
+        route(contract.GET_STATUS, handlers.get_status, permits=64),
+    ]
+
+
+def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
+    return [Subscription(INDEXER_UPLOADS, listeners.on_upload), Subscription(INDEXER_CHANGES, listeners.on_change)]
+
+
+@asynccontextmanager
+async def _keeping_up(parts: _Parts, settings: IndexerSettings) -> AsyncGenerator[None]:
+    """Reconcile and follow the folders while the context is open."""
+    stop = asyncio.Event()
+    tasks = [
+        asyncio.create_task(keep_reconciled(parts.reconciler, settings.reconcile_every_s)),
+        asyncio.create_task(follow_folders(parts.reconciler, watch_folders(parts.folders, stop))),
+    ]
+    try:
+        yield
+    finally:
+        stop.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,50 @@
+"""The sandbox's own errors as callers get them: the one place where that is decided."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.sandbox.domain.errors import (
+    ActionUnknown,
+    ArgumentsInvalid,
+    NothingToRun,
+    RunRejected,
+    RuntimeMissing,
+    SandboxBroken,
+    SandboxError,
+    SandboxUnavailable,
+    SchemaInvalid,
+)
+
+_CODES: Final[Mapping[type[SandboxError], ErrorCode]] = {
+    ArgumentsInvalid: ErrorCode.INVALID_ARGUMENTS,
+    SchemaInvalid: ErrorCode.INVALID_ARGUMENTS,
+    ActionUnknown: ErrorCode.UNKNOWN_ACTION,
+    NothingToRun: ErrorCode.NO_ENTRY_POINT,
+    RunRejected: ErrorCode.INVALID_REQUEST,
+    RuntimeMissing: ErrorCode.RUNTIME_MISSING,
+    SandboxUnavailable: ErrorCode.SANDBOX_UNAVAILABLE,
+    SandboxBroken: ErrorCode.SANDBOX_UNAVAILABLE,
+}
+
+
+def to_wire(error: Exception) -> RequestError | None:
+    """The error of the contract; None for what is not the sandbox's."""
+    if not isinstance(error, SandboxError):
+        return None
+    code = _CODES.get(type(error), ErrorCode.INTERNAL)
+    return RequestError(
+        code, str(error), details=_details(error), retryable=True if isinstance(error, SandboxBroken) else None
+    )
+
+
+def _details(error: SandboxError) -> dict[str, JsonValue]:
+    match error:
+        case ArgumentsInvalid() | SchemaInvalid():
+            return {"path": error.path}
+        case ActionUnknown():
+            return {"actions": list(error.known)}
+        case _:
+            return {}

@@ -1,0 +1,244 @@
+"""The life of a skill, from an upload to its end."""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.objects import open_object_store
+from skillbus.common.testing import eventually
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer import (
+    GET_SKILL,
+    GET_STATUS,
+    INSTALL_SKILL,
+    LIST_SKILLS,
+    UNINSTALL_SKILL,
+    UPDATE_SKILL,
+    UPLOAD_REJECTED,
+    InstallSkill,
+    ListSkills,
+    NameSkill,
+    Skill,
+    UpdateSkill,
+)
+from skillbus.contracts.message import Content, Empty
+from skillbus.contracts.resources import EVENTS, PACKAGES, UPLOADS, package_name
+from skillbus.vectors.tools import ALIAS
+
+from .conftest import Package, Running, skill_md
+
+
+async def code_of(call: Awaitable[object]) -> ErrorCode:
+    with pytest.raises(RequestError) as caught:
+        await call
+    return caught.value.code
+
+
+async def points(running: Running) -> dict[str, dict[str, object]]:
+    collection = await running.store.resolve_alias(ALIAS)
+    if collection is None:
+        return {}
+    records, _ = await running.store.scroll(collection)
+    return {str((record.payload or {})["name"]): record.payload or {} for record in records}
+
+
+async def skills(running: Running) -> list[str]:
+    listed = await running.bus.caller.call(LIST_SKILLS, ListSkills())
+    return [skill.name for skill in listed.skills]
+
+
+async def until_listed(running: Running, *names: str) -> None:
+    await eventually(lambda: skills(running), lambda found: sorted(found) == sorted(names))
+
+
+async def subjects(bus: Bus) -> list[str]:
+    state = (await bus.jetstream.stream_info(EVENTS.name)).state
+    return [(await bus.jetstream.get_msg(EVENTS.name, at)).subject or "" for at in range(1, state.last_seq + 1)]
+
+
+async def test_an_installed_skill_is_in_catalogue_index_folder_and_package_store(
+    running: Running, package: Package
+) -> None:
+    """skill-vector-retrieval.md § 索引新Skills"""
+    installed = await running.install(package())
+    skill = installed.skill
+    assert (installed.outcome, skill.name, skill.indexed) == ("installed", "say-hello", True)
+    assert [(entry.action, entry.script) for entry in skill.entry_points] == [("main", "scripts/main.py")]
+    point = (await points(running))["say-hello"]
+    assert (point["description"], point["tool_type"], point["path"]) == ("Says hello.", "skill", "skills/say-hello")
+    assert point["indexed_at"]
+    folder = running.data / "skills" / "say-hello"
+    assert (folder / "scripts" / "main.py").read_text() == "print('hello')\n"
+    store = await open_object_store(running.bus, PACKAGES)
+    assert await store.names() == [package_name("default", "say-hello", skill.content_digest)]
+    assert await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello")) == skill
+
+
+async def test_an_indexed_folder_is_marked(running: Running, package: Package) -> None:
+    """skill-vector-retrieval.md § 首次索引Skills"""
+    await running.install(package())
+    folder = running.data / "skills" / "say-hello"
+    mark = json.loads((folder / ".vectorized").read_text())
+    assert mark["skillSize"] == len((folder / "SKILL.md").read_bytes())
+    assert len(mark["skillHash"]) == 8
+    assert mark["indexedAt"] > 1_700_000_000_000
+
+
+async def test_the_same_package_again_changes_nothing(running: Running, package: Package) -> None:
+    """skill-vector-retrieval.md § Skills内容未变更"""
+    first = await running.install(package())
+    again = await running.install(package())
+    assert (again.outcome, again.skill) == ("unchanged", first.skill)
+    assert [s for s in await subjects(running.bus) if ".installed." in s] == ["skillbus.evt.skill.installed.say-hello"]
+
+
+async def test_another_package_of_the_same_name_updates(running: Running, package: Package) -> None:
+    """skill-vector-retrieval.md § 更新已索引Skills"""
+    first = await running.install(package())
+    second = await running.install(package(description="Says goodbye.", files={"other.sh": "echo bye\n"}))
+    assert second.outcome == "updated"
+    assert (await points(running))["say-hello"]["description"] == "Says goodbye."
+    assert not (running.data / "skills" / "say-hello" / "scripts").exists()
+    assert second.skill.installed_at == first.skill.installed_at
+    store = await open_object_store(running.bus, PACKAGES)
+    assert await store.names() == [package_name("default", "say-hello", second.skill.content_digest)]
+    assert len(await points(running)) == 1
+
+
+async def test_a_new_description_is_written_into_skill_md_and_indexed(running: Running, package: Package) -> None:
+    """tool-system.md § SkillManager 修改"""
+    await running.install(package())
+    updated = await running.bus.caller.call(UPDATE_SKILL, UpdateSkill(name="say-hello", description="问候: 打招呼"))
+    assert (updated.outcome, updated.skill.description) == ("updated", "问候: 打招呼")
+    assert (await points(running))["say-hello"]["description"] == "问候: 打招呼"
+    assert "问候: 打招呼" in (running.data / "skills" / "say-hello" / "SKILL.md").read_text("utf-8")
+
+
+async def test_an_uninstalled_skill_leaves_nothing(running: Running, package: Package) -> None:
+    """tool-system.md § SkillManager 卸载"""
+    await running.install(package())
+    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="say-hello"))
+    assert await points(running) == {}
+    assert await skills(running) == []
+    assert not (running.data / "skills" / "say-hello").exists()
+    assert await (await open_object_store(running.bus, PACKAGES)).names() == []
+    for endpoint in (GET_SKILL, UNINSTALL_SKILL):
+        assert (
+            await code_of(running.bus.caller.call(endpoint, NameSkill(name="say-hello"))) == ErrorCode.SKILL_NOT_FOUND
+        )
+    again = await running.install(package())
+    assert (again.outcome, again.skill.indexed) == ("installed", True)
+
+
+async def test_projects_do_not_see_each_other(running: Running, package: Package) -> None:
+    await running.install(package(description="Of the default project."))
+    await running.install(package(description="Of another project."), project="other")
+    one: Skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello"))
+    two: Skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
+    assert (one.description, two.description) == ("Of the default project.", "Of another project.")
+    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="say-hello", project="other"))
+    assert await skills(running) == ["say-hello"]
+    assert (running.data / "skills" / "say-hello").is_dir()
+    assert not (running.data / "projects" / "other" / "skills" / "say-hello").exists()
+
+
+async def test_a_bad_package_is_refused_and_nothing_of_it_stays(running: Running, package: Package) -> None:
+    with pytest.raises(RequestError) as caught:
+        await running.install(package(name="Bad--Name"))
+    assert caught.value.code == ErrorCode.SKILL_REJECTED
+    assert caught.value.details["reason"] == "bad_name"
+    assert await skills(running) == []
+    assert list((running.data / "skills").iterdir()) == []
+    assert list((running.data / ".staging").iterdir()) == []
+
+
+async def test_a_package_that_is_not_what_its_digest_says_is_refused(running: Running, package: Package) -> None:
+    content = Content(size_bytes=3, sha256="0" * 64, inline=package())
+    assert await code_of(running.bus.caller.call(INSTALL_SKILL, InstallSkill(package=content))) == (
+        ErrorCode.INVALID_REQUEST
+    )
+
+
+async def test_twenty_installs_of_one_skill_at_once_leave_one_whole_skill(running: Running, package: Package) -> None:
+    versions = [package(files={"main.py": f"print({number})\n"}) for number in range(20)]
+    outcomes = await asyncio.gather(*(running.install(version) for version in versions), return_exceptions=True)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert all(isinstance(error, RequestError) and error.code == ErrorCode.OVERLOADED for error in refused)
+    skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello"))
+    assert skill.indexed
+    store = await open_object_store(running.bus, PACKAGES)
+    assert await store.names() == [package_name("default", "say-hello", skill.content_digest)]
+    assert (await points(running))["say-hello"]["metadata"]["digest"] == skill.digest  # type: ignore[index]
+
+
+async def test_an_upload_to_the_bucket_is_installed_and_taken_out(running: Running, package: Package) -> None:
+    bucket = await open_object_store(running.bus, UPLOADS)
+    await bucket.put("hello.zip", package())
+    await bucket.put("other/hello.zip", package(description="Of another project."))
+    await until_listed(running, "say-hello")
+    await eventually(bucket.names, lambda names: names == [])
+    skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
+    assert skill.description == "Of another project."
+
+
+async def test_a_bad_upload_is_announced_and_taken_out(running: Running) -> None:
+    bucket = await open_object_store(running.bus, UPLOADS)
+    await bucket.put("bad.zip", b"not a zip")
+    await eventually(lambda: subjects(running.bus), lambda seen: UPLOAD_REJECTED.subject("bad_zip") in seen)
+    await eventually(bucket.names, lambda names: names == [])
+
+
+async def test_a_folder_put_there_by_hand_is_installed(running: Running) -> None:
+    folder = running.data / "skills" / "by-hand"
+    write_skill(folder, "by-hand", "Put there by hand.")
+    await until_listed(running, "by-hand")
+    await eventually(lambda: exists(folder / ".vectorized"), bool)
+    assert (await points(running))["by-hand"]["description"] == "Put there by hand."
+
+
+async def test_a_changed_skill_md_is_indexed_again(running: Running) -> None:
+    """skill-vector-retrieval.md § Skills描述变更"""
+    folder = running.data / "skills" / "by-hand"
+    write_skill(folder, "by-hand", "First.")
+    await until_listed(running, "by-hand")
+    await eventually(lambda: exists(folder / ".vectorized"), bool)
+    before = (folder / ".vectorized").read_text()
+    (folder / "SKILL.md").write_text(skill_md("by-hand", "Second."))
+    await eventually(lambda: points(running), lambda found: found["by-hand"]["description"] == "Second.")
+    await eventually(lambda: exists(folder / ".vectorized"), bool)
+    assert json.loads((folder / ".vectorized").read_text())["skillHash"] != json.loads(before)["skillHash"]
+
+
+async def test_a_folder_under_another_name_than_its_skill_moves_to_the_skills_name(running: Running) -> None:
+    write_skill(running.data / "skills" / "some-folder", "real-name", "Its folder has another name.")
+    await until_listed(running, "real-name")
+    await eventually(lambda: exists(running.data / "skills" / "some-folder"), lambda there: not there)
+    assert (running.data / "skills" / "real-name" / "SKILL.md").exists()
+
+
+async def test_a_page_of_skills_goes_on_where_the_last_one_ended(running: Running, package: Package) -> None:
+    for name in ("a", "b", "c"):
+        await running.install(package(name=name))
+    first = await running.bus.caller.call(LIST_SKILLS, ListSkills(limit=2))
+    rest = await running.bus.caller.call(LIST_SKILLS, ListSkills(limit=2, after=first.next))
+    assert [skill.name for skill in first.skills] == ["a", "b"]
+    assert ([skill.name for skill in rest.skills], rest.next, rest.total) == (["c"], None, 3)
+
+
+async def test_the_status_counts_skills_and_points(running: Running, package: Package) -> None:
+    await running.install(package())
+    status = await running.bus.caller.call(GET_STATUS, Empty())
+    assert (status.skills, status.waiting, status.points) == (1, 0, 1)
+
+
+def write_skill(folder: Path, name: str, description: str) -> None:
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(skill_md(name, description))
+
+
+async def exists(path: Path) -> bool:
+    return path.exists()

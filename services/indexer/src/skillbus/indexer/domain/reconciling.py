@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -132,13 +132,19 @@ def _batches(records: list[SkillRecord]) -> Iterable[list[SkillRecord]]:
         yield batch
 
 
-async def keep_reconciled(reconciler: Reconciler, every_s: float) -> None:
-    """Reconcile now and every `every_s` seconds, for as long as it is not cancelled."""
-    while True:
+async def keep_reconciled(reconciler: Reconciler, every_s: float, stop: asyncio.Event) -> None:
+    """Reconcile now and every `every_s` seconds, until `stop` is set.
+
+    Cancelling alone is not enough to end it: before Python 3.12 `asyncio.wait_for`, which nats-py waits with, can
+    swallow a cancellation that comes together with what it waits for.
+    """
+    while not stop.is_set():
         with _going_on("reconcile"):
             await reconciler.scan_folders()
             await reconciler.compare_index()
-        await asyncio.sleep(every_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await stop.wait()
 
 
 async def follow_folders(reconciler: Reconciler, changes: AsyncIterator[set[Path]]) -> None:

@@ -30,8 +30,6 @@ class Candidate:
     """Also of a tool that only the lexical side found; None when no dense vector could be had."""
     bm25: float | None = None
     """None where the lexical side did not find the tool."""
-    terms: tuple[str, ...] = ()
-    """Terms of the query that the tool's text holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,14 @@ def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: 
     return tuple(hits)
 
 
+def with_terms(hit: ToolHit, terms: tuple[str, ...]) -> ToolHit:
+    """The hit, its lexical reason telling which terms of the query its text holds."""
+    reasons = tuple(
+        reason.model_copy(update={"terms": terms}) if reason.side == "lexical" else reason for reason in hit.reasons
+    )
+    return hit.model_copy(update={"reasons": reasons})
+
+
 def _hit(candidate: Candidate, tool_type: ToolType, score: float, reasons: tuple[Reason, ...]) -> ToolHit:
     return ToolHit(
         id=candidate.id,
@@ -82,7 +88,7 @@ def _reasons(candidate: Candidate, dense: Mapping[str, int], lexical: Mapping[st
     if candidate.cosine is not None:
         yield Reason(side="dense", rank=dense[candidate.id], score=candidate.cosine)
     if candidate.bm25 is not None:
-        yield Reason(side="lexical", rank=lexical[candidate.id], score=candidate.bm25, terms=candidate.terms)
+        yield Reason(side="lexical", rank=lexical[candidate.id], score=candidate.bm25)
 
 
 def _ranks(best_first: list[tuple[float, str]]) -> dict[str, int]:

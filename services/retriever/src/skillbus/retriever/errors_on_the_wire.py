@@ -1,0 +1,15 @@
+"""The retriever's own errors as callers get them: the one place where that is decided."""
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.retriever.domain.errors import RetrieverError, StoreUnavailableError
+
+
+def to_wire(error: Exception) -> RequestError | None:
+    """The error of the contract; None for what is not the retriever's."""
+    match error:
+        case StoreUnavailableError():
+            return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
+        case RetrieverError():
+            return RequestError(ErrorCode.INTERNAL, str(error))
+        case _:
+            return None

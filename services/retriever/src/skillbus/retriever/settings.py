@@ -1,0 +1,15 @@
+"""Settings of the retriever."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class RetrieverSettings(BaseSettings):
+    """Read from `SKILLBUS_RETRIEVER_*`."""
+
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_RETRIEVER_", frozen=True)
+
+    candidates: int = Field(default=64, ge=10, le=1000)
+    """How many tools each side of the search gives to the ranking, at least; never less than twice the limit."""
+    permits: int = Field(default=256, ge=1)
+    """Searches at the same time; more are refused with 429."""

@@ -1,0 +1,28 @@
+"""The retriever's composition root."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.responder import route
+from skillbus.common.health import ServiceHealth
+from skillbus.common.serving import serve
+from skillbus.contracts import retriever as contract
+from skillbus.retriever.adapters.bus_embedder import BusEmbedder
+from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.search import ToolSearch
+from skillbus.retriever.errors_on_the_wire import to_wire
+from skillbus.retriever.service import RetrieverHandlers
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.vectors import VectorSearch
+
+
+@asynccontextmanager
+async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSearch) -> AsyncGenerator[ServiceHealth]:
+    """The retriever on the bus. `store` is the caller's to close."""
+    search = ToolSearch(BusEmbedder(bus.caller), VectorTools(store), settings.candidates)
+    handlers = RetrieverHandlers(search, store)
+    health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
+    routes = [route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits)]
+    async with serve(bus, contract.SERVICE, routes, health, to_wire):
+        yield health

@@ -23,6 +23,14 @@ def test_the_lexical_encoder_finds_both_the_compound_name_and_its_parts() -> Non
     assert {"gitcommit", "git", "commit", "提交"} <= set(found.terms)
 
 
+def test_of_a_long_description_the_dense_text_takes_the_beginning_and_the_lexical_text_all() -> None:
+    description = "Commits code. " + "More about it. " * 50 + "Rarely."
+    assert dense_text("n", description, ("tag",)).startswith("n. Commits code. More")
+    assert dense_text("n", description, ("tag",)).endswith("tag")
+    assert len(dense_text("n", description)) < 210
+    assert lexical_text("n", description).endswith("Rarely.")
+
+
 def test_a_tool_without_a_description_is_its_name() -> None:
     assert dense_text("git-commit", " ") == "git-commit."
     assert lexical_text("git-commit", "") == "git-commit"

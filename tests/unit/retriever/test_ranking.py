@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from skillbus.contracts.retriever import Reason, ToolType
-from skillbus.retriever.domain.ranking import Candidate, Cut, rank
+from skillbus.retriever.domain.ranking import Candidate, Cut, rank, with_terms
 from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
 
 ALL = Cut(limit=100)
@@ -81,14 +81,15 @@ def test_without_a_model_the_shared_words_order() -> None:
 
 
 def test_the_reasons_give_place_and_value_on_each_side() -> None:
-    both = Candidate(id="x", name="x", description="", cosine=0.4, bm25=5.0, terms=("提交",))
-    hits = rank([both, tool("y", 0.9), tool("z", 0.1, 2.0)], USE_MULTILINGUAL_V3, SIZE, ALL)
+    hits = rank([tool("x", 0.4, 5.0), tool("y", 0.9), tool("z", 0.1, 2.0)], USE_MULTILINGUAL_V3, SIZE, ALL)
     reasons = {hit.id: hit.reasons for hit in hits}
-    assert reasons["x"] == (
-        Reason(side="dense", rank=2, score=0.4),
-        Reason(side="lexical", rank=1, score=5.0, terms=("提交",)),
-    )
+    assert reasons["x"] == (Reason(side="dense", rank=2, score=0.4), Reason(side="lexical", rank=1, score=5.0))
     assert reasons["y"] == (Reason(side="dense", rank=1, score=0.9),)
+
+
+def test_the_terms_that_a_hit_shares_with_the_query_stand_with_its_lexical_reason() -> None:
+    (hit,) = rank([tool("x", 0.4, 5.0)], USE_MULTILINGUAL_V3, SIZE, ALL)
+    assert [reason.terms for reason in with_terms(hit, ("提交",)).reasons] == [(), ("提交",)]
 
 
 def test_nothing_found_gives_nothing() -> None:

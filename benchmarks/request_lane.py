@@ -1,0 +1,146 @@
+"""Request lane: responder CPU a request (echo) against FastStream's own RPC, in the same run.
+
+Claim: at most 80 µs, and below FastStream by a factor of 3. Each responder runs in a process of its own, so that its
+CPU time is its own; caller and server are the same for both. Rounds are interleaved; the median is taken.
+
+    python benchmarks/request_lane.py [--requests 4000] [--rounds 5]
+"""
+
+import argparse
+import asyncio
+import multiprocessing as mp
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import uvloop
+from faststream.nats import NatsBroker
+from measuring import keep, machine
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from skillbus.common.bus.connection import BusSettings, open_bus
+from skillbus.common.bus.responder import Responder, route
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.message import Message
+from skillbus.standalone.nats_server import NatsAddress, open_nats_server
+
+CONCURRENCY = 16
+
+
+class Echo(Message):
+    text: str
+
+
+ECHO = Endpoint("echo", "echo_text", Echo, Echo, "Echo.")
+FASTSTREAM_SUBJECT = "bench.faststream.echo"
+
+
+async def serve_here(address: NatsAddress, pipe: Connection) -> None:
+    settings = BusSettings(url=address.url, token=SecretStr(address.token))
+
+    async def echo(request: Echo) -> Echo:
+        return request
+
+    async with open_bus(settings, "responder", CollectorRegistry()) as bus:
+        responder = Responder(bus.client, "echo", "1.0.0", bus.metrics)
+        await responder.start(route(ECHO, echo))
+        await report_cpu(pipe)
+        await responder.drain()
+
+
+async def serve_faststream(address: NatsAddress, pipe: Connection) -> None:
+    broker = NatsBroker(address.url, token=address.token, logger=None)
+
+    @broker.subscriber(FASTSTREAM_SUBJECT, queue="echo", max_workers=256)
+    async def echo(request: Echo) -> Echo:
+        return request
+
+    async with broker:
+        await broker.start()
+        await report_cpu(pipe)
+
+
+async def report_cpu(pipe: Connection) -> None:
+    """Answer each word from the parent with the CPU seconds so far, until it says so."""
+    loop = asyncio.get_running_loop()
+    pipe.send("ready")
+    while await loop.run_in_executor(None, pipe.recv) != "end":
+        pipe.send(time.process_time())
+
+
+def process(main: Callable[..., object], address: NatsAddress, pipe: Connection) -> None:
+    uvloop.run(main(address, pipe))  # type: ignore[arg-type]
+
+
+def started(main: Callable[..., object], address: NatsAddress) -> Connection:
+    ours, theirs = mp.Pipe()
+    mp.get_context("spawn").Process(target=process, args=(main, address, theirs), daemon=True).start()
+    assert ours.recv() == "ready"
+    return ours
+
+
+async def ask(client: object, subject: str, count: int) -> list[float]:
+    """Latencies in milliseconds of `count` requests from `CONCURRENCY` callers."""
+    took: list[float] = []
+
+    async def one_caller() -> None:
+        for _ in range(count // CONCURRENCY):
+            start = time.perf_counter()
+            await client.request(subject, b'{"text": "a request of some thirty bytes"}', timeout=5)  # type: ignore[attr-defined]
+            took.append((time.perf_counter() - start) * 1000)
+
+    await asyncio.gather(*(one_caller() for _ in range(CONCURRENCY)))
+    return took
+
+
+async def measure(requests: int, rounds: int) -> dict[str, object]:
+    figures: dict[str, dict[str, list[float]]] = {
+        name: {"cpu_us": [], "p50_ms": []} for name in ("skillbus", "faststream")
+    }
+    with tempfile.TemporaryDirectory() as data:
+        async with open_nats_server(Path(data)) as server:
+            pipes = {
+                "skillbus": started(serve_here, server.address),
+                "faststream": started(serve_faststream, server.address),
+            }
+            subjects = {"skillbus": ECHO.subject, "faststream": FASTSTREAM_SUBJECT}
+            settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+            async with open_bus(settings, "caller", CollectorRegistry()) as bus:
+                for turn in range(rounds + 1):
+                    for name, pipe in pipes.items():
+                        before = cpu(pipe)
+                        took = await ask(bus.client, subjects[name], requests)
+                        if turn:  # the first round warms up
+                            figures[name]["cpu_us"].append((cpu(pipe) - before) / len(took) * 1e6)
+                            figures[name]["p50_ms"].append(statistics.median(took))
+            for pipe in pipes.values():
+                pipe.send("end")
+    medians = {
+        name: {key: round(statistics.median(values), 2) for key, values in of.items()} for name, of in figures.items()
+    }
+    ratio = medians["faststream"]["cpu_us"] / medians["skillbus"]["cpu_us"]
+    return {**medians, "faststream_to_skillbus_cpu": round(ratio, 2)}
+
+
+def cpu(pipe: Connection) -> float:
+    pipe.send("cpu")
+    seconds: float = pipe.recv()
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    figures = uvloop.run(measure(given.requests, given.rounds))
+    bounds = {"skillbus.cpu_us": "<= 80", "faststream_to_skillbus_cpu": ">= 3"}
+    keep("request_lane", {**machine(), "concurrency": CONCURRENCY, **vars(given), "figures": figures, "bounds": bounds})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+// What every program here needs: a connection, and requests whose errors are exceptions.
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { connect, headers, NoRespondersError } from "@nats-io/transport-node";
+
+// A server with accounts is named by NATS_URL and NATS_TOKEN; a standalone skillbus leaves a note in its data directory.
+export async function open() {
+  const { NATS_URL, NATS_TOKEN, SKILLBUS_DATA = "data" } = process.env;
+  if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN });
+  const note = JSON.parse(await readFile(`${SKILLBUS_DATA}/connection.json`, "utf8"));
+  return connect({ servers: note.nats_url, token: note.nats_token });
+}
+
+export class SkillbusError extends Error {
+  constructor({ code, message, retryable, details = {} }, status) {
+    super(`${code}: ${message}`);
+    Object.assign(this, { code, status, retryable, details });
+  }
+}
+
+// One request. The reply is an error exactly when it has the header Nats-Service-Error-Code.
+export async function send(nc, subject, body, { timeoutMs = 10_000, type = "application/json" } = {}) {
+  const h = headers();
+  h.set("Content-Type", type);
+  h.set("Skillbus-Deadline-Ms", String(Date.now() + timeoutMs));
+  h.set("traceparent", `00-${randomBytes(16).toString("hex")}-${randomBytes(8).toString("hex")}-01`);
+  const reply = await nc.request(subject, body, { timeout: timeoutMs, headers: h }).catch((error) => {
+    if (!(error.cause instanceof NoRespondersError || error instanceof NoRespondersError)) throw error;
+    const message = `Nobody answers ${subject}: is the service running?`;
+    throw new SkillbusError({ code: "unavailable", message, retryable: true }, 503);
+  });
+  const status = reply.headers?.get("Nats-Service-Error-Code");
+  if (status) throw new SkillbusError(reply.json().error, Number(status));
+  return reply;
+}
+
+export async function ask(nc, subject, request, options) {
+  return (await send(nc, subject, JSON.stringify(request), options)).json();
+}

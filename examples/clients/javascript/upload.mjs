@@ -1,0 +1,43 @@
+// node upload.mjs skill.zip: put a package into the bucket `skills`, and wait until search can find it.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { Objm } from "@nats-io/obj";
+import { open } from "./skillbus.mjs";
+
+const [path] = process.argv.slice(2);
+const data = await readFile(path);
+const digest = createHash("sha256").update(data).digest("hex");
+const name = `default/${basename(path)}`; // <project>/<anything>.zip
+
+const nc = await open();
+try {
+  // From the next event on: nothing that the upload causes can come before it.
+  const stream = await (await jetstreamManager(nc)).streams.info("SKILLBUS_EVT");
+  const consumer = await jetstream(nc).consumers.get("SKILLBUS_EVT", {
+    filter_subjects: ["skillbus.evt.skill.indexed.*", "skillbus.evt.upload.rejected.*"],
+    deliver_policy: "by_start_sequence",
+    opt_start_seq: stream.state.last_seq + 1,
+  });
+  await (await new Objm(nc).open("skills")).putBlob({ name }, data);
+  process.exitCode = await outcome(await consumer.fetch({ max_messages: 1000, expires: 30_000 }));
+} finally {
+  await nc.drain();
+}
+
+async function outcome(events) {
+  for await (const event of events) {
+    const fact = event.json();
+    if (fact.digest === digest) {
+      console.log(`indexed ${fact.name} ${fact.version ?? ""}`.trim());
+      return 0;
+    }
+    if (fact.source === name) {
+      for (const finding of fact.errors) console.error(`${finding.code}: ${finding.message}`);
+      return 1;
+    }
+  }
+  console.error("No event in 30 s: the same files are installed already, or no indexer runs.");
+  return 1;
+}

@@ -8,8 +8,8 @@ try {
   const reply = await send(nc, "skillbus.v1.embedder.embed_texts", request, { type: "application/msgpack" });
   const { model, dense, degraded } = decode(reply.data);
   if (!dense) throw new Error(degraded);
-  const bytes = dense.data.slice(); // a copy of its own is aligned as Float32Array needs it; little-endian
-  const floats = new Float32Array(bytes.buffer, 0, dense.count * dense.dim);
+  // A copy of the bytes begins at 0, where Float32Array may begin; they are little-endian, as nearly every machine is.
+  const floats = new Float32Array(new Uint8Array(dense.data).buffer);
   for (let row = 0; row < dense.count; row += 1) {
     const vector = floats.subarray(row * dense.dim, (row + 1) * dense.dim);
     console.log(`${model.name}  ${vector.length} dimensions  length ${Math.hypot(...vector).toFixed(3)}`);

@@ -1,0 +1,137 @@
+"""The programs of `examples/clients/javascript`, run by node against a skillbus in this process."""
+
+import asyncio
+import io
+import os
+import shutil
+import zipfile
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone
+from skillbus.standalone.nats_server import open_nats_server
+
+ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "examples/clients/javascript"
+SKILLS = ROOT / "examples/skills"
+WAIT_S = 60
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(shutil.which("node") is None or shutil.which("npm") is None, reason="node or npm is not there"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    status: int
+    stdout: str
+    stderr: str
+
+
+async def execute(*command: str, folder: Path, **environment: str) -> Ran:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(WAIT_S):
+        stdout, stderr = await process.communicate()
+    return Ran(process.returncode or 0, stdout.decode(), stderr.decode())
+
+
+@dataclass(frozen=True, slots=True)
+class JavaScript:
+    """The client's folder with its packages, beside a running skillbus."""
+
+    folder: Path
+    data: Path
+
+    async def __call__(self, program: str, *arguments: str) -> Ran:
+        return await execute("node", program, *arguments, folder=self.folder, SKILLBUS_DATA=str(self.data))
+
+
+@pytest.fixture(scope="module")
+def client_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("client") / "javascript"
+    shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules"))
+    installed = asyncio.run(execute("npm", "ci", "--no-audit", "--no-fund", folder=folder))
+    if installed.status != 0:
+        pytest.skip(f"npm cannot install the client's packages: {installed.stderr[-300:]}")
+    return folder
+
+
+@pytest.fixture
+async def standalone(tmp_path: Path) -> AsyncGenerator[Standalone]:
+    async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=0)) as running:
+        yield running
+
+
+@pytest.fixture
+def node(client_folder: Path, standalone: Standalone) -> JavaScript:
+    return JavaScript(client_folder, standalone.data)
+
+
+def package_of(skill: str, into: Path) -> Path:
+    """A zip of an example skill, as anyone would make it."""
+    path = into / f"{skill}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for file in sorted((SKILLS / skill).rglob("*")):
+            if "__pycache__" not in file.parts:
+                package.write(file, Path(skill) / file.relative_to(SKILLS / skill))
+    return path
+
+
+async def test_a_skill_uploaded_from_javascript_is_found_in_chinese_and_run(node: JavaScript, tmp_path: Path) -> None:
+    uploaded = await node("upload.mjs", str(package_of("calculate", tmp_path)))
+    found = await node("search.mjs", "计算一个算术表达式", "3")
+    ran = await node("run.mjs", "calculate", '{"expression": "(1 + 2) * 3"}')
+
+    assert (uploaded.status, uploaded.stdout.split()[:2]) == (0, ["indexed", "calculate"]), uploaded
+    assert found.status == 0, found
+    assert found.stdout.split()[1:3] == ["skill", "calculate"]
+    assert ran.status == 0, ran
+    assert "9" in ran.stdout
+
+
+async def test_an_upload_that_is_no_skill_is_told_why(node: JavaScript, tmp_path: Path) -> None:
+    path = tmp_path / "empty.zip"
+    with io.BytesIO() as buffer:
+        with zipfile.ZipFile(buffer, "w") as package:
+            package.writestr("README.md", "nothing here")
+        path.write_bytes(buffer.getvalue())
+
+    uploaded = await node("upload.mjs", str(path))
+
+    assert uploaded.status == 1
+    assert "SKILL.md" in uploaded.stderr, uploaded
+
+
+async def test_an_error_reply_is_an_exception_with_the_contracts_code(node: JavaScript) -> None:
+    ran = await node("run.mjs", "no-such-skill")
+    searched = await node("search.mjs", "   ")
+
+    assert (ran.status, ran.stderr.split(":")[0]) == (1, "skill_not_found"), ran
+    assert (searched.status, searched.stderr.split(":")[0]) == (1, "invalid_request"), searched
+
+
+async def test_vectors_travel_as_float32_in_msgpack(node: JavaScript) -> None:
+    embedded = await node("embed.mjs", "帮我提交代码", "commit my changes")
+
+    assert embedded.status == 0, embedded
+    assert [line.split("  ")[1:] for line in embedded.stdout.splitlines()] == [["512 dimensions", "length 1.000"]] * 2
+
+
+async def test_a_request_that_nobody_answers_fails_at_once(client_folder: Path, tmp_path: Path) -> None:
+    async with open_nats_server(tmp_path / "nats") as server:
+        address = server.address
+        ran = await execute(
+            "node", "search.mjs", "x", folder=client_folder, NATS_URL=address.url, NATS_TOKEN=address.token
+        )
+
+    assert (ran.status, ran.stderr.split(":")[0]) == (1, "unavailable"), ran

@@ -1,0 +1,109 @@
+"""One whole skillbus a module, as its users meet it: over HTTP, with the default model."""
+
+import io
+import zipfile
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from skillbus.common.bus.objects import open_object_store
+from skillbus.contracts.indexer import GET_STATUS
+from skillbus.contracts.message import Empty
+from skillbus.contracts.resources import PACKAGES
+from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "skills"
+ARCHIVES = ROOT.parent / "shared" / "data" / "skills"
+"""Skills of others, which do not come with this repository."""
+
+Json = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A running skillbus and a client of it."""
+
+    standalone: Standalone
+    http: httpx.AsyncClient
+
+    @property
+    def data(self) -> Path:
+        return self.standalone.data
+
+    async def install(self, package: bytes, project: str = "default") -> httpx.Response:
+        files = {"package": ("package.zip", package)}
+        return await self.http.post("/api/skills", files=files, data={"project": project})
+
+    async def search(self, query: str, **more: JsonValue) -> httpx.Response:
+        return await self.http.post("/api/tools/search", json={"query": query, **more})
+
+    async def hits(self, query: str, **more: JsonValue) -> list[Json]:
+        answer = await self.search(query, **more)
+        assert answer.status_code == 200, answer.text
+        hits: list[Json] = answer.json()["results"]
+        return hits
+
+    async def run(self, skill: str, **body: JsonValue) -> httpx.Response:
+        return await self.http.post(f"/api/skills/{skill}/run", json=body)
+
+    async def trace_of(self, name: str) -> list[str]:
+        """Where anything of a skill can be seen, of all the places that it can be in."""
+        listed = (await self.http.get("/api/skills", params={"limit": 100})).json()["skills"]
+        packages = await (await open_object_store(self.standalone.bus, PACKAGES)).names()
+        found = [f"catalogue {skill['name']}" for skill in listed if skill["name"] == name]
+        found += [f"package {package}" for package in packages if f"/{name}/" in package]
+        found += [f"folder {path}" for path in self.data.glob(f"skills/{name}")]
+        found += [f"hit {hit['name']}" for hit in await self.hits(name, limit=100) if hit["name"] == name]
+        return found
+
+    async def counts(self) -> tuple[int, int | None]:
+        """Skills in the catalogue and points in the vector store."""
+        status = await self.standalone.bus.caller.call(GET_STATUS, Empty())
+        return status.skills, status.points
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[System]:
+    settings = StandaloneSettings(data=tmp_path_factory.mktemp("e2e") / "parent" / "data", http_port=0)
+    async with (
+        open_standalone(settings) as standalone,
+        httpx.AsyncClient(base_url=standalone.http_url, timeout=60, trust_env=False) as http,
+    ):
+        yield System(standalone, http)
+
+
+def skill_package(
+    name: str, description: str, files: Mapping[str, str] | None = None, tags: Iterable[str] = ()
+) -> bytes:
+    """A package with a SKILL.md and these files; with one script unless others are given."""
+    metadata = f'metadata:\n  tags: "{", ".join(tags)}"\n' if tags else ""
+    given = {"scripts/main.py": "print('done')\n"} if files is None else files
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(
+            f"{name}/SKILL.md", f"---\nname: {name}\ndescription: {description}\n{metadata}---\n\n# {name}\n"
+        )
+        for path, text in given.items():
+            archive.writestr(f"{name}/{path}", text)
+    return stream.getvalue()
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code of a problem document; that it is a whole one is asserted."""
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    body = answer.json()
+    assert {"type", "title", "status", "detail", "instance", "code", "retryable"} <= body.keys()
+    assert (body["type"], body["status"]) == (f"urn:skillbus:error:{body['code']}", answer.status_code)
+    assert body["title"]
+    assert body["detail"]
+    return answer.status_code, body["code"]
+
+
+def names(hits: Sequence[Json]) -> list[JsonValue]:
+    return [hit["name"] for hit in hits]

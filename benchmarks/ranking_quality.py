@@ -30,7 +30,7 @@ from tool_search_lab import (
     surroundings,
 )
 
-from skillbus.retriever.domain.ranking import Candidate, Cut, rank
+from skillbus.retriever.domain.ranking import Candidate, rank
 from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
 
 SEED = 7
@@ -72,24 +72,17 @@ def ranked(judged: Judged, pairs: Pairs) -> tuple[Floats, Floats]:
     scores = np.array([USE_MULTILINGUAL_V3.evidence(cosine, words) for cosine, words in columns])
     ends = [*pairs.start[1:].tolist(), len(pairs.query)]
     for start, end in zip(pairs.start.tolist(), ends, strict=True):
-        found = [candidate(judged, pairs, row) for row in range(start, end)]
+        found = [candidate(pairs, row) for row in range(start, end)]
         began = time.perf_counter()
-        hits = rank(found, USE_MULTILINGUAL_V3, size, Cut(limit=5))
+        hits = rank(found, USE_MULTILINGUAL_V3, size)
         took.append((time.perf_counter() - began) * 1e6)
         assert hits[0].id == found[int(np.lexsort((-pairs.cosine[start:end], -scores[start:end]))[0])].id
     return scores, np.array(took)
 
 
-def candidate(judged: Judged, pairs: Pairs, row: int) -> Candidate:
-    tool = judged.tools[int(pairs.tool[row])]
+def candidate(pairs: Pairs, row: int) -> Candidate:
     return Candidate(
-        id=f"{int(pairs.tool[row]):06}",
-        name=tool["name"],
-        description=tool["description"],
-        tool_type=tool["tool_type"],
-        tags=tuple(tool["tags"]),
-        cosine=float(pairs.cosine[row]),
-        bm25=float(pairs.bm25[row]) or None,
+        id=f"{int(pairs.tool[row]):06}", cosine=float(pairs.cosine[row]), bm25=float(pairs.bm25[row]) or None
     )
 
 

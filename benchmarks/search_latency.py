@@ -164,9 +164,12 @@ async def compare(arms: Arms, queries: list[str], rounds: int) -> dict[str, obje
         bare.append(alone)
         added.append(whole - alone)
     return {
-        "new_query_ms": spread(new), "in_process_ms": spread(bare), "added_ms": spread(added), "known_query_ms": spread(known),
+        "new_query_ms": spread(new),
+        "in_process_ms": spread(bare),
+        "added_ms": spread(added),
+        "known_query_ms": spread(known),
         "new_query_to_in_process": round(spread(new)["p50"] / spread(bare)["p50"], 2),
-    }  # fmt: skip
+    }
 
 
 async def timed(work: object) -> float:

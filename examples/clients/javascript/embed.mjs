@@ -1,4 +1,4 @@
-// node embed.mjs "帮我提交代码" "commit my changes": vectors as msgpack, which is a sixth of their size in JSON.
+// node embed.mjs "帮我提交代码" "commit my changes": vectors as msgpack, which is a fifth of their size in JSON.
 import { decode, encode } from "@msgpack/msgpack";
 import { open, send } from "./skillbus.mjs";
 

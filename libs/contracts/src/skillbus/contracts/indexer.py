@@ -1,7 +1,9 @@
 """What the indexer answers, and the facts it publishes about skills."""
 
+from base64 import b64decode, b64encode
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -168,6 +170,13 @@ class UploadRejected(Message):
 
 _SKILL_NOT_FOUND = (ErrorCode.SKILL_NOT_FOUND,)
 
+_HELLO: Final = b64decode(
+    "UEsDBBQAAAAAAAAAIVyJCYeaQgAAAEIAAAAIAAAAU0tJTEwubWQtLS0KbmFtZTogaGVsbG8KZGVzY3JpcHRpb246IFNheXMgaGVs"
+    "bG8uIOaJk+aLm+WRvOOAggotLS0KIyBIZWxsbwpQSwECFAMUAAAAAAAAACFciQmHmkIAAABCAAAACAAAAAAAAAAAAAAAgAEAAAAA"
+    "U0tJTEwubWRQSwUGAAAAAAEAAQA2AAAAaAAAAAAA"
+)
+"""A zip with a SKILL.md that says hello: the smallest skill."""
+
 INSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
     name="install_skill",
@@ -176,6 +185,13 @@ INSTALL_SKILL: Final = Endpoint(
     summary="Install a skill package, or update the skill of that name.",
     raises=(ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
+    example={
+        "package": {
+            "size_bytes": len(_HELLO),
+            "sha256": sha256(_HELLO).hexdigest(),
+            "inline": b64encode(_HELLO).decode(),
+        }
+    },
 )
 UPDATE_SKILL: Final = Endpoint(
     service=SERVICE,

@@ -1,0 +1,175 @@
+"""`docs/asyncapi.yaml`: the catalogue as an AsyncAPI 3.0 document, seen from skillbus.
+
+An operation `receive` is a request that skillbus answers; `send` is an event that it publishes.
+"""
+
+from importlib.metadata import version
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.documents.schemas import ERROR, Schemas, WireMessage, all_schemas, fact_of, reply_of, request_of
+from skillbus.contracts.endpoint import VERSION, Endpoint, Event
+from skillbus.contracts.message import JSON, MSGPACK, Message
+
+Object = dict[str, JsonValue]
+
+_DESCRIPTION: Final = (
+    "Requests by the NATS services API, events in JetStream. docs/contracts.md has the same for people: errors, "
+    "vectors as msgpack, uploads through the object store, and what is guaranteed about delivery."
+)
+_BINDING_VERSION: Final = "0.1.0"
+_HEADERS: Final[Object] = {
+    "Content-Type": {"type": "string", "enum": [JSON, MSGPACK], "default": JSON},
+    "Accept": {"type": "string", "enum": [JSON, MSGPACK], "description": "Of the reply; as the request's if absent."},
+    "Skillbus-Deadline-Ms": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": "When the caller stops waiting, as Unix time in ms. Work that is past it is not begun.",
+    },
+    "traceparent": {"type": "string", "description": "W3C trace context."},
+    "Nats-Service-Error": {"type": "string", "description": "What is wrong, in ASCII, at most 200 characters."},
+    "Nats-Service-Error-Code": {"type": "string", "pattern": "^[0-9]{3}$", "description": "Status of the error code."},
+    "Nats-Msg-Id": {"type": "string", "description": "The same for each try to publish the same fact."},
+    "Skillbus-Project": {"type": "string", "description": "Whose fact it is."},
+}
+
+
+def asyncapi_document() -> Object:
+    """The document."""
+    schemas = all_schemas()
+    channels: Object = {}
+    operations: Object = {}
+    for endpoint in ENDPOINTS:
+        channels |= _request_channels(endpoint)
+        operations |= _request_operation(endpoint)
+    for event in EVENTS:
+        channels |= _event_channel(event)
+        operations |= _event_operation(event)
+    return {
+        "asyncapi": "3.0.0",
+        "id": "urn:skillbus:" + VERSION,
+        "info": {
+            "title": "skillbus",
+            "version": version("skillbus-contracts"),
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": JSON,
+        "servers": {
+            "nats": {
+                "host": "{host}:{port}",
+                "protocol": "nats",
+                "variables": {
+                    "host": {"default": "127.0.0.1"},
+                    "port": {
+                        "default": "4222",
+                        "description": "A standalone skillbus writes its own to connection.json.",
+                    },
+                },
+                "security": [_to("securitySchemes", "token"), _to("securitySchemes", "user")],
+            }
+        },
+        "channels": channels,
+        "operations": operations,
+        "components": {
+            "messages": _messages(schemas),
+            "schemas": dict(schemas.components),
+            "securitySchemes": {
+                "token": {"type": "httpApiKey", "in": "header", "name": "auth_token", "description": "NATS token."},
+                "user": {"type": "userPassword", "description": "NATS user and password."},
+            },
+        },
+    }
+
+
+def _to(kind: str, name: str) -> Object:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _key(endpoint: Endpoint[Message, Message]) -> str:
+    return f"{endpoint.service}.{endpoint.name}"
+
+
+def _request_channels(endpoint: Endpoint[Message, Message]) -> Object:
+    key, reply = _key(endpoint), reply_of(endpoint).name
+    request = request_of(endpoint).name
+    return {
+        key: {"address": endpoint.subject, "messages": {request: _to("messages", request)}},
+        f"{key}.reply": {
+            "address": None,
+            "description": "The inbox that the request names as its reply subject.",
+            "messages": {reply: _to("messages", reply), ERROR.name: _to("messages", ERROR.name)},
+        },
+    }
+
+
+def _request_operation(endpoint: Endpoint[Message, Message]) -> Object:
+    key = _key(endpoint)
+    answers: list[JsonValue] = [
+        {"$ref": f"#/channels/{key}.reply/messages/{name}"} for name in (reply_of(endpoint).name, ERROR.name)
+    ]
+    operation: Object = {
+        "action": "receive",
+        "channel": {"$ref": f"#/channels/{key}"},
+        "summary": endpoint.summary,
+        "messages": [{"$ref": f"#/channels/{key}/messages/{request_of(endpoint).name}"}],
+        "bindings": {"nats": {"queue": endpoint.service, "bindingVersion": _BINDING_VERSION}},
+        "reply": {"channel": {"$ref": f"#/channels/{key}.reply"}, "messages": answers},
+        "x-errors": [str(code) for code in endpoint.errors],
+        "x-idempotent": endpoint.idempotent,
+        "x-timeout-s": endpoint.timeout_s,
+    }
+    return {key: operation}
+
+
+def _event_channel(event: Event[Message]) -> Object:
+    name = fact_of(event).name
+    return {
+        f"{event.entity}.{event.fact}": {
+            "address": event.subject("{identity}"),
+            "parameters": {"identity": {"description": "Of what it is about; * for all."}},
+            "messages": {name: _to("messages", name)},
+        }
+    }
+
+
+def _event_operation(event: Event[Message]) -> Object:
+    key = f"{event.entity}.{event.fact}"
+    operation: Object = {
+        "action": "send",
+        "channel": {"$ref": f"#/channels/{key}"},
+        "summary": event.summary,
+        "messages": [{"$ref": f"#/channels/{key}/messages/{fact_of(event).name}"}],
+        "x-publisher": event.service,
+    }
+    return {key: operation}
+
+
+def _messages(schemas: Schemas) -> Object:
+    messages: Object = {ERROR.name: _message(ERROR, schemas, "Nats-Service-Error", "Nats-Service-Error-Code")}
+    for endpoint in ENDPOINTS:
+        request, reply = request_of(endpoint), reply_of(endpoint)
+        asked = _message(request, schemas, "Content-Type", "Accept", "Skillbus-Deadline-Ms", "traceparent")
+        asked["examples"] = [{"payload": dict(_example(endpoint))}]
+        messages |= {request.name: asked, reply.name: _message(reply, schemas, "Content-Type")}
+    for event in EVENTS:
+        fact = fact_of(event)
+        messages[fact.name] = _message(fact, schemas, "Content-Type", "Nats-Msg-Id", "Skillbus-Project", "traceparent")
+    return messages
+
+
+def _example(endpoint: Endpoint[Message, Message]) -> Object:
+    sent = endpoint.request.model_validate(endpoint.example).model_dump(mode="json", exclude_unset=True)
+    return {str(name): value for name, value in sent.items()}
+
+
+def _message(message: WireMessage, schemas: Schemas, *headers: str) -> Object:
+    component = schemas.name_of(message)
+    return {
+        "name": message.model.__name__,
+        "title": " ".join((message.model.__doc__ or "").split()),
+        "headers": {"type": "object", "properties": {name: _HEADERS[name] for name in headers}},
+        "payload": _to("schemas", component),
+    }

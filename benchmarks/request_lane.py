@@ -19,6 +19,7 @@ from pathlib import Path
 import uvloop
 from faststream.nats import NatsBroker
 from measuring import keep, machine
+from nats.aio.client import Client
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
@@ -36,6 +37,7 @@ class Echo(Message):
 
 
 ECHO = Endpoint("echo", "echo_text", Echo, Echo, "Echo.")
+BODY = b'{"text": "a request of some thirty bytes"}'
 FASTSTREAM_SUBJECT = "bench.faststream.echo"
 
 
@@ -83,15 +85,16 @@ def started(main: Callable[..., object], address: NatsAddress) -> Connection:
     return ours
 
 
-async def ask(client: object, subject: str, count: int) -> list[float]:
+async def ask(client: Client, subject: str, count: int) -> list[float]:
     """Latencies in milliseconds of `count` requests from `CONCURRENCY` callers."""
     took: list[float] = []
 
     async def one_caller() -> None:
         for _ in range(count // CONCURRENCY):
             start = time.perf_counter()
-            await client.request(subject, b'{"text": "a request of some thirty bytes"}', timeout=5)  # type: ignore[attr-defined]
+            reply = await client.request(subject, BODY, timeout=5)
             took.append((time.perf_counter() - start) * 1000)
+            assert Echo.model_validate_json(reply.data) == Echo.model_validate_json(BODY)
 
     await asyncio.gather(*(one_caller() for _ in range(CONCURRENCY)))
     return took
@@ -134,7 +137,7 @@ def cpu(pipe: Connection) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=4000)
+    parser.add_argument("--requests", type=int, default=10000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     figures = uvloop.run(measure(given.requests, given.rounds))

@@ -284,5 +284,5 @@ async def test_a_package_that_is_none_is_refused_and_leaves_nothing(
 
 async def test_after_all_that_everything_still_works(system: System, skills: None) -> None:
     assert (await system.http.get("/readyz")).status_code == 200
-    assert (await system.run("add", args={"x": 1})).json()["stdout"] == "['/skill/scripts/main.py', '--x', '1']\n"
+    assert (await system.run("add", args={"x": 1})).json()["stdout"] == "['/skill/scripts/main.py', '-x', '1']\n"
     assert (await system.hits("adds numbers", limit=1))[0]["name"] == "add"

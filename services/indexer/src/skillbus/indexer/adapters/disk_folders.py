@@ -75,12 +75,18 @@ class DiskFolders:
         staged.path.rename(place)
         shutil.rmtree(old, ignore_errors=True)
 
+    def holds(self, record: SkillRecord) -> bool:
+        place = self.path_of(record.project, record.name)
+        try:
+            return place.is_dir() and _content_digest(place) == record.content_digest
+        except ArchiveError:
+            return False
+
     def discard(self, staged: Staged) -> None:
         shutil.rmtree(staged.path, ignore_errors=True)
 
     def mark_indexed(self, record: SkillRecord) -> None:
-        place = self.path_of(record.project, record.name)
-        if not place.is_dir() or _content_digest(place) != record.content_digest:
+        if not self.holds(record):
             return
         mark = _Vectorized(
             indexedAt=int(datetime.now(UTC).timestamp() * 1000),
@@ -90,7 +96,7 @@ class DiskFolders:
         )
         scratch = self._staging / uuid4().hex
         scratch.write_text(mark.model_dump_json(by_alias=True, indent=2))
-        scratch.replace(place / VECTORIZED)
+        scratch.replace(self.path_of(record.project, record.name) / VECTORIZED)
 
     def remove(self, project: str, name: str) -> None:
         old = self._staging / uuid4().hex

@@ -151,6 +151,7 @@ class Installer:
         stored = await self._catalogue.get(project, package.skill.name)
         if stored is not None and stored.record.content_digest == staged.content_digest:
             log.info("skill_unchanged_skipped", project=project, skill=package.skill.name)
+            await asyncio.to_thread(self._keep_in_place, staged, stored.record)
             return Installed("unchanged", stored.record)
         earlier = stored.record if stored else None
         record = record_of(project, package, staged.content_digest, self._now(), earlier)
@@ -160,6 +161,14 @@ class Installer:
         if earlier is not None:
             await self._packages.delete(earlier)
         return Installed("updated" if stored else "installed", record)
+
+    def _keep_in_place(self, staged: Staged, record: SkillRecord) -> None:
+        """Swap in what a crash, after the catalogue was written, left out of the folder."""
+        if self._folders.holds(record):
+            return
+        self._folders.swap_in(staged, record)
+        if record.skill.indexed:
+            self._folders.mark_indexed(record)
 
     async def _index_now(self, record: SkillRecord) -> SkillRecord:
         """Index at once if that can be had; else the announced fact or the reconciler will."""

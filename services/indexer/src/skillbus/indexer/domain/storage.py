@@ -64,6 +64,10 @@ class SkillFolders(Protocol):
         """Put the staged files in the place of what the skill's folder held."""
         ...
 
+    def holds(self, record: SkillRecord) -> bool:
+        """Whether the skill's folder has the files that the record tells, and no others."""
+        ...
+
     def discard(self, staged: Staged) -> None:
         """Remove a staging folder; one that was swapped in is gone already."""
         ...

@@ -5,21 +5,20 @@ import io
 import os
 import shutil
 import zipfile
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone
 from skillbus.standalone.nats_server import open_nats_server
 
-ROOT = Path(__file__).parents[2]
+from .conftest import EXAMPLES, ROOT, System
+
 CLIENT = ROOT / "examples/clients/javascript"
-SKILLS = ROOT / "examples/skills"
 WAIT_S = 60
 
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.timeout(180),
     pytest.mark.skipif(shutil.which("node") is None or shutil.which("npm") is None, reason="node or npm is not there"),
 ]
@@ -67,23 +66,17 @@ def client_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def standalone(tmp_path: Path) -> AsyncGenerator[Standalone]:
-    async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=0)) as running:
-        yield running
-
-
-@pytest.fixture
-def node(client_folder: Path, standalone: Standalone) -> JavaScript:
-    return JavaScript(client_folder, standalone.data)
+def node(client_folder: Path, system: System) -> JavaScript:
+    return JavaScript(client_folder, system.data)
 
 
 def package_of(skill: str, into: Path) -> Path:
     """A zip of an example skill, as anyone would make it."""
     path = into / f"{skill}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
-        for file in sorted((SKILLS / skill).rglob("*")):
+        for file in sorted((EXAMPLES / skill).rglob("*")):
             if "__pycache__" not in file.parts:
-                package.write(file, Path(skill) / file.relative_to(SKILLS / skill))
+                package.write(file, Path(skill) / file.relative_to(EXAMPLES / skill))
     return path
 
 

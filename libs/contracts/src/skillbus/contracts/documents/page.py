@@ -67,15 +67,14 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
         field_table(_node(schemas, request_of(endpoint)), request=True),
         "**Reply**",
         field_table(_node(schemas, reply_of(endpoint)), request=False),
-        f"**Errors**: {_codes(endpoint.raises)}, and [those of every request](#errors).",
+        f"**Errors**: {_codes(endpoint.raises)}[those of every request](#errors).",
         f"```sh\n{_command(endpoint)}\n```",
     )
     return "\n\n".join(parts)
 
 
 def _codes(codes: tuple[ErrorCode, ...]) -> str:
-    named = [f"`{code}` ({_class(code)})" for code in codes]
-    return ", ".join(named) or "none of its own"
+    return "".join(f"`{code}` ({_class(code)}), " for code in codes) + ("and " if codes else "")
 
 
 def _class(code: ErrorCode) -> str:
@@ -138,7 +137,7 @@ def _streams() -> str:
         (
             f"`{stream.name}`",
             ", ".join(f"`{subject}`" for subject in stream.subjects),
-            f"{stream.max_age_s / _DAY_S:g} days",
+            _days(stream.max_age_s),
             _bytes(stream.max_bytes),
             f"{stream.duplicate_window_s / 60:g} min",
         )
@@ -152,7 +151,7 @@ def _buckets() -> str:
         (
             f"`{bucket.name}`",
             "object store",
-            f"{bucket.ttl_s / _DAY_S:g} days" if bucket.ttl_s else "until deleted",
+            _days(bucket.ttl_s) if bucket.ttl_s else "until deleted",
             _bytes(bucket.max_bytes),
         )
         for bucket in resources.OBJECT_BUCKETS
@@ -176,6 +175,11 @@ def _consumers() -> str:
         for consumer in resources.CONSUMERS
     ]
     return table(("consumer", "stream", "hears", "ack wait", "at a time, each replica"), rows)
+
+
+def _days(seconds: float) -> str:
+    days = seconds / _DAY_S
+    return f"{days:g} day{'' if days == 1 else 's'}"
 
 
 def _bytes(count: int) -> str:

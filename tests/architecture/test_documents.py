@@ -1,0 +1,144 @@
+"""What is generated from the contracts is committed as it is generated, and AsyncAPI's own schema accepts it."""
+
+import difflib
+import json
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import jsonschema
+import pytest
+import yaml
+
+from skillbus.common.bus import events, headers
+from skillbus.common.bus.retry import DELAYS_S
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.documents.asyncapi import asyncapi_document
+from skillbus.contracts.documents.generation import ASYNCAPI, PAGE, SNAPSHOTS, documents, write
+from skillbus.contracts.documents.text import as_yaml
+
+from .tree import ROOT
+
+EXPECTED: Final = documents(ROOT)
+HEADERS: Final = {
+    value for name, value in vars(headers).items() if name.isupper() and isinstance(value, str)
+} | {events.SUBJECT_HEADER, events.ERROR_HEADER}  # fmt: skip
+
+
+def difference(path: PurePosixPath) -> str:
+    """How a committed file differs from what is generated now; nothing if it does not."""
+    file = ROOT / path
+    committed = file.read_text(encoding="utf-8") if file.is_file() else ""
+    lines = difflib.unified_diff(
+        committed.splitlines(),
+        EXPECTED[path].splitlines(),
+        f"{path} committed",
+        f"{path} from the contracts",
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", EXPECTED, ids=str)
+def test_what_is_committed_is_what_the_contracts_say(path: PurePosixPath) -> None:
+    differs = difference(path)
+    if differs:
+        pytest.fail(
+            f"{differs}\n\nIf this change of the contract is meant, accept it with: make contracts", pytrace=False
+        )
+
+
+def test_no_schema_of_a_message_that_is_gone_is_kept() -> None:
+    kept = {SNAPSHOTS / file.name for file in (ROOT / SNAPSHOTS).iterdir()}
+    assert kept <= EXPECTED.keys(), "remove them with: make contracts"
+
+
+def test_writing_brings_a_checkout_to_what_the_contracts_say(tmp_path: Path) -> None:
+    """As a change of a contract would: one schema differs, one is missing, one is of a message that is gone."""
+    clients = "examples/clients/javascript"
+    (tmp_path / clients).mkdir(parents=True)
+    for program in (ROOT / clients).glob("*.mjs"):
+        (tmp_path / clients / program.name).write_bytes(program.read_bytes())
+    write(tmp_path)
+    missing, differs, gone = (
+        tmp_path / SNAPSHOTS / f"{name}.json" for name in ("error", "skill.indexed.event", "gone")
+    )
+    missing.unlink()
+    differs.write_text("{}")
+    gone.write_text("{}")
+
+    changed = write(tmp_path)
+
+    assert {path.name for path in changed} == {missing.name, differs.name, gone.name}
+    assert {path: (tmp_path / path).read_text(encoding="utf-8") for path in EXPECTED} == EXPECTED
+    assert not gone.exists()
+    assert not write(tmp_path)
+
+
+def test_the_asyncapi_document_is_valid() -> None:
+    schema = json.loads((ROOT / "tests/architecture/asyncapi/3.0.0.json").read_text(encoding="utf-8"))
+    document = yaml.safe_load((ROOT / ASYNCAPI).read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schema).validate(document)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft7Validator(schema).validate({**document, "operations": {"x": {"action": "ask"}}})
+
+
+def references(value: object) -> set[str]:
+    match value:
+        case {"$ref": str(target), **rest}:
+            return {target} | references(rest)
+        case dict():
+            return {target for part in value.values() for target in references(part)}
+        case list():
+            return {target for part in value for target in references(part)}
+    return set()
+
+
+def test_everything_that_the_asyncapi_document_refers_to_is_in_it() -> None:
+    document = asyncapi_document()
+    found = references(document)
+    assert found
+    for target in found:
+        place: object = document
+        for step in target.removeprefix("#/").split("/"):
+            assert isinstance(place, dict)
+            assert step in place, target
+            place = place[step]
+
+
+def test_the_asyncapi_document_has_every_request_and_event() -> None:
+    document = yaml.safe_load((ROOT / ASYNCAPI).read_text(encoding="utf-8"))
+    addresses = {channel["address"] for channel in document["channels"].values()} - {None}
+    assert addresses == {e.subject for e in ENDPOINTS} | {e.subject("{identity}") for e in EVENTS}
+    assert len(document["operations"]) == len(ENDPOINTS) + len(EVENTS)
+
+
+def test_the_documents_name_the_headers_that_the_bus_uses() -> None:
+    guide = EXPECTED[PAGE]
+    described = {name for message in messages().values() for name in message["headers"]["properties"]}
+    assert {name for name in HEADERS if f"`{name}`" not in guide} == set()
+    assert described - HEADERS == set()
+
+
+def messages() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
+    read: dict[str, dict[str, dict[str, dict[str, object]]]] = yaml.safe_load(EXPECTED[ASYNCAPI])["components"][
+        "messages"
+    ]
+    return read
+
+
+def test_the_page_says_when_events_are_tried_again() -> None:
+    *first, last = (f"{delay:g} s" for delay in DELAYS_S)
+    assert f"after {', '.join(first)} and {last}," in EXPECTED[PAGE]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [{"b": 1, "c": []}, [1, [2]], "x", {}], "no": None, "1": True},
+        "line\nbreak: \"quoted\" 'and' # 中文 \t\\",
+        {"key: with # signs": {"": "- no list"}, "~": "~", "yes": "yes"},
+        [],
+    ],
+)
+def test_yaml_reads_what_was_written(value: object) -> None:
+    assert yaml.safe_load(as_yaml(value)) == value  # type: ignore[arg-type]  # JSON all of it

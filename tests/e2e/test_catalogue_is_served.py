@@ -1,0 +1,88 @@
+"""A running skillbus serves and publishes exactly what its catalogue lists."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from nats.js.api import ConsumerConfig, DeliverPolicy
+
+from skillbus.common.archive import pack_directory
+from skillbus.common.bus.connection import Bus
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.indexer import INSTALL_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
+from skillbus.contracts.message import Message
+from skillbus.contracts.resources import EVENTS as STREAM
+from skillbus.contracts.resources import UPLOADS
+
+from .conftest import EXAMPLES, System
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_QUIET_S = 0.5
+"""After so long without another answer, all have answered."""
+_WAIT_S = 5.0
+
+
+async def served(bus: Bus) -> AsyncIterator[tuple[str, str]]:
+    """Subject and queue group of each endpoint of each service that answers `$SRV.INFO`."""
+    inbox = bus.client.new_inbox()
+    answers = await bus.client.subscribe(inbox)
+    await bus.client.publish("$SRV.INFO", reply=inbox)
+    try:
+        while True:
+            info = json.loads((await answers.next_msg(timeout=_QUIET_S)).data)
+            for endpoint in info["endpoints"]:
+                yield endpoint["subject"], endpoint["queue_group"]
+    except TimeoutError:
+        await answers.unsubscribe()
+
+
+async def test_every_endpoint_is_served_exactly_once_and_nothing_else_is(system: System) -> None:
+    found = Counter([endpoint async for endpoint in served(system.standalone.bus)])
+    assert found == Counter((endpoint.subject, endpoint.service) for endpoint in ENDPOINTS)
+
+
+async def facts(bus: Bus) -> list[tuple[str, Message]]:
+    """Pattern and body of every fact in the stream."""
+    consumer = await bus.jetstream.pull_subscribe(
+        "", stream=STREAM.name, config=ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
+    )
+    waiting = (await consumer.consumer_info()).num_pending
+    bodies = {event.pattern: event.body for event in EVENTS}
+    read = []
+    for message in await consumer.fetch(waiting, timeout=_WAIT_S) if waiting else []:
+        pattern = f"{message.subject.rpartition('.')[0]}.*"
+        read.append((pattern, bodies[pattern].model_validate_json(message.data)))
+    await consumer.unsubscribe()
+    return read
+
+
+async def test_every_event_is_published_as_its_contract_says(system: System) -> None:
+    bus = system.standalone.bus
+    rejected = await bus.client.subscribe("skillbus.evt.upload.rejected.*")
+    for endpoint in (INSTALL_SKILL, UPDATE_SKILL, UNINSTALL_SKILL):
+        await ask(bus, endpoint, name="hello")
+    await (await bus.jetstream.object_store(UPLOADS.name)).put("broken.zip", b"no zip")
+    await rejected.next_msg(timeout=_WAIT_S)
+
+    assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
+
+
+async def ask(bus: Bus, endpoint: Endpoint[Message, Message], **instead: str) -> Message:
+    """Send the example of a request; `instead` replaces fields that it has."""
+    fields = endpoint.example | {name: value for name, value in instead.items() if name in endpoint.example}
+    async with asyncio.timeout(endpoint.timeout_s):
+        return await bus.caller.call(endpoint, endpoint.request.model_validate(fields))
+
+
+@pytest.mark.parametrize("endpoint", sorted(ENDPOINTS, key=lambda e: e is UNINSTALL_SKILL), ids=lambda e: e.subject)
+async def test_the_example_of_every_request_works(system: System, endpoint: Endpoint[Message, Message]) -> None:
+    """On the installed example skills, as the documents promise; uninstalling comes last."""
+    if not system.data.joinpath("skills/calculate").exists():
+        installed = await system.install(pack_directory(EXAMPLES / "calculate"))
+        assert installed.status_code == 201
+
+    assert isinstance(await ask(system.standalone.bus, endpoint), endpoint.reply)

@@ -8,8 +8,8 @@ from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, dense_text, lexical
 
 def test_the_dense_text_is_a_sentence_with_the_names_of_arguments_without_their_descriptions() -> None:
     parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
-    text = dense_text("excel-analysis", "读取Excel分析数据", ("excel", "data"), parameters)
-    assert text == "excel-analysis. 读取Excel分析数据 excel data filePath"
+    text = dense_text("excel-analysis", "读取Excel分析数据", ("表格", "data"), parameters)
+    assert text == "excel-analysis. 读取Excel分析数据 表格 filePath"
 
 
 def test_the_lexical_text_keeps_the_name_whole_and_adds_the_descriptions_of_arguments() -> None:
@@ -51,3 +51,12 @@ def test_of_very_many_arguments_only_the_first_are_read() -> None:
 def test_any_text_gives_a_text_of_bounded_length(name: str, description: str, tags: list[str]) -> None:
     for text in (dense_text(name, description, tags), lexical_text(name, description, tags)):
         assert len(text) <= 8_192
+
+
+def test_tags_of_another_script_than_the_description_are_left_to_the_lexical_side() -> None:
+    chinese = ("git-commit", "生成Git提交信息", ("git", "提交"))
+    assert dense_text(*chinese) == "git-commit. 生成Git提交信息 提交"
+    assert lexical_text(*chinese) == "git-commit 生成Git提交信息 git 提交"
+    assert dense_text("git-commit", "Writes commit messages.", ("git", "提交")) == (
+        "git-commit. Writes commit messages. git"
+    )

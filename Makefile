@@ -1,0 +1,94 @@
+# Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo test check test-containers bench contracts clean FORCE
+
+DATA ?= data
+HTTP_PORT ?= 8080
+BENCHMARKS ?= request_lane search_latency standalone_footprint embedder_batching vector_store sandbox_cold_start
+
+BIN := .venv/bin
+UV_VERSION := 0.13.9
+MINIMUM := 3.11
+
+# Another environment that is active here is not the one that is set up.
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+
+# Without a home that can be written to, caches lie in this folder.
+ifneq ($(shell test -n "$$HOME" && test -d "$$HOME" && test -w "$$HOME" && echo usable),usable)
+export HOME := $(CURDIR)/.uv/home
+export UV_CACHE_DIR := $(CURDIR)/.uv/cache
+export npm_config_cache := $(CURDIR)/.uv/npm
+endif
+
+# Packages of all distributions, for mypy: `skillbus` alone would be the first of them that it finds.
+PACKAGES := $(sort $(subst /,.,$(subst src/,,$(wildcard src/skillbus/*))) \
+	$(foreach path,$(wildcard libs/*/src/skillbus/* services/*/src/skillbus/*),skillbus.$(notdir $(path))))
+
+# Python as the caller names it, or that of .venv, or the newest of the common names that is new enough.
+define find_python
+is_new() { "$$1" -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(MINIMUM)".split("."))))' 2>/dev/null; }; \
+python='$(PYTHON)'; \
+if [ -n "$$python" ]; then \
+	is_new "$$python" || { echo "PYTHON=$$python is not Python $(MINIMUM) or newer: name one that is" >&2; exit 1; }; \
+else \
+	for python in $(BIN)/python python3 python3.13 python3.12 python3.11 ''; do is_new "$$python" && break; done; \
+	[ -n "$$python" ] || { echo "Python $(MINIMUM) or newer is needed: install it (Debian 12: apt-get install python3), or name one: make PYTHON=/path/to/python3" >&2; exit 1; }; \
+fi
+endef
+
+# uv from PATH if it works, else one of our own in .uv.
+define find_uv
+if uv --version >/dev/null 2>&1; then uv=uv; else uv=.uv/bin/uv; fi; \
+if [ $$uv = .uv/bin/uv ] && ! $$uv --version >/dev/null 2>&1; then \
+	base=$$("$$python" -c 'import sys; print(getattr(sys, "_base_executable", None) or sys.executable)'); \
+	if ! "$$base" -c 'import ensurepip, venv' 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'Installing python3-venv with apt-get'; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null || exit 1; \
+		fi; \
+		"$$base" -c 'import ensurepip, venv' 2>/dev/null || { \
+			echo "$$base cannot make environments. Install its venv module (Debian: sudo apt-get install python3-venv), or install uv and put it on PATH; then run make again." >&2; exit 1; }; \
+	fi; \
+	echo 'Setting up uv $(UV_VERSION) in .uv'; \
+	"$$base" -m venv .uv && .uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) || exit 1; \
+fi
+endef
+
+help: ## List what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"'
+
+setup: ## Install everything into .venv
+	@mkdir -p "$$HOME"; $(find_python); $(find_uv); \
+	UV_PYTHON_DOWNLOADS=never $$uv sync --locked --quiet --python "$$python"
+
+run: setup ## Start everything, play the demo, and stay up on http://127.0.0.1:8080
+	@exec $(BIN)/skillbus demo --stay --data $(DATA) --http-port $(HTTP_PORT)
+
+demo: setup ## The same in a temporary folder, and stop; fails if any step failed
+	@exec $(BIN)/skillbus demo
+
+test: setup ## Run all tests; those that lack an engine or a tool are skipped and say so
+	$(BIN)/pytest
+
+check: setup ## Format, lint, types, import rules, architecture and unit tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(PACKAGES:%=-p %)
+	$(BIN)/mypy tests/conftest.py tests/architecture
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q tests/architecture tests/unit
+
+test-containers: setup ## The tests that need Docker or Podman
+	$(BIN)/pytest -m containers
+
+bench: setup ## Run the benchmarks; results go to benchmarks/results
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+contracts: setup ## Make docs/contracts.md, docs/asyncapi.yaml and the schema snapshots again
+	$(BIN)/python -m skillbus.contracts.documents
+
+clean: ## Remove environments and caches; data stays
+	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+	find src libs services tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -59,14 +59,13 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     await asyncio.to_thread(folders.prepare)
     index = VectorIndex(store, bus.caller, catalogue)
     announcer = BusAnnouncer(bus)
-    installer = Installer(
-        catalogue, ObjectPackages(package_store), folders, index, announcer, now=lambda: datetime.now(UTC)
-    )
+    packages = ObjectPackages(package_store)
+    installer = Installer(catalogue, packages, folders, index, announcer, now=lambda: datetime.now(UTC))
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
         handlers=IndexerHandlers(installer, catalogue, index, IncomingPackages(package_store)),
         listeners=IndexerListeners(installer, uploads),
-        reconciler=Reconciler(catalogue, folders, index, installer, announcer),
+        reconciler=Reconciler(catalogue, packages, folders, index, installer, announcer),
         folders=folders,
     )
 

@@ -3,9 +3,12 @@
 nats-py's `get` waits for ever when an object is overwritten while it is read: `jetstream_call` gives it a deadline.
 """
 
+import base64
 import io
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from nats.js import JetStreamContext
 from nats.js.api import ObjectMeta, ObjectMetaOptions
 from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
@@ -21,9 +24,11 @@ _CHUNK_BYTES: Final = 128 * 1024
 class ObjectStore:
     """One bucket. Every method raises `RequestError` with `unavailable` or `deadline_exceeded` when NATS is away."""
 
-    def __init__(self, store: NatsObjectStore, bucket: str) -> None:
+    def __init__(self, jetstream: JetStreamContext, store: NatsObjectStore, bucket: ObjectBucket) -> None:
+        self._jetstream = jetstream
         self._store = store
-        self._bucket = bucket
+        self._bucket = bucket.name
+        self._stream = bucket.stream
 
     async def put(self, name: str, data: bytes) -> None:
         """Store bytes under a name, instead of what was there."""
@@ -59,6 +64,20 @@ class ObjectStore:
             except NotFoundError:
                 return []
 
+    async def older_than(self, seconds: float, prefix: str) -> list[str]:
+        """Names of the objects with this prefix that were put so long ago, by the server's clock."""
+        before = datetime.now(UTC) - timedelta(seconds=seconds)
+        names = [name for name in await self.names() if name.startswith(prefix)]
+        async with jetstream_call(f"read when objects of {self._bucket} were put"):
+            put_at = {
+                name: (await self._jetstream.get_last_msg(self._stream, self._meta_of(name))).time for name in names
+            }
+        return [name for name, at in put_at.items() if at is not None and at < before]
+
+    def _meta_of(self, name: str) -> str:
+        """Subject of the record about an object (NATS ADR-20)."""
+        return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
     async def delete(self, name: str) -> None:
         """Remove an object. That it is not there is fine."""
         async with jetstream_call(f"delete {name} from {self._bucket}"):
@@ -71,4 +90,4 @@ class ObjectStore:
 async def open_object_store(bus: Bus, bucket: ObjectBucket) -> ObjectStore:
     """A bucket that `provision` has made."""
     async with jetstream_call(f"open bucket {bucket.name}"):
-        return ObjectStore(await bus.jetstream.object_store(bucket.name), bucket.name)
+        return ObjectStore(bus.jetstream, await bus.jetstream.object_store(bucket.name), bucket)

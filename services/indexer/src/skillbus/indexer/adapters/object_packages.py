@@ -1,9 +1,13 @@
 """Packages in the object store."""
 
+from typing import Final
+
 from skillbus.common.bus.objects import ObjectStore
-from skillbus.contracts.resources import package_name
+from skillbus.contracts.resources import INCOMING_PREFIX, package_name
 from skillbus.indexer.domain.package import KEPT_LIMITS
 from skillbus.indexer.domain.record import SkillRecord
+
+_LEFT_AFTER_S: Final = 3600.0
 
 
 class ObjectPackages:
@@ -20,6 +24,12 @@ class ObjectPackages:
 
     async def delete(self, record: SkillRecord) -> None:
         await self._store.delete(_name(record))
+
+    async def sweep(self) -> int:
+        left = await self._store.older_than(_LEFT_AFTER_S, INCOMING_PREFIX)
+        for name in left:
+            await self._store.delete(name)
+        return len(left)
 
 
 def _name(record: SkillRecord) -> str:

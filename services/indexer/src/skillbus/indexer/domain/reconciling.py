@@ -16,7 +16,7 @@ from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
-from skillbus.indexer.domain.storage import FolderState, SkillFolders
+from skillbus.indexer.domain.storage import FolderState, Packages, SkillFolders
 from skillbus.indexer.domain.tool_index import Announcer, IndexedTool, ToolIndex
 
 _BATCH: Final = 64
@@ -38,12 +38,14 @@ class Reconciler:
     def __init__(
         self,
         catalogue: Catalogue,
+        packages: Packages,
         folders: SkillFolders,
         index: ToolIndex,
         installer: Installer,
         announcer: Announcer,
     ) -> None:
         self._catalogue = catalogue
+        self._packages = packages
         self._folders = folders
         self._index = index
         self._installer = installer
@@ -91,6 +93,11 @@ class Reconciler:
         if stale or ghosts:
             log.info("index_drift_mended", indexed=len(stale), removed=len(ghosts))
         return Drift(len(stale), len(ghosts))
+
+    async def sweep_packages(self) -> None:
+        """Let go of packages that were put into the store and never asked for."""
+        if swept := await self._packages.sweep():
+            log.info("left_packages_swept", packages=swept)
 
     def _differs(self, record: SkillRecord, point: IndexedTool | None) -> bool:
         return point is None or point.content_hash != self._index.content_hash(record) or not record.skill.indexed
@@ -142,6 +149,7 @@ async def keep_reconciled(reconciler: Reconciler, every_s: float, stop: asyncio.
         with _going_on("reconcile"):
             await reconciler.scan_folders()
             await reconciler.compare_index()
+            await reconciler.sweep_packages()
         with suppress(TimeoutError):
             async with asyncio.timeout(every_s):
                 await stop.wait()

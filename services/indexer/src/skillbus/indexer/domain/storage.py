@@ -26,6 +26,10 @@ class Packages(Protocol):
         """Let go of the package of a record."""
         ...
 
+    async def sweep(self) -> int:
+        """Let go of packages on their way in whose senders never came to ask for them; tells how many."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:

@@ -1,0 +1,157 @@
+"""`skillbus up` as a process: its start, its end, and what it leaves."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import stat
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from skillbus.common.testing import eventually
+from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone
+from skillbus.standalone.nats_server import NatsServer
+
+from .conftest import Started, Up
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _descendants(pid: int) -> set[int]:
+    """Processes below one, whatever their depth."""
+    parents = {int(path.name): _parent(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+async def _alive(pids: set[int]) -> set[int]:
+    def runs(pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    return {pid for pid in pids if runs(pid)}
+
+
+def _argv(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def _nats_below(started: Started) -> set[int]:
+    return {pid for pid in _descendants(started.pid) if "nats-server" in _argv(pid)}
+
+
+async def test_sigterm_ends_it_and_everything_that_it_started(up: Up, http: httpx.AsyncClient, tmp_path: Path) -> None:
+    started = await up()
+    document = await started.document()
+    assert (await http.get(f"{document['http_url']}/healthz")).status_code == 200
+    below = _descendants(started.pid)
+    assert len(_nats_below(started)) == 1
+
+    assert await started.stop(signal.SIGTERM) == 0
+
+    assert await eventually(lambda: _alive(below), lambda alive: not alive) == set()
+    assert not (tmp_path / "data" / "connection.json").exists()
+    for url in (document["http_url"], document["nats_url"]):
+        address = urlsplit(url)
+        with pytest.raises(httpx.ConnectError):
+            await http.get(f"http://{address.hostname}:{address.port}/")
+    assert "Traceback" not in started.errors()
+
+
+async def test_killed_it_leaves_no_nats_server_and_its_data_can_be_used_again(up: Up, http: httpx.AsyncClient) -> None:
+    killed = await up()
+    await killed.document()
+    nats = _nats_below(killed)
+    assert len(nats) == 1
+    assert await killed.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert await eventually(lambda: _alive(nats), lambda alive: not alive) == set()
+    again = await up()
+    document = await again.document()
+    assert (await http.get(f"{document['http_url']}/healthz")).status_code == 200
+
+
+async def test_a_second_start_on_the_same_data_is_refused_and_the_first_stays_healthy(
+    up: Up, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    first = await up()
+    url = (await first.document())["http_url"]
+    note = (tmp_path / "data" / "connection.json").read_text()
+
+    second = await up()
+    assert await second.ended() == 1
+    said = await second.output() + second.errors()
+    assert str(first.pid) in said
+    assert str(tmp_path / "data") in said
+    assert "Traceback" not in said
+    assert len([line for line in said.splitlines() if "in use" in line]) == 1
+
+    assert (await http.get(f"{url}/readyz")).status_code == 200
+    assert (tmp_path / "data" / "connection.json").read_text() == note
+
+
+async def test_sigint_ends_it_and_its_token_was_told_to_nobody_but_the_owner_of_the_data(
+    up: Up, tmp_path: Path
+) -> None:
+    started = await up(None, "--log-level", "DEBUG")
+    document = await started.document()
+    note = tmp_path / "data" / "connection.json"
+    token = json.loads(note.read_text())["nats_token"]
+    assert len(token) >= 24
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+    assert json.loads(note.read_text())["nats_url"] == document["nats_url"]
+    for pid in (started.pid, *_descendants(started.pid)):
+        assert token not in _argv(pid)
+        assert token not in Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    readable = [path for path in (tmp_path / "data").rglob("*") if path.is_file() and _is_open_to_others(path)]
+    assert [path.name for path in readable if token.encode() in path.read_bytes()] == []
+    assert await started.stop(signal.SIGINT) == 0
+    said = await started.output() + started.errors() + json.dumps(document)
+    assert token not in said
+    assert token not in (tmp_path / "data" / "nats" / "nats-server.log").read_text(errors="replace")
+
+
+async def test_a_port_that_is_taken_is_named_and_nothing_is_left_running(tmp_path: Path) -> None:
+    before = _descendants(os.getpid())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=str(port)):
+            async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=port)):
+                pass
+    assert await eventually(lambda: _alive(_descendants(os.getpid()) - before), lambda alive: not alive) == set()
+    assert not (tmp_path / "data" / "connection.json").exists()
+
+
+async def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(StartError, match=re.escape(str(tmp_path / "file" / "data"))):
+        async with open_standalone(StandaloneSettings(data=tmp_path / "file" / "data", http_port=0)):
+            pass
+
+
+def _is_open_to_others(path: Path) -> bool:
+    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+async def test_nats_lets_nobody_in_without_the_token(nats_server: NatsServer) -> None:
+    address = urlsplit(nats_server.address.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    async with asyncio.timeout(5):
+        await reader.readline()
+        writer.write(b'CONNECT {"verbose":false}\r\nPING\r\n')
+        assert (await reader.readline()).startswith(b"-ERR 'Authorization Violation'")
+        writer.close()
+        await writer.wait_closed()

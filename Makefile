@@ -74,7 +74,7 @@ test: setup ## Run all tests; those that lack an engine or a tool are skipped an
 
 check: setup ## Format, lint, types, import rules, architecture and unit tests
 	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy $(PACKAGES:%=-p %)
 	$(BIN)/mypy tests/conftest.py tests/architecture
 	$(BIN)/lint-imports --no-logo

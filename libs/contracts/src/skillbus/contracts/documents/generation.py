@@ -5,7 +5,6 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skillbus.contracts.documents.asyncapi import asyncapi_document
-
 from skillbus.contracts.documents.page import contracts_page
 from skillbus.contracts.documents.schemas import schema_of, wire_messages
 from skillbus.contracts.documents.text import as_json, as_yaml

@@ -18,12 +18,12 @@ from skillbus.contracts.indexer import (
 )
 from skillbus.contracts.message import Empty, Message
 from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.incoming import IncomingPackages
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.record import Catalogue
 from skillbus.indexer.domain.status import status_of
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.uploads import Uploads
-from skillbus.indexer.incoming import IncomingPackages
 
 
 @dataclass(frozen=True, slots=True)

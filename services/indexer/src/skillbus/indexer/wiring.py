@@ -17,6 +17,7 @@ from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_UPLOADS, PACKA
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
 from skillbus.indexer.adapters.disk_folders import DiskFolders
 from skillbus.indexer.adapters.folder_watch import watch_folders
+from skillbus.indexer.adapters.incoming_packages import BusPackages
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.object_packages import ObjectPackages
 from skillbus.indexer.adapters.object_uploads import ObjectUploads
@@ -25,7 +26,6 @@ from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.reconciling import Reconciler, follow_folders, keep_reconciled
 from skillbus.indexer.domain.uploads import Uploads
 from skillbus.indexer.errors_on_the_wire import to_wire
-from skillbus.indexer.incoming import IncomingPackages
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
@@ -63,7 +63,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     installer = Installer(catalogue, packages, folders, index, announcer, now=lambda: datetime.now(UTC))
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, IncomingPackages(package_store)),
+        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store)),
         listeners=IndexerListeners(installer, uploads),
         reconciler=Reconciler(catalogue, packages, folders, index, installer, announcer),
         folders=folders,

@@ -11,8 +11,8 @@ from skillbus.common.bus import headers
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.message import Empty
 from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
-from skillbus.sandbox.adapters.run_files import RunFiles
 from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.domain.files import RunFiles
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.result import json_result

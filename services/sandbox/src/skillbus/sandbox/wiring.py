@@ -14,7 +14,7 @@ from skillbus.contracts import sandbox as contract
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
-from skillbus.sandbox.adapters.run_files import RunFiles
+from skillbus.sandbox.adapters.run_files import BusRunFiles
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import MIB, Limits
@@ -37,7 +37,7 @@ async def open_sandbox(
     await skills.prepare()
     await _announce(isolation)
     runner = Runner(skills, isolation, limits, settings.slots)
-    files = RunFiles(await open_object_store(bus, RUN_FILES))
+    files = BusRunFiles(await open_object_store(bus, RUN_FILES))
     handlers = SandboxHandlers(runner, isolation, files, limits, settings.slots)
     health = ServiceHealth(contract.SERVICE, (handlers.isolated,))
     routes = [

@@ -14,30 +14,23 @@ _INLINE_BYTES: Final = 128 * 1024
 """Of standard output and of standard error: with base64 both fit NATS's 1 MiB, beside a JSON result."""
 
 
-class RunFiles:
-    """The bucket `runs`."""
+class BusRunFiles:
+    """The bucket `runs`: output as `<run id>/<name>` when it is large, artifacts as `<run id>/out/<name>`."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     async def fetch(self, files: Mapping[str, Content], max_bytes: int) -> dict[str, bytes]:
-        """The bytes of a request's files.
-
-        Raises:
-            RequestError: `not_found`, or `payload_too_large` when they are more than `max_bytes` together.
-        """
         if sum(content.size_bytes for content in files.values()) > max_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE, f"The files of a run may be {max_bytes} bytes together.")
         return {name: await self._bytes(content, max_bytes) for name, content in files.items()}
 
     async def keep_output(self, run_id: str, name: str, data: bytes) -> Content:
-        """Output as a content; named `<run id>/<name>` in the bucket when it is large."""
         if len(data) <= _INLINE_BYTES:
             return Content(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), inline=data)
         return await self._put(f"{run_id}/{name}", data)
 
     async def keep_artifact(self, run_id: str, artifact: run.Artifact) -> Artifact:
-        """An artifact, kept in the bucket."""
         return Artifact(name=artifact.name, content=await self._put(f"{run_id}/out/{artifact.name}", artifact.content))
 
     async def _put(self, name: str, data: bytes) -> Content:

@@ -14,19 +14,14 @@ from skillbus.contracts.resources import INCOMING_PREFIX
 _MAX_BYTES: Final = ArchiveLimits().archive_bytes
 
 
-class IncomingPackages:
-    """Opens the packages of requests."""
+class BusPackages:
+    """What is not inline lies under `incoming/` in the bucket `packages`."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     @asynccontextmanager
     async def opened(self, package: Content) -> AsyncGenerator[bytes]:
-        """The bytes of a package. What came through the bucket is taken out of it afterwards, unless NATS failed.
-
-        Raises:
-            RequestError: `not_found`, `payload_too_large`, or `invalid_request` when the digest is another.
-        """
         name = package.object_name
         if name is not None and not name.startswith(INCOMING_PREFIX):
             raise RequestError(ErrorCode.INVALID_REQUEST, f"Packages on their way in are named {INCOMING_PREFIX}….")

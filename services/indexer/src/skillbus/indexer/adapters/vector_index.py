@@ -11,7 +11,6 @@ from typing import Final
 import structlog
 from pydantic import JsonValue
 from qdrant_client import models
-from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, TextsEmbedded
@@ -21,9 +20,11 @@ from skillbus.contracts.retriever import ToolType
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord, tool_id_of
 from skillbus.indexer.domain.tool_index import IndexedTool, IndexState
+from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.vectors import (
     DENSE,
     LEXICAL,
+    CollectionMissing,
     CollectionSpec,
     VectorStore,
     VectorStoreError,
@@ -49,22 +50,22 @@ class VectorIndex:
         self._opening = asyncio.Lock()
 
     async def put(self, records: Sequence[SkillRecord]) -> None:
-        with _unavailable_as_index_error():
+        with self._writing():
             await self._write(await self._collection(), records)
 
     async def remove(self, project: str, name: str) -> None:
         await self.remove_points([_point(project, name)])
 
     async def remove_points(self, points: Sequence[str]) -> None:
-        with _unavailable_as_index_error():
+        with self._writing():
             await self._store.delete(await self._collection(), points)
 
     async def tools(self) -> AsyncIterator[IndexedTool]:
-        with _unavailable_as_index_error():
+        with self._writing():
             collection = await self._collection()
         offset: str | None = None
         while True:
-            with _unavailable_as_index_error():
+            with self._writing():
                 records, offset = await self._store.scroll(
                     collection, offset=offset, with_payload=("project", "name", "content_hash")
                 )
@@ -86,11 +87,23 @@ class VectorIndex:
         return IndexState(live, model_of(live) if live else None, points)
 
     async def _collection(self) -> str:
-        """The live collection; made and filled first when there is none of the default model."""
+        """The live collection; made and filled first when there is none of the default model.
+
+        One without a model is looked at again each time, as a model that was late may be there by now.
+        """
         async with self._opening:
-            if self._live is None:
+            if self._live is None or model_of(self._live) == NO_MODEL:
                 self._live = await self._open_live()
             return self._live
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        with _unavailable_as_index_error():
+            try:
+                yield
+            except CollectionMissing:
+                self._live = None  # a store that came back empty: the next try makes and fills it
+                raise
 
     async def _open_live(self) -> str:
         probe = await self._embed(["skillbus"], dense=True)

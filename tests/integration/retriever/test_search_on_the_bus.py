@@ -1,0 +1,148 @@
+"""Searches over the bus: what is searched, what is said about a hit, and which index is live."""
+
+import pytest
+from qdrant_client import models
+
+from skillbus.common.testing import eventually
+from skillbus.contracts.embedder import Role
+from skillbus.contracts.message import Empty
+from skillbus.contracts.retriever import HEALTH
+from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, point_id
+from skillbus.vectors.tools import ALIAS
+
+from .conftest import Running, TopicModel
+
+
+async def test_without_an_index_a_search_finds_an_empty_list(running: Running) -> None:
+    """tool-type.md § 6.3 边界测试: 空结果"""
+    found = await running.search("music")
+    assert (found.results, found.degraded) == ((), None)
+
+
+async def test_a_search_finds_what_is_meant_in_other_words(running: Running) -> None:
+    """skill-vector-retrieval.md § 检索相关Skills"""
+    await running.install("player", "Plays a song.")
+    await running.install("forecast", "Tells whether rain comes.")
+    best = (await running.search("天气")).results[0]
+    assert best.name == "forecast"
+    assert [reason.side for reason in best.reasons] == ["dense"]
+    assert best.reasons[0].rank == 1
+    assert best.reasons[0].score == best.cosine == pytest.approx(1.0, abs=0.02)
+
+
+async def test_a_hit_by_words_says_which_of_the_querys_words_it_holds(running: Running) -> None:
+    await running.install("zither", "Tunes a zither with pegs.")
+    await running.install("player", "Plays a song.")
+    best = (await running.search("zither with broken pegs")).results[0]
+    assert best.name == "zither"
+    lexical = {reason.side: reason for reason in best.reasons}["lexical"]
+    assert lexical.rank == 1
+    assert lexical.score > 0
+    assert any(term.startswith("zither") for term in lexical.terms)
+    assert not any(term.startswith("broken") for term in lexical.terms)
+
+
+async def test_projects_find_only_their_own(running: Running) -> None:
+    await running.install("player", "Plays a song.")
+    await running.install("player", "Plays a song of another project.", project="other")
+    await running.install("radio", "Plays music.", project="other")
+    assert await running.found("music") == ["player"]
+    assert sorted(await running.found("music", project="other")) == ["player", "radio"]
+    assert await running.found("music", project="third") == []
+    own = (await running.search("music")).results[0]
+    assert own.description == "Plays a song."
+
+
+async def test_only_tools_with_one_of_the_tags_are_found(running: Running) -> None:
+    await running.install("player", "Plays a song.", tags=["audio", "fun"])
+    await running.install("radio", "Plays music.", tags=["audio"])
+    await running.install("singer", "Sings a song.")
+    assert sorted(await running.found("music", tags=["audio"])) == ["player", "radio"]
+    assert await running.found("music", tags=["fun", "other"]) == ["player"]
+    assert await running.found("music", tags=["audi"]) == []
+
+
+async def _put_tools(running: Running, collection: str, *tools: tuple[str, str | None]) -> None:
+    """Points as the indexer makes them, of the tool types given; straight into a collection."""
+    vector = TopicModel().embed(["music"], Role.DOCUMENT)[0].tolist()
+    points = []
+    for name, kind in tools:
+        payload: dict[str, object] = {
+            "project": "default",
+            "tool_id": f"{kind}:{name}",
+            "name": name,
+            "description": "Plays music.",
+            "tags": [],
+            "metadata": {},
+        }
+        if kind is not None:
+            payload["tool_type"] = kind
+        vectors: dict[str, models.Vector] = {DENSE: vector, LEXICAL: models.SparseVector(indices=[1], values=[1.0])}
+        points.append(
+            models.PointStruct(id=point_id("default", str(payload["tool_id"])), vector=vectors, payload=payload)
+        )
+    await running.store.upsert(collection, points)
+
+
+async def _live(running: Running) -> str:
+    collection = await running.store.resolve_alias(ALIAS)
+    assert collection is not None
+    return collection
+
+
+async def test_every_kind_of_tool_is_found_with_its_type(running: Running) -> None:
+    """tool-type.md § 6.1 功能测试"""
+    await running.install("player", "Plays a song.")
+    await _put_tools(running, await _live(running), ("remote", "mcp"), ("calc", "builtin"), ("old", None))
+    hits = {hit.name: hit for hit in (await running.search("music", limit=10)).results}
+    kinds = {name: (hit.tool_type.value, hit.metadata["type"]) for name, hit in hits.items()}
+    assert kinds == {
+        "player": ("skill", "skill"),
+        "remote": ("mcp", "mcp"),
+        "calc": ("builtin", "builtin"),
+        "old": ("skill", "skill"),
+    }
+    assert await running.found("music", tool_types=["mcp"]) == ["remote"]
+    assert sorted(await running.found("music", tool_types=["mcp", "builtin"])) == ["calc", "remote"]
+
+
+async def test_a_tool_of_an_unknown_type_is_left_out_and_the_next_takes_its_place(running: Running) -> None:
+    """tool-type.md § 3.5 异常处理: 非法值"""
+    await running.install("player", "Plays a song.")
+    await _put_tools(running, await _live(running), ("odd", "plugin"))
+    assert await running.found("music", limit=1) == ["player"]
+    assert "odd" not in await running.found("music", limit=10)
+
+
+async def test_a_switch_of_the_alias_is_seen_within_two_seconds(running: Running) -> None:
+    await running.install("player", "Plays a song.")
+    old = await _live(running)
+    assert await running.found("music") == ["player"]
+    new = old.removesuffix("v1") + "v2"
+    await running.store.ensure_collection(new, CollectionSpec(dim=TopicModel.spec.dim))
+    await _put_tools(running, new, ("successor", "skill"))
+    await running.store.switch_aliases({ALIAS: new})
+    await eventually(lambda: running.found("music"), lambda names: names == ["successor"], wait_s=2)
+    await running.store.switch_aliases({ALIAS: old})
+    await eventually(lambda: running.found("music"), lambda names: names == ["player"], wait_s=2)
+
+
+async def test_limit_threshold_and_order_hold_over_the_bus(running: Running) -> None:
+    """skill-vector-retrieval.md § 检索结果限制, § 相似度阈值过滤"""
+    for number in range(8):
+        await running.install(f"player-{number}", f"Plays a song{' and reads a file' * (number % 2)}.")
+    await running.install("forecast", "Tells whether rain comes.")
+    five = (await running.search("music", limit=5)).results
+    assert len(five) == 5
+    assert [hit.score for hit in five] == sorted((hit.score for hit in five), reverse=True)
+    everything = (await running.search("music", limit=100)).results
+    assert len(everything) == 9
+    good = (await running.search("music", limit=100, threshold=0.6)).results
+    assert good == tuple(hit for hit in everything if hit.score >= 0.6)
+    assert 0 < len(good) < 9
+
+
+async def test_the_retriever_is_ready_and_names_its_engine(running: Running) -> None:
+    health = await running.bus.caller.call(HEALTH, Empty())
+    assert health.ready
+    assert "Qdrant" in health.checks[0].detail

@@ -1,0 +1,211 @@
+"""What each user of deploy/nats.conf may do, on a real nats-server that reads it. No container engine is needed."""
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.objects import open_object_store
+from skillbus.common.bus.provision import provision
+from skillbus.common.testing import eventually
+from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.standalone.nats_server import find_binary
+
+from .compose import ROOT, free_port
+
+USERS = ("operator", "client", "embedder", "indexer", "retriever", "sandbox", "gateway")
+PASSWORD = "12e4-secret"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A server with the deployment's configuration; only its ports and its folder are others."""
+    port = free_port()
+    config = (ROOT / "deploy" / "nats.conf").read_text()
+    for there, here in {
+        '"0.0.0.0:4222"': f'"127.0.0.1:{port}"',
+        '"0.0.0.0:8222"': '"127.0.0.1:-1"',
+        '"/data/jetstream"': f'"{tmp_path}"',
+    }.items():
+        assert there in config
+        config = config.replace(there, here)
+    path = tmp_path / "nats.conf"
+    path.write_text(config)
+    passwords = {f"NATS_{user.upper()}_PASSWORD": f'"{PASSWORD}-{user}"' for user in USERS}
+    with tmp_path.joinpath("log").open("wb") as log:
+        server = subprocess.Popen(
+            [find_binary(), "--config", str(path)], env={**os.environ, **passwords}, stdout=log, stderr=log
+        )
+    try:
+        yield f"nats://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(timeout=10)
+
+
+@dataclass
+class Connected:
+    """A user's connection, and what the server refused it."""
+
+    client: Client
+    refused: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def connected(url: str, user: str | None, password: str | None = None) -> AsyncGenerator[Connected]:
+    client = Client()
+    connection = Connected(client)
+    password = password or (f"{PASSWORD}-{user}" if user else None)
+
+    async def on_error(error: Exception) -> None:
+        connection.refused.append(str(error).lower())
+
+    try:
+        await client.connect(url, user=user, password=password, error_cb=on_error, allow_reconnect=False)
+        yield connection
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def bus_of(url: str, user: str) -> AsyncGenerator[Bus]:
+    settings = BusSettings(url=url, user=user, password=SecretStr(f"{PASSWORD}-{user}"))
+    async with open_bus(settings, f"test-{user}", CollectorRegistry()) as bus:
+        yield bus
+
+
+@pytest.fixture
+async def indexer(url: str) -> AsyncGenerator[Bus]:
+    """The indexer's connection, on which everything is provisioned: that it may is part of the tests."""
+
+    async def listening() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), timeout=1):
+                return True
+        except OSError:
+            return False
+
+    await eventually(listening, bool)
+    async with bus_of(url, "indexer") as bus:
+        await provision(bus.jetstream)
+        yield bus
+
+
+FORBIDDEN = {
+    "sandbox": [
+        "skillbus.evt.skill.installed.x",
+        "skillbus.dlq.SKILLBUS_EVT.indexer",
+        "$O.packages.C.x",
+        "$O.packages.M.x",
+        "$O.skills.M.x",
+        "$KV.catalogue.default.skill.x",
+        "$JS.API.STREAM.CREATE.x",
+        "$JS.API.STREAM.PURGE.OBJ_packages",
+        "$JS.API.STREAM.DELETE.KV_catalogue",
+        "$JS.API.STREAM.MSG.GET.KV_catalogue",
+        "skillbus.v1.indexer.install_skill",
+        "skillbus.v1.sandbox.run_skill",
+        "_INBOX.of.another",
+    ],
+    "embedder": ["skillbus.evt.skill.installed.x", "skillbus.v1.indexer.get_skill", "$JS.API.INFO"],
+    "retriever": ["skillbus.evt.skill.installed.x", "skillbus.v1.sandbox.run_skill", "$KV.catalogue.x"],
+    "gateway": ["skillbus.evt.skill.installed.x", "$KV.catalogue.default.skill.x", "$JS.API.STREAM.DELETE.OBJ_runs"],
+    "client": ["skillbus.evt.skill.installed.x", "$O.packages.M.x", "$JS.API.STREAM.DELETE.OBJ_skills"],
+}
+
+
+@pytest.mark.parametrize("user", FORBIDDEN)
+@pytest.mark.usefixtures("indexer")
+async def test_a_user_cannot_publish_what_is_not_its_business(url: str, user: str) -> None:
+    async with connected(url, user) as connection:
+
+        async def allowed() -> list[str]:
+            return [name for name in FORBIDDEN[user] if not any(name.lower() in said for said in connection.refused)]
+
+        for subject in FORBIDDEN[user]:
+            await connection.client.publish(subject, b"x")
+        assert await eventually(allowed, lambda names: not names) == []
+
+
+@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "gateway", "client"])
+@pytest.mark.usefixtures("indexer")
+async def test_a_service_cannot_answer_in_the_place_of_another(url: str, user: str) -> None:
+    async with connected(url, user) as connection:
+        await connection.client.subscribe("skillbus.v1.indexer.get_skill", queue="indexer")
+        await connection.client.flush()
+        await eventually(lambda: asyncio.sleep(0, connection.refused), bool)
+    assert "skillbus.v1.indexer.get_skill" in connection.refused[0]
+
+
+@pytest.mark.usefixtures("indexer")
+async def test_a_service_answers_what_it_is_asked_once(url: str) -> None:
+    async with connected(url, "embedder") as embedder, connected(url, "gateway") as gateway:
+
+        async def answer(message: Msg) -> None:
+            await message.respond(b"1")
+            await embedder.client.publish(message.reply, b"2")
+
+        await embedder.client.subscribe("skillbus.v1.embedder.embed_texts", queue="embedder", cb=answer)
+        await embedder.client.flush()
+        reply = await gateway.client.request("skillbus.v1.embedder.embed_texts", b"x", timeout=5)
+        await eventually(lambda: asyncio.sleep(0, embedder.refused), bool)
+
+    assert reply.data == b"1"
+    assert "_inbox" in embedder.refused[0]
+
+
+async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gateway(url: str, indexer: Bus) -> None:
+    package, artifact = os.urandom(300_000), os.urandom(300_000)
+    await (await open_object_store(indexer, PACKAGES)).put("a.zip", package)
+
+    async with bus_of(url, "sandbox") as sandbox, bus_of(url, "gateway") as gateway:
+        read = await (await open_object_store(sandbox, PACKAGES)).get("a.zip", 1_000_000)
+        await (await open_object_store(sandbox, RUN_FILES)).put("run/out/a", artifact)
+        fetched = await (await open_object_store(gateway, RUN_FILES)).get("run/out/a", 1_000_000)
+        await (await open_object_store(gateway, RUN_FILES)).delete("run/out/a")
+        await (await open_object_store(gateway, PACKAGES)).put("incoming/b.zip", package)
+
+    assert (read, fetched) == (package, artifact)
+    assert await (await open_object_store(indexer, PACKAGES)).get("incoming/b.zip", 1_000_000) == package
+
+
+@pytest.mark.usefixtures("indexer")
+async def test_a_client_uploads_to_the_bucket_of_uploads(url: str) -> None:
+    async with connected(url, "client") as client:
+        store = await client.client.jetstream().object_store("skills")
+        await store.put("demo.zip", b"not a zip")
+        assert (await store.get_info("demo.zip")).size == 9
+    assert client.refused == []
+
+
+@pytest.mark.usefixtures("indexer")
+@pytest.mark.parametrize("user", USERS)
+async def test_nobody_comes_in_with_another_password(url: str, user: str) -> None:
+    with pytest.raises(NatsError):
+        async with connected(url, user, password=PASSWORD):
+            pass
+
+
+@pytest.mark.usefixtures("indexer")
+async def test_messages_are_limited_to_one_mebibyte(url: str) -> None:
+    async with connected(url, "operator") as operator:
+        assert operator.client.max_payload == 1024 * 1024
+
+
+@pytest.mark.usefixtures("indexer")
+async def test_nobody_comes_in_without_a_name(url: str) -> None:
+    with pytest.raises(NatsError):
+        async with connected(url, None):
+            pass

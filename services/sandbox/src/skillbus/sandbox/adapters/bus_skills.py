@@ -81,7 +81,10 @@ class BusSkills:
             if self._in_use[digest] == 0:
                 del self._recent[digest]
                 self._unpacking.pop(digest, None)
-                await asyncio.to_thread(shutil.rmtree, self._root / digest, ignore_errors=True)
+                # Out of the way at once: it may be unpacked again while the old files are still being removed.
+                old = self._root / f".{uuid4().hex}"
+                (self._root / digest).rename(old)
+                await asyncio.to_thread(shutil.rmtree, old, ignore_errors=True)
 
 
 def _empty(root: Path) -> None:

@@ -15,7 +15,8 @@ class RunFiles(Protocol):
         """The bytes of a request's files.
 
         Raises:
-            RequestError: `not_found`, or `payload_too_large` when they are more than `max_bytes` together.
+            RequestError: `not_found`, `payload_too_large` when they are more than `max_bytes` together, or
+                `invalid_request` when one is not what its digest says.
         """
         ...
 

@@ -1,9 +1,12 @@
 """From a request to a run: which script, with which arguments, in which limits."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Final
 
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import ArgsMode, EntryPoint
 from skillbus.contracts.sandbox import RunSkill
 from skillbus.sandbox.domain.arguments import check_argv, input_from_args
@@ -13,6 +16,9 @@ from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import RunOutcome, RunSpec
 from skillbus.sandbox.domain.schema import check_args
 from skillbus.sandbox.domain.skill import Skills, entry_point_of
+
+_LEAST_S: Final = 0.1
+"""A run that is begun has at least this."""
 
 
 class Runner:
@@ -30,17 +36,19 @@ class Runner:
         Args:
             request: What to run.
             files: The request's files.
-            at_most_s: How long the caller waits, in seconds.
+            at_most_s: How long the caller waits, in seconds; waiting for a slot counts.
 
         Raises:
             SandboxError: It was not run, and why.
-            RequestError: The skill cannot be had.
+            RequestError: The skill cannot be had, or no slot was free in time.
         """
+        until = asyncio.get_running_loop().time() + at_most_s
         skill = await self._skills.get(request.project, request.name)
         entry = entry_point_of(skill, request.action)
         argv, stdin = input_of(request, entry)
         wall_s = min(request.timeout_s or self._limits.wall_s, self._limits.wall_s)
-        async with self._slots, self._skills.unpacked(skill) as folder:
+        async with self._slot(until), self._skills.unpacked(skill) as folder:
+            left_s = max(until - asyncio.get_running_loop().time(), _LEAST_S)
             spec = RunSpec(
                 skill_root=folder,
                 script=entry.script,
@@ -48,9 +56,24 @@ class Runner:
                 argv=argv,
                 stdin=stdin,
                 files=files,
-                limits=replace(self._limits, wall_s=min(wall_s, at_most_s)),
+                limits=replace(self._limits, wall_s=min(wall_s, left_s)),
             )
             return await self._isolation.run(spec)
+
+    @asynccontextmanager
+    async def _slot(self, until: float) -> AsyncGenerator[None]:
+        """A slot; whoever waits until the caller is gone is dropped."""
+        try:
+            async with asyncio.timeout_at(until):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise RequestError(
+                ErrorCode.DEADLINE_EXCEEDED, "No slot was free for the run before its deadline: try again later."
+            ) from None
+        try:
+            yield
+        finally:
+            self._slots.release()
 
 
 def input_of(request: RunSkill, entry: EntryPoint) -> tuple[tuple[str, ...], bytes]:

@@ -1,0 +1,38 @@
+"""An isolation whose runs last as long as a test wants."""
+
+import asyncio
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.domain.isolation import IsolationReport
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+
+
+class HeldIsolation:
+    """Runs nothing: each run notes its spec, says the text of its script, and ends when `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.specs: list[RunSpec] = []
+        self.begun = asyncio.Semaphore(0)
+        self.go_on = asyncio.Event()
+
+    async def probe(self) -> IsolationReport:
+        return IsolationReport(Level.FULL, "fake")
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        self.specs.append(spec)
+        self.begun.release()
+        async with asyncio.timeout(5):
+            await self.go_on.wait()
+        said = (spec.skill_root / spec.script).read_bytes()
+        return RunOutcome(RunStatus.OK, 0, said, b"", (), 1.0, 1.0, False, Level.FULL)
+
+
+class NoIsolation:
+    """A machine that cannot isolate."""
+
+    async def probe(self) -> IsolationReport:
+        raise SandboxUnavailable("user namespaces are closed: open them")
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        raise SandboxUnavailable("user namespaces are closed: open them")

@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { connect, headers, NoRespondersError } from "@nats-io/transport-node";
 
-// A server with accounts is named by NATS_URL and NATS_TOKEN; a standalone skillbus leaves a note in its data directory.
+// A server is named by NATS_URL and its keys; a standalone skillbus leaves a note of its own in its data directory.
 export async function open() {
-  const { NATS_URL, NATS_TOKEN, SKILLBUS_DATA = "data" } = process.env;
-  if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN });
+  const { NATS_URL, NATS_TOKEN, NATS_USER, NATS_PASSWORD, SKILLBUS_DATA = "data" } = process.env;
+  if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN, user: NATS_USER, pass: NATS_PASSWORD });
   const note = JSON.parse(await readFile(`${SKILLBUS_DATA}/connection.json`, "utf8"));
   return connect({ servers: note.nats_url, token: note.nats_token });
 }

@@ -18,6 +18,7 @@ from skillbus.standalone.app import StandaloneSettings, StartError, open_standal
 from skillbus.standalone.nats_server import NatsServer
 
 from .conftest import Started, Up
+from .packages import package
 
 
 def _parent(pid: int) -> int | None:
@@ -72,16 +73,27 @@ async def test_sigterm_ends_it_and_everything_that_it_started(up: Up, http: http
     assert "Traceback" not in started.errors()
 
 
-async def test_killed_it_leaves_no_nats_server_and_its_data_can_be_used_again(up: Up, http: httpx.AsyncClient) -> None:
+async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there_at_the_next_start(
+    up: Up, http: httpx.AsyncClient
+) -> None:
     killed = await up()
-    await killed.document()
+    url = (await killed.document())["http_url"]
+    accepted = await http.post(
+        f"{url}/api/skills", files={"package": ("p.zip", package("weather", "查询城市天气预报"))}
+    )
+    assert accepted.status_code == 201
     nats = _nats_below(killed)
     assert len(nats) == 1
     assert await killed.stop(signal.SIGKILL) == -signal.SIGKILL
     assert await eventually(lambda: _alive(nats), lambda alive: not alive) == set()
     again = await up()
-    document = await again.document()
-    assert (await http.get(f"{document['http_url']}/healthz")).status_code == 200
+    url = (await again.document())["http_url"]
+
+    async def found() -> list[str]:
+        answer = await http.post(f"{url}/api/tools/search", json={"query": "明天天气怎么样"})
+        return [hit["name"] for hit in answer.json().get("results", [])]
+
+    assert await eventually(found, bool) == ["weather"]
 
 
 async def test_a_second_start_on_the_same_data_is_refused_and_the_first_stays_healthy(

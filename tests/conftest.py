@@ -1,5 +1,10 @@
-"""What all tests share: a real nats-server, and a bus on it."""
+"""What all tests share: a real nats-server, and a bus on it.
 
+`SKILLBUS_TEST_NATS_URL` names another server to run the tests of the bus on, one that holds nothing of worth: each
+test begins by emptying it. Tests that kill their server are skipped then.
+"""
+
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -11,17 +16,24 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
+NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
+
 
 @pytest.fixture
 async def nats_server(tmp_path: Path) -> AsyncGenerator[NatsServer]:
     """A nats-server of its own for each test: it starts in some 30 ms."""
+    if NATS_URL is not None:
+        pytest.skip("the server of SKILLBUS_TEST_NATS_URL is not ours to stop")
     async with open_nats_server(tmp_path / "nats") as server:
         yield server
 
 
 @pytest.fixture
-def bus_settings(nats_server: NatsServer) -> BusSettings:
-    address = nats_server.address
+def bus_settings(request: pytest.FixtureRequest) -> BusSettings:
+    if NATS_URL is not None:
+        return BusSettings(url=NATS_URL)
+    server: NatsServer = request.getfixturevalue("nats_server")
+    address = server.address
     return BusSettings(url=address.url, token=SecretStr(address.token))
 
 
@@ -29,5 +41,8 @@ def bus_settings(nats_server: NatsServer) -> BusSettings:
 async def bus(bus_settings: BusSettings) -> AsyncGenerator[Bus]:
     """A connection to a server on which everything is provisioned."""
     async with open_bus(bus_settings, "test", CollectorRegistry()) as opened:
+        if NATS_URL is not None:
+            for stream in await opened.jetstream.streams_info():
+                await opened.jetstream.delete_stream(str(stream.config.name))
         await provision(opened.jetstream)
         yield opened

@@ -62,11 +62,12 @@ async def facts(bus: Bus) -> list[tuple[str, Message]]:
 
 async def test_every_event_is_published_as_its_contract_says(system: System) -> None:
     bus = system.standalone.bus
-    rejected = await bus.client.subscribe("skillbus.evt.upload.rejected.*")
+    dealt_with = await bus.client.subscribe("skillbus.evt.upload.*.*")
     for endpoint in (INSTALL_SKILL, UPDATE_SKILL, UNINSTALL_SKILL):
         await ask(bus, endpoint, name="hello")
-    await (await bus.jetstream.object_store(UPLOADS.name)).put("broken.zip", b"no zip")
-    await rejected.next_msg(timeout=_WAIT_S)
+    for name, data in (("broken.zip", b"no zip"), ("good.zip", pack_directory(EXAMPLES / "calculate"))):
+        await (await bus.jetstream.object_store(UPLOADS.name)).put(name, data)
+        await dealt_with.next_msg(timeout=_WAIT_S)
 
     assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
 

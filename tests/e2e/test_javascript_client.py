@@ -85,7 +85,7 @@ async def test_a_skill_uploaded_from_javascript_is_found_in_chinese_and_run(node
     found = await node("search.mjs", "计算一个算术表达式", "3")
     ran = await node("run.mjs", "calculate", '{"expression": "(1 + 2) * 3"}')
 
-    assert (uploaded.status, uploaded.stdout.split()[:2]) == (0, ["indexed", "calculate"]), uploaded
+    assert (uploaded.status, uploaded.stdout.split()[:2]) == (0, ["installed", "calculate"]), uploaded
     assert found.status == 0, found
     assert found.stdout.split()[1:3] == ["skill", "calculate"]
     assert ran.status == 0, ran

@@ -1,5 +1,4 @@
-// node upload.mjs skill.zip: put a package into the bucket `skills`, and wait until search can find it.
-import { createHash } from "node:crypto";
+// node upload.mjs skill.zip: put a package into the bucket `skills`, and wait for what becomes of it.
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -8,7 +7,6 @@ import { open } from "./skillbus.mjs";
 
 const [path] = process.argv.slice(2);
 const data = await readFile(path);
-const digest = createHash("sha256").update(data).digest("hex");
 const name = `default/${basename(path)}`; // <project>/<anything>.zip
 
 const nc = await open();
@@ -16,7 +14,7 @@ try {
   // From the next event on: nothing that the upload causes can come before it.
   const stream = await (await jetstreamManager(nc)).streams.info("SKILLBUS_EVT");
   const consumer = await jetstream(nc).consumers.get("SKILLBUS_EVT", {
-    filter_subjects: ["skillbus.evt.skill.indexed.*", "skillbus.evt.upload.rejected.*"],
+    filter_subjects: ["skillbus.evt.upload.*.*"],
     deliver_policy: "by_start_sequence",
     opt_start_seq: stream.state.last_seq + 1,
   });
@@ -29,15 +27,14 @@ try {
 async function outcome(events) {
   for await (const event of events) {
     const fact = event.json();
-    if (fact.digest === digest) {
-      console.log(`indexed ${fact.name} ${fact.version ?? ""}`.trim());
+    if (fact.source !== name) continue;
+    if (event.subject.includes(".taken.")) {
+      console.log(`${fact.outcome} ${fact.name}`);
       return 0;
     }
-    if (fact.source === name) {
-      for (const finding of fact.errors) console.error(`${finding.code}: ${finding.message}`);
-      return 1;
-    }
+    for (const finding of fact.errors) console.error(`${finding.code}: ${finding.message}`);
+    return 1;
   }
-  console.error("No event in 30 s: the same files are installed already, or no indexer runs.");
+  console.error("No event in 30 s: no indexer runs.");
   return 1;
 }

@@ -49,9 +49,8 @@ StartServer = Callable[[ServerPlan], AbstractAsyncContextManager[Running]]
 @asynccontextmanager
 async def start_standalone(plan: ServerPlan) -> AsyncIterator[Running]:
     """The real one. It logs to stderr."""
-    from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415 (slow)
-
     from skillbus.common.logs import configure_logging  # noqa: PLC0415 (slow)
+    from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415 (slow)
 
     configure_logging(plan.log_level)
     settings = StandaloneSettings(data=plan.data, http_host=plan.http_host, http_port=plan.http_port)

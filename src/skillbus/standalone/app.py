@@ -8,8 +8,6 @@ from pathlib import Path
 import structlog
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
-from skillbus.retriever.settings import RetrieverSettings
-from skillbus.retriever.wiring import open_retriever
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
@@ -21,6 +19,8 @@ from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import open_gateway
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.retriever.wiring import open_retriever
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.data_directory import connection_note, owned

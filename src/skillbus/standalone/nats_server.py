@@ -76,6 +76,8 @@ class NatsServer:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                # Ctrl-C reaches every process of a terminal's group; this one must outlive those that drain first.
+                start_new_session=True,
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
         try:

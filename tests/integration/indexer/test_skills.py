@@ -19,6 +19,7 @@ from skillbus.contracts.indexer import (
     UNINSTALL_SKILL,
     UPDATE_SKILL,
     UPLOAD_REJECTED,
+    UPLOAD_TAKEN,
     InstallSkill,
     ListSkills,
     NameSkill,
@@ -183,6 +184,19 @@ async def test_an_upload_to_the_bucket_is_installed_and_taken_out(running: Runni
     await eventually(bucket.names, lambda names: names == [])
     skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
     assert skill.description == "Of another project."
+
+
+async def test_the_same_upload_again_is_announced_as_unchanged(running: Running, package: Package) -> None:
+    bucket = await open_object_store(running.bus, UPLOADS)
+    for count in (1, 2):
+        await bucket.put("hello.zip", package())
+        await eventually(
+            lambda: subjects(running.bus), lambda seen, n=count: seen.count(UPLOAD_TAKEN.subject("hello_zip")) == n
+        )
+        await eventually(bucket.names, lambda names: names == [])
+    state = (await running.bus.jetstream.stream_info(EVENTS.name)).state
+    last = await running.bus.jetstream.get_msg(EVENTS.name, state.last_seq)
+    assert json.loads(last.data or b"")["outcome"] == "unchanged"
 
 
 async def test_a_bad_upload_is_announced_and_taken_out(running: Running) -> None:

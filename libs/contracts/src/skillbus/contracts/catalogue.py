@@ -27,5 +27,6 @@ EVENTS: Final[tuple[Event[Message], ...]] = (
     indexer.SKILL_UPDATED,
     indexer.SKILL_INDEXED,
     indexer.SKILL_REMOVED,
+    indexer.UPLOAD_TAKEN,
     indexer.UPLOAD_REJECTED,
 )

@@ -159,6 +159,17 @@ class SkillRemoved(Message):
     digest: str
 
 
+class UploadTaken(Message):
+    """An upload to the bucket `skills` that is a valid skill."""
+
+    project: Project
+    source: str
+    """Name of the object."""
+    outcome: Literal["installed", "updated", "unchanged"]
+    name: SkillName
+    digest: str
+
+
 class UploadRejected(Message):
     """An upload to the bucket `skills` or a folder under `data/skills` that is not a valid skill."""
 
@@ -243,4 +254,5 @@ SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A n
 SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package.")
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search can find a skill as it is now.")
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
+UPLOAD_TAKEN: Final = Event(SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or changes nothing.")
 UPLOAD_REJECTED: Final = Event(SERVICE, "upload", "rejected", UploadRejected, "An upload is not a valid skill.")

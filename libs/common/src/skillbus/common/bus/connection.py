@@ -101,8 +101,8 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
 
 
 async def _close(client: Client) -> None:
-    # A connection that is away cannot be closed in order; nothing is lost by that.
-    with suppress(OSError, NatsError):
+    # A connection that is away cannot be closed in order; nothing is lost by that. uvloop says so by a RuntimeError.
+    with suppress(OSError, NatsError, RuntimeError):
         if client.is_connected:
             await client.drain()
         elif not client.is_closed:

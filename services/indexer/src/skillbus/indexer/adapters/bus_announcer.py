@@ -3,14 +3,15 @@
 import hashlib
 from collections.abc import Mapping
 from typing import Final
+from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts import indexer as contract
 from skillbus.contracts.endpoint import Event
-from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected
+from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected, UploadTaken
 from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.tool_index import Change
+from skillbus.indexer.domain.tool_index import Change, Outcome
 
 _EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
     "installed": contract.SKILL_INSTALLED,
@@ -49,14 +50,28 @@ class BusAnnouncer:
             project=record.project,
         )
 
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...]) -> None:
+    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
+        fact = UploadTaken(
+            project=record.project, source=source, outcome=outcome, name=record.name, digest=record.skill.digest
+        )
+        await publish_fact(
+            self._bus,
+            contract.UPLOAD_TAKEN,
+            fact,
+            identity=source,
+            message_id=f"taken:{uuid4().hex}",  # the same upload again is another fact
+            project=record.project,
+        )
+
+    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
         said = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
+        identity = f"{project}:{source}:{said}" if once else uuid4().hex
         await publish_fact(
             self._bus,
             contract.UPLOAD_REJECTED,
             UploadRejected(project=project, source=source, errors=errors),
             identity=source,
-            message_id=f"rejected:{project}:{source}:{said}",
+            message_id=f"rejected:{identity}",
             project=project,
         )
 

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 import structlog
 
@@ -18,9 +17,7 @@ from skillbus.indexer.domain.locks import SkillLocks
 from skillbus.indexer.domain.package import KEPT_LIMITS, SkillPackage, open_package, with_description
 from skillbus.indexer.domain.record import Catalogue, SkillRecord, Stored, record_of
 from skillbus.indexer.domain.storage import Packages, SkillFolders, Staged
-from skillbus.indexer.domain.tool_index import Announcer, ToolIndex
-
-Outcome = Literal["installed", "updated", "unchanged"]
+from skillbus.indexer.domain.tool_index import Announcer, Outcome, ToolIndex
 
 log = structlog.get_logger(__name__)
 

@@ -69,7 +69,7 @@ class Reconciler:
                 await self._take(project, state)
         except PackageError as error:
             log.warning("skill_folder_rejected", folder=folder.name, project=project, errors=str(error))
-            await self._announcer.rejected(project, folder.name, error.errors)
+            await self._announcer.rejected(project, folder.name, error.errors, once=True)
 
     async def compare_index(self) -> Drift:
         """Index what the catalogue has and the index lacks or has otherwise; take out what only the index has.

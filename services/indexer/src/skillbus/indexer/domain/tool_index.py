@@ -55,6 +55,8 @@ class ToolIndex(Protocol):
         ...
 
 
+Outcome = Literal["installed", "updated", "unchanged"]
+"""What became of a package."""
 Change = Literal["installed", "updated", "indexed"]
 
 
@@ -69,6 +71,10 @@ class Announcer(Protocol):
         """A skill was uninstalled."""
         ...
 
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...]) -> None:
-        """An upload or a folder is not a valid skill."""
+    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
+        """An upload was dealt with."""
+        ...
+
+    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
+        """An upload or a folder is not a valid skill; with `once`, what was said of it just now is not said again."""
         ...

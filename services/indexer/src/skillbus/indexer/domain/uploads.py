@@ -45,10 +45,11 @@ class Uploads:
             data = await self._bucket.get(name)
             if data is None:
                 return
-            await self._installer.install(project, data)
+            installed = await self._installer.install(project, data)
+            await self._announcer.taken(name, installed.outcome, installed.record)
         except PackageError as error:
             log.warning("upload_rejected", upload=name, project=project, errors=str(error))
-            await self._announcer.rejected(project, name, error.errors)
+            await self._announcer.rejected(project, name, error.errors, once=False)
         await self._bucket.delete(name)
 
 

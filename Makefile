@@ -14,6 +14,11 @@ MINIMUM := 3.11
 # Another environment that is active here is not the one that is set up.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
+# Certificates are those of the system, which may know a company's own; uv would bring others.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
+export UV_SYSTEM_CERTS ?= 1
+endif
+
 # Without a home that can be written to, caches lie in this folder.
 ifneq ($(shell test -n "$$HOME" && test -d "$$HOME" && test -w "$$HOME" && echo usable),usable)
 export HOME := $(CURDIR)/.uv/home

@@ -82,7 +82,6 @@ async def test_a_store_that_comes_back_empty_is_filled_from_the_catalogue(runnin
     collection = await running.store.resolve_alias(ALIAS)
     assert collection is not None
     await running.store.delete_collection(collection)
-    assert await running.store.resolve_alias(ALIAS) is None
     if gone == "player":
         await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="player"))
     await running.install("radio", "Plays music.")

@@ -45,7 +45,7 @@ class Runner:
         until = asyncio.get_running_loop().time() + at_most_s
         skill = await self._skills.get(request.project, request.name)
         entry = entry_point_of(skill, request.action)
-        argv, stdin = input_of(request, entry)
+        argv, stdin = await asyncio.to_thread(input_of, request, entry)
         wall_s = min(request.timeout_s or self._limits.wall_s, self._limits.wall_s)
         async with self._slot(until), self._skills.unpacked(skill) as folder:
             left_s = max(until - asyncio.get_running_loop().time(), _LEAST_S)

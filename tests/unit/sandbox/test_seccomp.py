@@ -121,6 +121,15 @@ def test_the_personality_can_be_asked_but_not_changed(architecture: Architecture
     assert errno_of(verdict(architecture, number, 0x0040000)) == errno.EPERM
 
 
+@EVERY
+def test_a_socket_s_buffer_cannot_grow_and_programs_do_not_notice(architecture: Architecture) -> None:
+    number, level = architecture.numbers["setsockopt"], 1
+    for option in (7, 8, 7 | 1 << 32):
+        assert errno_of(verdict(architecture, number, 3, level, option)) == 0
+    for option in (1, 2, 9, 16, 20, 21):
+        assert verdict(architecture, number, 3, level, option) == ALLOW
+
+
 def test_what_interpreters_live_on_is_allowed() -> None:
     read, write, mmap, execve, futex, sendto, setsockopt, openat = 0, 1, 9, 59, 202, 44, 54, 257
     for number in (read, write, mmap, execve, futex, sendto, setsockopt, openat):

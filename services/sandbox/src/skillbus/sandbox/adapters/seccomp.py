@@ -3,7 +3,8 @@
 A deny list under a ceiling: calls newer than the table answer ENOSYS, so that what future kernels add is closed until
 it is looked at. Features that programs probe for and do without also answer ENOSYS, forbidden socket families
 EAFNOSUPPORT, the rest EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay
-open: asyncio's wakeups need them.
+open: asyncio's wakeups need them. Only a socket's buffer cannot be made larger, which is kernel memory that no limit of
+a process covers; that option is ignored rather than refused, for it is but a wish everywhere.
 """
 
 import errno
@@ -30,18 +31,22 @@ _NR: Final = 0
 _ARCH: Final = 4
 _ARG0: Final = 16
 _ARG1: Final = 24
+_ARG2: Final = 32
 
 # CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET of linux/sched.h.
 _CLONE_NEW: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _TIOCSTI: Final = 0x5412
 _TIOCLINUX: Final = 0x541C
+# SO_SNDBUF and SO_RCVBUF of asm-generic/socket.h; the FORCE ones want a capability.
+_SNDBUF: Final = 7
+_RCVBUF: Final = 8
 _PERSONALITY_QUERY: Final = 0xFFFFFFFF
 
 UNKNOWN: Final = frozenset(
     {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
 )
 """Answer ENOSYS: libraries ask for them and go another way. memfd pages are in no process's memory figures."""
-CHECKED: Final = frozenset({"clone", "socket", "socketpair", "ioctl", "personality"})
+CHECKED: Final = frozenset({"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt"})
 """Allowed or not by an argument."""
 
 Instruction = tuple[int, int, int, int]
@@ -99,6 +104,11 @@ def _verdict(name: str) -> Iterator[Instruction]:
         case "ioctl":
             yield (LOAD, 0, 0, _ARG1)
             yield from ((JUMP_EQUAL, 1, 0, _TIOCSTI), (JUMP_EQUAL, 0, 1, _TIOCLINUX), eperm, allow)
+        case "setsockopt":
+            # By the name alone: options 7 and 8 of other levels belong to families that are closed.
+            ignored = (RETURN, 0, 0, _ERRNO)
+            yield (LOAD, 0, 0, _ARG2)
+            yield from ((JUMP_EQUAL, 1, 0, _SNDBUF), (JUMP_EQUAL, 0, 1, _RCVBUF), ignored, allow)
         case "personality":
             yield (LOAD, 0, 0, _ARG0)
             yield from ((JUMP_EQUAL, 2, 0, 0), (JUMP_EQUAL, 1, 0, _PERSONALITY_QUERY), eperm, allow)

@@ -1,4 +1,4 @@
-"""What rlimits cannot bound, seen from the host: memory of the whole tree, and inodes.
+"""What rlimits cannot bound, seen from the host: memory of the whole tree, sockets, and inodes.
 
 It polls: the kernel tells nobody when a process grows, short of a cgroup, which is not always ours to make.
 """
@@ -28,14 +28,14 @@ class Excess(NamedTuple):
 async def watch(init: int, limits: Limits) -> Excess:
     """Poll the tree under process `init`, in the host's numbering, until it passes a limit."""
     while True:
-        excess = check_memory(init, limits) or check_inodes(init, limits)
+        excess = check_memory(init, limits) or check_sockets(init, limits) or check_inodes(init, limits)
         if excess is not None:
             return excess
         await asyncio.sleep(POLL_S)
 
 
 def check_memory(init: int, limits: Limits) -> Excess | None:
-    """Whether the tree's memory is over its limit.
+    """Whether the tree's memory is over its limit, page tables included: they hold what is mapped, not what is used.
 
     The quick figure counts a page shared by a fork in each process, so it is confirmed by the proportional one.
     """
@@ -46,6 +46,16 @@ def check_memory(init: int, limits: Limits) -> Excess | None:
     if size <= limits.memory_bytes:
         return None
     return Excess(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limits.memory_bytes // MIB} MiB")
+
+
+def check_sockets(init: int, limits: Limits) -> Excess | None:
+    """Whether the sandbox's network has too many sockets: what they buffer is kernel memory of no process."""
+    try:
+        lines = (_PROC / str(init) / "net/sockstat").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None  # it ended in this moment; one that may not be looked into is found by its inodes
+    used = next((int(line.split()[2]) for line in lines if line.startswith("sockets: used ")), 0)
+    return Excess(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}") if used > limits.sockets else None
 
 
 def check_inodes(init: int, limits: Limits) -> Excess | None:
@@ -87,12 +97,13 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _resident_bytes(pid: int) -> int:
-    return sum(_kibibytes(pid, "status", ("RssAnon:", "RssShmem:"))) * _KIB
+    return sum(_kibibytes(pid, "status", ("RssAnon:", "RssShmem:", "VmPTE:"))) * _KIB
 
 
 def _proportional_bytes(pid: int) -> int:
     try:
-        return sum(_kibibytes(pid, "smaps_rollup", ("Pss:",))) * _KIB
+        pages, tables = _kibibytes(pid, "smaps_rollup", ("Pss:",)), _kibibytes(pid, "status", ("VmPTE:",))
+        return (sum(pages) + sum(tables)) * _KIB
     except PermissionError:
         return _resident_bytes(pid)  # the larger figure
 

@@ -51,7 +51,11 @@ class Stack:
 
 def is_podman() -> bool:
     """Whether the engine behind Docker's API is Podman."""
-    components = docker.from_env().version().get("Components", [])
+    client = docker.from_env()
+    try:
+        components = client.version().get("Components", [])
+    finally:
+        client.close()
     return any("Podman" in component.get("Name", "") for component in components)
 
 

@@ -53,6 +53,10 @@ async def _ready(system: System) -> int:
     return (await system.http.get("/readyz")).status_code
 
 
+async def _until_found(system: System, name: str, description: str) -> None:
+    await eventually(lambda: system.hits(description, limit=100), lambda hits: name in names(hits))
+
+
 @pytest.mark.parametrize("answered", [1, 12])
 async def test_every_request_is_answered_when_nats_dies_and_accepted_uploads_are_found(
     system: System, answered: int
@@ -78,10 +82,7 @@ async def test_every_request_is_answered_when_nats_dies_and_accepted_uploads_are
 
     assert await eventually(lambda: _ready(system), lambda status: status == 200, wait_s=5) == 200
     for name, description in accepted.items():
-        await eventually(
-            lambda description=description: system.hits(description, limit=100),
-            lambda hits, name=name: name in names(hits),
-        )
+        await _until_found(system, name, description)
     assert (await system.run("runs")).json()["status"] == "ok"
 
 

@@ -48,7 +48,8 @@ class TopicModel:
 
     def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         rows = np.array([[0.1, *(sum(w in text.lower() for w in topic) for topic in _TOPICS)] for text in texts])
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        unit: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return unit
 
 
 class BrokenModel(TopicModel):

@@ -5,6 +5,7 @@ import hashlib
 import json
 
 import pytest
+from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import ArgsMode
@@ -42,7 +43,7 @@ async def _code(awaited: object) -> ErrorCode:
 
 
 async def test_arguments_are_laid_out_as_the_schema_says(sandbox: Sandbox) -> None:
-    schema = {
+    schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": {"file": {"type": "string"}, "level": {"type": "integer"}, "verbose": {"type": "boolean"}},
         "x-positional": ["file"],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from skillbus.indexer.domain.literals import Unknown, literal
+from skillbus.indexer.domain.literals import Unknown, small_literal
 
 _SWITCHES = frozenset({"store_true", "store_false", "store_const", "append_const", "count"})
 _LISTS = frozenset({"append", "extend"})
@@ -27,9 +27,9 @@ class Argument:
 
 def read_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tuple[Argument, ...] | None:
     """What a call adds: nothing for help and version, two for a flag with its negation; None if it cannot be read."""
-    names = [literal(argument, constants) for argument in call.args]
+    names = [small_literal(argument, constants) for argument in call.args]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    known = {key: literal(value, constants) for key, value in keywords.items()}
+    known = {key: small_literal(value, constants) for key, value in keywords.items()}
     flags = [name for name in names if isinstance(name, str) and name]
     if not flags or len(flags) != len(names) or any(keyword.arg is None for keyword in call.keywords):
         return None

@@ -26,7 +26,7 @@ _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(
     _CORE + tag for tag in ("str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value")
 )
-_ENTRY = re.compile(r"^(?P<indent> *)(?P<key>[\w.-]+)[ \t]*:[ \t]+(?P<value>\S.*?)[ \t]*$")
+_ENTRY = re.compile(r"^(?P<indent> *)(?P<key>[\w.-]+)[ \t]*:[ \t]+(?P<value>\S.*)$")
 _BLOCK = re.compile(r"^[|>][-+0-9]*([ \t]+#.*)?$")
 
 
@@ -221,7 +221,7 @@ def _repair(source: str) -> tuple[str, tuple[str, ...]]:
         block = lines[position:end]
         position = end
         if entry and _needs_quotes(entry["value"], block):
-            value = " ".join([entry["value"], *(line.strip() for line in block[1:] if line.strip())])
+            value = " ".join([entry["value"].rstrip(" \t"), *(line.strip() for line in block[1:] if line.strip())])
             block = [f"{entry['indent']}{entry['key']}: {quoted(value)}"]
             keys.append(entry["key"])
         output += block
@@ -242,7 +242,7 @@ def _end_of_value(lines: list[str], start: int, indent: int) -> int:
 
 
 def _needs_quotes(value: str, block: list[str]) -> bool:
-    if value[0] in "\"'" or _BLOCK.match(value):
+    if value[0] in "\"'" or _BLOCK.match(value.rstrip(" \t")):
         return False
     text = "\n".join(block)
     if value[0] in "[{" and any(text.count(left) != text.count(right) for left, right in ("[]", "{}")):

@@ -9,6 +9,9 @@ from typing import Literal
 from pydantic import JsonValue
 
 _MAX_ITEMS = 200
+_MAX_SUM = 4096
+"""Characters of a text that is put together: names that double themselves line by line would fill the memory."""
+_MAX_WEIGHT = 16 * 1024
 _MAX_INTEGER = 2**63
 
 
@@ -59,6 +62,32 @@ def literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonVa
     return result
 
 
+def small_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    """`literal`, unless the value would be large once it is written out.
+
+    Lists share what names stand for: thirty lines of `a = [a, a]` are a value of a billion items in little memory.
+    """
+    value = literal(node, constants)
+    return UNKNOWN if isinstance(value, Unknown) or _is_heavy(value) else value
+
+
+def _is_heavy(value: JsonValue) -> bool:
+    """Whether it has more than `_MAX_WEIGHT` characters and items; looks at no more than so many."""
+    weight, waiting = 0, [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                weight += len(text)
+            case list() as items:
+                waiting.extend(items)
+            case dict() as items:
+                waiting.extend((*items, *items.values()))
+        weight += 1
+        if weight > _MAX_WEIGHT:
+            return True
+    return False
+
+
 def _negative(value: JsonValue | Unknown) -> JsonValue | Unknown:
     return -value if isinstance(value, int | float) and not isinstance(value, bool) else UNKNOWN
 
@@ -103,7 +132,7 @@ def _dict(node: ast.Dict, constants: Mapping[str, JsonValue]) -> JsonValue | Unk
 
 def _sum(left: JsonValue | Unknown, right: JsonValue | Unknown) -> JsonValue | Unknown:
     if isinstance(left, str) and isinstance(right, str):
-        return left + right
+        return left + right if len(left) + len(right) <= _MAX_SUM else UNKNOWN
     if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= _MAX_ITEMS:
         return left + right
     return UNKNOWN

@@ -19,7 +19,7 @@ _SHEBANG = re.compile(rb"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(python|node|b
 _INTERPRETERS = {b"python": Runtime.PYTHON, b"node": Runtime.NODE, b"bash": Runtime.BASH, b"sh": Runtime.BASH}
 _NOT_TO_RUN = re.compile(r"__init__\.py|conftest\.py|.*\.(test|spec|config|min)\.\w+")
 _MAYBE_A_TEST = re.compile(r"(test_.*|.*_test)\.py")
-_TEST_LIBRARY = re.compile(rb"^\s*(import|from)\s+(pytest|unittest)\b", re.MULTILINE)
+_TEST_LIBRARY = re.compile(rb"^[ \t]*(import|from)[ \t]+(pytest|unittest)\b", re.MULTILINE)
 _NOT_TO_LOOK = frozenset({"test", "tests", "__tests__", "node_modules", "__pycache__", "site-packages"})
 _SHEBANG_FILE_BYTES = 256 * 1024
 """A file without a suffix is looked into only up to this size."""

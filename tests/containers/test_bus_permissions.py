@@ -73,15 +73,26 @@ async def connected(url: str, user: str | None, password: str | None = None) -> 
         connection.refused.append(str(error).lower())
 
     try:
-        await client.connect(url, user=user, password=password, error_cb=on_error, allow_reconnect=False)
+        await client.connect(
+            url,
+            user=user,
+            password=password,
+            inbox_prefix=inbox_of(user or "client"),
+            error_cb=on_error,
+            allow_reconnect=False,
+        )
         yield connection
     finally:
         await client.close()
 
 
+def inbox_of(user: str) -> str:
+    return "_INBOX" if user in ("client", "operator") else f"_INBOX_{user}"
+
+
 @asynccontextmanager
 async def bus_of(url: str, user: str) -> AsyncGenerator[Bus]:
-    settings = BusSettings(url=url, user=user, password=SecretStr(f"{PASSWORD}-{user}"))
+    settings = BusSettings(url=url, user=user, password=SecretStr(f"{PASSWORD}-{user}"), inbox_prefix=inbox_of(user))
     async with open_bus(settings, f"test-{user}", CollectorRegistry()) as bus:
         yield bus
 
@@ -117,7 +128,7 @@ FORBIDDEN = {
         "$JS.API.STREAM.MSG.GET.KV_catalogue",
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.sandbox.run_skill",
-        "_INBOX.of.another",
+        "_INBOX_gateway.of.another",
     ],
     "embedder": ["skillbus.evt.skill.installed.x", "skillbus.v1.indexer.get_skill", "$JS.API.INFO"],
     "retriever": ["skillbus.evt.skill.installed.x", "skillbus.v1.sandbox.run_skill", "$KV.catalogue.x"],
@@ -137,6 +148,20 @@ async def test_a_user_cannot_publish_what_is_not_its_business(url: str, user: st
         for subject in FORBIDDEN[user]:
             await connection.client.publish(subject, b"x")
         assert await eventually(allowed, lambda names: not names) == []
+
+
+@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "gateway", "client"])
+@pytest.mark.usefixtures("indexer")
+async def test_a_user_cannot_hear_the_replies_to_a_service(url: str, user: str) -> None:
+    others = [other for other in ("indexer", "gateway", "retriever") if other != user]
+    async with connected(url, user) as connection:
+        for other in others:
+            await connection.client.subscribe(f"_INBOX_{other}.>")
+        await connection.client.flush()
+        await eventually(
+            lambda: asyncio.sleep(0, connection.refused),
+            lambda refused: all(any(f"_inbox_{other}" in said for said in refused) for other in others),
+        )
 
 
 @pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "gateway", "client"])

@@ -206,7 +206,7 @@ async def test_a_skill_that_is_not_installed_is_said_to_be_missing(system: Syste
     assert problem(answer) == (404, "skill_not_found")
 
 
-@pytest.mark.parametrize("description", ["", "a\0b", "x" * 1025, None])
+@pytest.mark.parametrize("description", ["   ", "", "a\0b", "x" * 1025, None])
 async def test_a_bad_description_is_refused(
     system: System, client: Client, skills: None, description: JsonValue
 ) -> None:

@@ -45,8 +45,17 @@ def run(open_service: OpenService, name: str) -> None:
         settings = ProcessSettings()
         configure_logging(settings.log_level)
         run_loop(_serve(open_service, name, settings))
-    except (StartError, BusUnreachableError, ValidationError) as error:
+    except ValidationError as error:
+        sys.exit(f"skillbus {name}: {_unfit_settings(error)}")
+    except (StartError, BusUnreachableError) as error:
         sys.exit(f"skillbus {name}: {error}")
+
+
+def _unfit_settings(error: ValidationError) -> str:
+    """Which settings are wrong and how, without their values: they may be secrets."""
+    found = error.errors(include_url=False, include_input=False)
+    said = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found]
+    return f"settings of {error.title} (environment variables SKILLBUS_…): {'; '.join(said)}"
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:

@@ -6,11 +6,11 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event, health_of
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, PlainText, Project, SkillName
+from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, without_nul
 
 SERVICE: Final = "indexer"
 
@@ -91,12 +91,18 @@ class SkillInstalled(Message):
     skill: Skill
 
 
+NewDescription = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True), AfterValidator(without_nul)
+]
+"""A description as the Agent Skills format allows it."""
+
+
 class UpdateSkill(Message):
     """A new description. Everything else of a skill changes by installing a new package."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
-    description: Annotated[PlainText, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True)]
+    description: NewDescription
 
 
 class NameSkill(Message):

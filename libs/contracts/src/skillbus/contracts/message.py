@@ -56,7 +56,8 @@ Blob = Annotated[
 """Bytes: base64 in JSON, raw in msgpack."""
 
 
-def _without_nul(value: str) -> str:
+def without_nul(value: str) -> str:
+    """The text. Raises ValueError when it holds NUL."""
     if "\0" in value:
         raise ValueError("holds a NUL character: send text without it")
     return value
@@ -75,7 +76,7 @@ SkillName = Annotated[
     Field(description="A skill's name as the Agent Skills format defines it."),
 ]
 
-PlainText = Annotated[str, AfterValidator(_without_nul)]
+PlainText = Annotated[str, AfterValidator(without_nul)]
 """Text without NUL."""
 
 

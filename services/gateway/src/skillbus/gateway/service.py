@@ -11,13 +11,12 @@ from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
 from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import StringConstraints
 from starlette.responses import JSONResponse
 
 from skillbus.contracts import indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.errors import ANY_REQUEST, ERROR_CLASSES, ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, PlainText, Project, SkillName
+from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project, SkillName
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.problem import MEDIA_TYPE
@@ -31,7 +30,7 @@ ProjectInQuery = Annotated[Project, Query()]
 class Description(Message):
     """A skill's new description."""
 
-    description: Annotated[PlainText, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True)]
+    description: indexer.NewDescription
 
 
 class Alive(Message):

@@ -28,6 +28,8 @@ class BusSettings(BaseSettings):
     user: str | None = None
     password: SecretStr | None = None
     token: SecretStr | None = None
+    inbox_prefix: str = "_INBOX"
+    """Where replies are sent to. One of its own keeps the other users of a server from listening."""
     connect_timeout_s: float = Field(default=30.0, gt=0)
     """How long to wait for a server when a service starts."""
     provision: bool = True
@@ -80,6 +82,7 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
                 user=settings.user,
                 password=settings.password.get_secret_value() if settings.password else None,
                 token=settings.token.get_secret_value() if settings.token else None,
+                inbox_prefix=settings.inbox_prefix,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=0.25,  # type: ignore[arg-type]  # seconds; a float works, its annotation is narrow
                 ping_interval=20,

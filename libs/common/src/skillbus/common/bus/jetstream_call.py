@@ -26,6 +26,6 @@ async def jetstream_call(what: str, timeout_s: float = _TIMEOUT_S) -> AsyncGener
     except (ObjectNotFoundError, BucketNotFoundError) as error:
         raise RequestError(ErrorCode.NOT_FOUND, f"Could not {what}: it is not there.") from error
     except TimeoutError as error:
-        raise RequestError(ErrorCode.DEADLINE_EXCEEDED, f"Could not {what} in {timeout_s:.0f} s.") from error
+        raise RequestError(ErrorCode.DEADLINE_EXCEEDED, f"Could not {what} in time.") from error
     except NatsError as error:
         raise RequestError(ErrorCode.UNAVAILABLE, f"Could not {what}: {error!r}") from error

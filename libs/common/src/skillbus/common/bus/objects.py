@@ -5,6 +5,7 @@ nats-py's `get` waits for ever when an object is overwritten while it is read: `
 
 import base64
 import io
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -64,15 +65,18 @@ class ObjectStore:
             except NotFoundError:
                 return []
 
-    async def older_than(self, seconds: float, prefix: str) -> list[str]:
-        """Names of the objects with this prefix that were put so long ago, by the server's clock."""
+    async def older_than(self, seconds: float, names: Collection[str]) -> list[str]:
+        """Those of these objects that were put so long ago, by the server's clock."""
         before = datetime.now(UTC) - timedelta(seconds=seconds)
-        names = [name for name in await self.names() if name.startswith(prefix)]
         async with jetstream_call(f"read when objects of {self._bucket} were put"):
-            put_at = {
-                name: (await self._jetstream.get_last_msg(self._stream, self._meta_of(name))).time for name in names
-            }
+            put_at = {name: await self._put_at(name) for name in names}
         return [name for name, at in put_at.items() if at is not None and at < before]
+
+    async def _put_at(self, name: str) -> datetime | None:
+        try:
+            return (await self._jetstream.get_last_msg(self._stream, self._meta_of(name))).time
+        except NotFoundError:
+            return None
 
     def _meta_of(self, name: str) -> str:
         """Subject of the record about an object (NATS ADR-20)."""

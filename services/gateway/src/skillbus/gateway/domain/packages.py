@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 INLINE_BYTES: Final = 256 * 1024
 """What travels in a message: as base64 a third more, and NATS takes 1 MiB."""
-_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
+_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED, ErrorCode.OVERLOADED})
 _DISCARD_S: Final = 2.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 1.0

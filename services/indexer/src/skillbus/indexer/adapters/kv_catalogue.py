@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import structlog
 from nats.js import JetStreamContext
 from nats.js.errors import KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KeyValue
+
+from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_call import jetstream_call
@@ -13,9 +16,14 @@ from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.errors import RecordConflictError
 from skillbus.indexer.domain.record import SkillRecord, Stored
 
+log = structlog.get_logger(__name__)
+
 
 class KvCatalogue:
-    """Records under `<project>.skill.<name>`; revisions are those of the bucket."""
+    """Records under `<project>.skill.<name>`; revisions are those of the bucket.
+
+    What cannot be read as the record of its key is logged and counts as absent.
+    """
 
     def __init__(self, jetstream: JetStreamContext, bucket: KeyValue) -> None:
         self._jetstream = jetstream
@@ -27,17 +35,28 @@ class KvCatalogue:
                 entry = await self._bucket.get(_key(project, name))
             except (KeyNotFoundError, KeyDeletedError):
                 return None
-        return Stored(SkillRecord.model_validate_json(entry.value or b""), entry.revision or 0)
+        record = _record_of(entry)
+        return None if record is None else Stored(record, entry.revision or 0)
 
     async def put(self, record: SkillRecord, revision: int) -> Stored:
         key, value = _key(record.project, record.name), record.model_dump_json().encode()
         async with jetstream_call(f"write the record of {record.name}"):
             try:
                 if revision == 0:
-                    return Stored(record, await self._bucket.create(key, value))
+                    return Stored(record, await self._create(key, value))
                 return Stored(record, await self._bucket.update(key, value, last=revision))
             except KeyWrongLastSequenceError as error:
                 raise RecordConflictError(record.project, record.name) from error
+
+    async def _create(self, key: str, value: bytes) -> int:
+        """Raises KeyWrongLastSequenceError when there is a record already; a damaged one is none, and replaced."""
+        try:
+            return await self._bucket.create(key, value)
+        except KeyWrongLastSequenceError:
+            entry = await self._bucket.get(key)
+            if _record_of(entry) is not None:
+                raise
+        return await self._bucket.update(key, value, last=entry.revision)
 
     async def delete(self, project: str, name: str, revision: int) -> None:
         async with jetstream_call(f"remove the record of {name}"):
@@ -64,10 +83,25 @@ class KvCatalogue:
                 async for entry in watcher:
                     if entry is None:  # the marker after the last one there is
                         break
-                    records.append(SkillRecord.model_validate_json(entry.value or b""))
+                    record = _record_of(entry)
+                    if record is not None:
+                        records.append(record)
             finally:
                 await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py lacks the annotation
         return sorted(records, key=lambda record: (record.project, record.name))
+
+
+def _record_of(entry: KeyValue.Entry) -> SkillRecord | None:
+    """An entry's record; None for what no indexer wrote: one such must not take all others along."""
+    try:
+        record = SkillRecord.model_validate_json(entry.value or b"")
+    except ValidationError as error:
+        log.error("catalogue_record_damaged", key=entry.key, errors=error.error_count())  # noqa: TRY400 - holds the value
+        return None
+    if entry.key != _key(record.project, record.name):
+        log.error("catalogue_record_damaged", key=entry.key, holds=_key(record.project, record.name))
+        return None
+    return record
 
 
 def _key(project: str, name: str) -> str:

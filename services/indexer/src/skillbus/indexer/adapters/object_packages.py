@@ -1,13 +1,15 @@
 """Packages in the object store."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from skillbus.common.bus.objects import ObjectStore
-from skillbus.contracts.resources import INCOMING_PREFIX, package_name
+from skillbus.contracts.resources import package_name
 from skillbus.indexer.domain.package import KEPT_LIMITS
 from skillbus.indexer.domain.record import SkillRecord
 
 _LEFT_AFTER_S: Final = 3600.0
+"""Long after any install that began when the package was put has ended."""
 
 
 class ObjectPackages:
@@ -25,8 +27,9 @@ class ObjectPackages:
     async def delete(self, record: SkillRecord) -> None:
         await self._store.delete(_name(record))
 
-    async def sweep(self) -> int:
-        left = await self._store.older_than(_LEFT_AFTER_S, INCOMING_PREFIX)
+    async def sweep(self, records: Sequence[SkillRecord]) -> int:
+        unclaimed = set(await self._store.names()) - {_name(record) for record in records}
+        left = await self._store.older_than(_LEFT_AFTER_S, unclaimed)
         for name in left:
             await self._store.delete(name)
         return len(left)

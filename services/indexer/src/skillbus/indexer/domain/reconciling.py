@@ -95,8 +95,8 @@ class Reconciler:
         return Drift(len(stale), len(ghosts))
 
     async def sweep_packages(self) -> None:
-        """Let go of packages that were put into the store and never asked for."""
-        if swept := await self._packages.sweep():
+        """Let go of packages that nobody asked for, or that a crash kept from being removed."""
+        if swept := await self._packages.sweep(await self._catalogue.all()):
             log.info("left_packages_swept", packages=swept)
 
     def _differs(self, record: SkillRecord, point: IndexedTool | None) -> bool:

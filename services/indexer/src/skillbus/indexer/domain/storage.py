@@ -26,8 +26,8 @@ class Packages(Protocol):
         """Let go of the package of a record."""
         ...
 
-    async def sweep(self) -> int:
-        """Let go of packages on their way in whose senders never came to ask for them; tells how many."""
+    async def sweep(self, records: Sequence[SkillRecord]) -> int:
+        """Let go of packages that none of these records has, and that are no longer on their way in; tells how many."""
         ...
 
 

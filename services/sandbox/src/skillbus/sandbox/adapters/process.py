@@ -110,7 +110,10 @@ class SandboxProcess:
     async def _open_pipe(self, pipe: FileIO) -> asyncio.StreamReader:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        # A descriptor of the transport's own: uvloop closes it some time after close(), without telling `pipe`, and
+        # the number may be another's by then.
+        own = FileIO(os.dup(pipe.fileno()))
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), own)
         self._own.callback(transport.close)
         return reader
 

@@ -16,12 +16,16 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import MSGPACK, FloatMatrix, Message
+from skillbus.contracts.message import JSON, MSGPACK, FloatMatrix, Message
 from skillbus.standalone.nats_server import NatsServer
 
 
 class Say(Message):
     text: str
+
+
+class Keyed(Message):
+    named: dict[str, int]
 
 
 class Said(Message):
@@ -255,3 +259,40 @@ async def test_a_request_in_flight_is_answered_although_the_server_is_killed(bus
         assert nats_server.pid is not None
         os.kill(nats_server.pid, signal.SIGKILL)
         assert (await asked).text == "x"
+
+
+async def test_an_error_that_repeats_a_large_request_is_cut_and_answered(bus: Bus) -> None:
+    async def refuse(request: Say) -> Said:
+        raise RequestError(ErrorCode.NOT_FOUND, f"no {request.text}", details={"text": request.text})
+
+    async with parrot(bus, refuse):
+        with pytest.raises(RequestError) as caught:
+            await bus.caller.call(SAY, Say(text="k" * 900_000))
+    assert caught.value.code is ErrorCode.NOT_FOUND
+    assert len(caught.value.message) < 10_000
+
+
+async def test_a_field_with_a_large_name_is_answered(bus: Bus) -> None:
+    request = Endpoint("parrot", "say_text", Keyed, Said, "Repeat a text.", timeout_s=5)
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
+    await responder.start(route(request, lambda _: repeat(Say(text=""))))
+    try:
+        body = json.dumps({"named": {"k" * 400_000: "no number"}}).encode()
+        reply = await bus.client.request(request.subject, body, timeout=5)
+    finally:
+        await responder.drain()
+    assert (reply.headers or {})[h.ERROR_CODE] == "400"
+
+
+async def test_a_deadline_beyond_every_clock_is_refused(bus: Bus) -> None:
+    async with parrot(bus):
+        reply = await bus.client.request(SAY.subject, b'{"text": ""}', headers={h.DEADLINE_MS: "9" * 400})
+    assert (reply.headers or {})[h.ERROR_CODE] == "400"
+
+
+async def test_a_reply_is_called_what_it_is(bus: Bus) -> None:
+    async with parrot(bus):
+        for asked in ({h.ACCEPT: "text/html"}, {h.CONTENT_TYPE: "text/html"}):
+            reply = await bus.client.request(SAY.subject, b'{"text": "<b>"}', headers=asked)
+            assert json.loads(reply.data)["text"] == "<b>"
+            assert (reply.headers or {}).get(h.CONTENT_TYPE, JSON) == JSON

@@ -22,7 +22,9 @@ class Role(StrEnum):
 class EmbedTexts(Message):
     """Texts to embed. Queries overtake documents when the model is busy."""
 
-    texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(min_length=1, max_length=512)
+    texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(
+        min_length=1, max_length=512, fail_fast=True
+    )
     role: Role = Role.DOCUMENT
     dense: bool = True
     sparse: bool = False

@@ -37,9 +37,9 @@ class SearchTools(Message):
     limit: int = Field(default=5, ge=1, le=100)
     threshold: float = Field(default=0.0, ge=0.0, le=1.0)
     """Hits with a `score` below it are left out."""
-    tool_types: tuple[ToolType, ...] = ()
+    tool_types: Annotated[tuple[ToolType, ...], Field(fail_fast=True)] = ()
     """Only these kinds; all when empty."""
-    tags: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()
     """Only tools that have one of these tags; all when empty."""
     project: Project = DEFAULT_PROJECT
 

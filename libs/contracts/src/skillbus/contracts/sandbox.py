@@ -1,7 +1,7 @@
 """What the sandbox answers."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -34,7 +34,7 @@ class RunSkill(Message):
     """An action or a script's path; the default action if absent."""
     args: dict[str, JsonValue] | None = None
     """Arguments by name, checked against the action's input schema."""
-    argv: tuple[str, ...] | None = Field(default=None, max_length=256)
+    argv: Annotated[tuple[str, ...], Field(max_length=256, fail_fast=True)] | None = None
     """Arguments as they are; instead of `args`."""
     stdin: str | None = None
     """Standard input; not for actions that take their arguments there."""

@@ -1,6 +1,6 @@
 """Messages as bytes: JSON by default, msgpack for those who ask by content type."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import ormsgpack
 from pydantic import ValidationError
@@ -9,6 +9,9 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Message
 
 MessageT = TypeVar("MessageT", bound=Message)
+
+_FIELD_CHARACTERS: Final = 200
+"""Of the place of an error, which has keys of the request in it."""
 
 
 def encode(message: Message, content_type: str = JSON) -> bytes:
@@ -37,7 +40,7 @@ def decode(kind: type[MessageT], data: bytes, content_type: str = JSON) -> Messa
 def invalid_request(error: ValidationError) -> RequestError:
     """A validation error as callers get it: which fields, what is wrong with them, and never the value itself."""
     fields = [
-        {"field": ".".join(str(part) for part in item["loc"]) or "body", "problem": item["msg"]}
+        {"field": ".".join(str(part) for part in item["loc"])[:_FIELD_CHARACTERS] or "body", "problem": item["msg"]}
         for item in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     said = "; ".join(f"{item['field']}: {item['problem']}" for item in fields[:5])

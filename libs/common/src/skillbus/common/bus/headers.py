@@ -24,7 +24,10 @@ traceparent: contextvars.ContextVar[str | None] = contextvars.ContextVar("skillb
 def deadline_of(headers: Mapping[str, str]) -> float | None:
     """Deadline of a request in Unix seconds; None when it has none. Raises ValueError when it is not a number."""
     given = headers.get(DEADLINE_MS)
-    return int(given) / 1000 if given else None
+    try:
+        return int(given) / 1000 if given else None
+    except OverflowError as error:
+        raise ValueError("no time is that late") from error
 
 
 def remaining_s(timeout_s: float) -> float:

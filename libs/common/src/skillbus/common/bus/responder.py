@@ -23,7 +23,7 @@ from skillbus.common.bus.codec import decode, encode
 from skillbus.common.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import JSON, Message
+from skillbus.contracts.message import JSON, MSGPACK, Message
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
@@ -31,6 +31,8 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 DEFAULT_PERMITS: Final = 256
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _HEADER_CHARACTERS: Final = 200
+_ERROR_BYTES: Final = 64 * 1024
+_MESSAGE_CHARACTERS: Final = 2000
 
 log = structlog.get_logger(__name__)
 
@@ -111,7 +113,8 @@ class _TaskEndpoint(MicroEndpoint):
         headers: Mapping[str, str] = msg.headers or _NO_HEADERS
         try:
             reply = await self._handled(msg, headers)
-            content_type = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE, JSON)
+            wanted = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE)
+            content_type = MSGPACK if wanted == MSGPACK else JSON
             # JSON is what a body is unless a header says otherwise: reading headers is the costliest part of a message.
             said = None if content_type == JSON else {h.CONTENT_TYPE: content_type}
             await self._respond(msg, encode(reply, content_type), said)
@@ -163,7 +166,16 @@ class _TaskEndpoint(MicroEndpoint):
         log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
         said = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode().replace("\n", " ")
         headers = {h.ERROR: said.replace("\r", " "), h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
-        await self._respond(msg, encode(error.body()), headers)
+        await self._respond(msg, _body_of(error), headers)
+
+
+def _body_of(error: RequestError) -> bytes:
+    """The body of an error reply. What a request says comes back in it, so that it is cut before it is too large."""
+    body = encode(error.body())
+    if len(body) <= _ERROR_BYTES:
+        return body
+    shorter = f"{error.message[:_MESSAGE_CHARACTERS]}…"
+    return encode(RequestError(error.code, shorter, retryable=error.retryable).body())
 
 
 async def _unused(_: Request) -> None:

@@ -1,4 +1,5 @@
 import inspect
+import time
 
 import pytest
 import structlog
@@ -170,3 +171,22 @@ async def test_a_package_sent_as_text_names_the_field() -> None:
     async with World().client() as client:
         answer = await client.post("/api/skills", data={"package": "PK"})
     assert (answer.status_code, answer.json()["details"]["fields"][0]["field"]) == (400, "package")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"args":{"a":[' + b"1," * 2_000_000 + b"1]}}", "payload_too_large"),
+        (b'{"argv":[' + b"[]," * 500_000 + b"[]]}", "invalid_request"),
+        (b'{"files":{' + b",".join(b'"%d":1' % number for number in range(300_000)) + b"}}", "invalid_request"),
+    ],
+    ids=["values", "argv", "files"],
+)
+async def test_a_body_of_very_many_values_is_refused_at_once(body: bytes, code: str) -> None:
+    world = World()
+    began = time.monotonic()
+    async with world.client() as client:
+        answer = await client.post("/api/skills/a/run", content=body, headers=JSON)
+    assert answer.json()["code"] == code
+    assert len(answer.content) < 10_000
+    assert time.monotonic() - began < 2

@@ -14,11 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _IN_THREAD_BYTES: Final = 256 * 1024
+_VALUES_MAX: Final = 1024 * 1024
+"""Values of a body. What a run says beside its files must fit a NATS message of so many bytes, and files are one value
+each; a body of tens of millions would take tens of seconds to read and to refuse, in which nothing else is answered."""
 
 
 class _StrictRequest(Request):
     async def json(self) -> object:
         body = await self.body()
+        if len(body) > _VALUES_MAX and sum(map(body.count, (b",", b"[", b"{"))) > _VALUES_MAX:
+            raise HTTPException(413, f"The body holds more than {_VALUES_MAX} values.")
         try:
             if len(body) > _IN_THREAD_BYTES:
                 return await asyncio.to_thread(from_json, body, allow_inf_nan=False)

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Self
 from urllib.parse import quote
 
 import structlog
-from pydantic import Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Blob, Content, Message
@@ -19,6 +19,7 @@ from skillbus.gateway.domain.ports import BusCaller, Objects
 
 INLINE_BYTES: Final = 256 * 1024
 """What all files of a run may be together to travel in its message."""
+FILES_MAX: Final = 64
 OUTPUT_BYTES: Final = 10 * 1024 * 1024
 ARTIFACT_BYTES: Final = 1024 * 1024
 """Artifacts up to this come in the reply."""
@@ -32,6 +33,13 @@ _ARTIFACT_NAME: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 log = structlog.get_logger(__name__)
 
 
+def _few(files: object) -> object:
+    """Refuse too many files before each is looked at."""
+    if isinstance(files, dict) and len(files) > FILES_MAX:
+        raise ValueError(f"at most {FILES_MAX} files can be given")
+    return files
+
+
 class RunBody(Message):
     """A run of one action of a skill."""
 
@@ -39,11 +47,11 @@ class RunBody(Message):
     """An action or a script's path; the default action if absent."""
     args: dict[str, JsonValue] | None = None
     """Arguments by name, checked against the action's input schema."""
-    argv: tuple[str, ...] | None = Field(default=None, max_length=256)
+    argv: Annotated[tuple[str, ...], Field(max_length=256, fail_fast=True)] | None = None
     """Arguments as they are; instead of `args`."""
     stdin: str | None = None
     """Standard input; not for actions that take their arguments there."""
-    files: Annotated[dict[str, Blob], Field(max_length=64)] = Field(default_factory=dict)
+    files: Annotated[dict[str, Blob], BeforeValidator(_few)] = Field(default_factory=dict, max_length=FILES_MAX)
     """Files by name, base64; read-only in the folder that `$SKILLBUS_IN` names."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
     """Wall clock; the sandbox's own limit if absent or larger."""

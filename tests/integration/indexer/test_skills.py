@@ -27,7 +27,7 @@ from skillbus.contracts.indexer import (
     UpdateSkill,
 )
 from skillbus.contracts.message import Content, Empty
-from skillbus.contracts.resources import EVENTS, PACKAGES, UPLOADS, package_name
+from skillbus.contracts.resources import CATALOGUE, EVENTS, PACKAGES, UPLOADS, package_name
 from skillbus.vectors.tools import ALIAS
 
 from .conftest import Package, Running, skill_md
@@ -256,3 +256,18 @@ def write_skill(folder: Path, name: str, description: str) -> None:
 
 async def exists(path: Path) -> bool:
     return path.exists()
+
+
+async def test_damaged_records_hide_no_other_skill_and_can_be_installed_over(
+    running: Running, package: Package
+) -> None:
+    await running.install(package("sound"))
+    bucket = await running.bus.jetstream.key_value(CATALOGUE.name)
+    sound = (await bucket.get("default.skill.sound")).value or b""
+    for name, value in (("noise", b"\xff"), ("empty", b"{}"), ("other", sound)):
+        await bucket.put(f"default.skill.{name}", value)
+
+    assert await skills(running) == ["sound"]
+    assert await code_of(running.bus.caller.call(GET_SKILL, NameSkill(name="other"))) is ErrorCode.SKILL_NOT_FOUND
+    assert (await running.install(package("noise"))).outcome == "installed"
+    assert await skills(running) == ["noise", "sound"]

@@ -7,7 +7,6 @@ import structlog
 from nats.js import JetStreamContext
 from nats.js.errors import KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KeyValue
-
 from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import ArgsMode, EntryPoint
+from skillbus.contracts.indexer import ArgsMode, EntryPoint, Skill
 from skillbus.contracts.sandbox import RunSkill
 from skillbus.sandbox.domain.arguments import check_argv, input_from_args
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
@@ -19,6 +20,16 @@ from skillbus.sandbox.domain.skill import Skills, entry_point_of
 
 _LEAST_S: Final = 0.1
 """A run that is begun has at least this."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What a request means for the skill as it is installed now."""
+
+    skill: Skill
+    entry: EntryPoint
+    argv: tuple[str, ...]
+    stdin: bytes
 
 
 class Runner:
@@ -43,22 +54,37 @@ class Runner:
             RequestError: The skill cannot be had, or no slot was free in time.
         """
         until = asyncio.get_running_loop().time() + at_most_s
+        order = await self._order(request)
+        async with self._slot(until), AsyncExitStack() as stack:
+            try:
+                folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
+            except RequestError as error:
+                if error.code is not ErrorCode.NOT_FOUND:
+                    raise
+                # Updated since it was looked up: the package of before is gone, and the one of now is what is meant.
+                order = await self._order(request)
+                folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
+            return await self._isolation.run(self._spec(request, order, folder, files, until))
+
+    async def _order(self, request: RunSkill) -> _Order:
         skill = await self._skills.get(request.project, request.name)
         entry = entry_point_of(skill, request.action)
-        argv, stdin = await asyncio.to_thread(input_of, request, entry)
-        wall_s = min(request.timeout_s or self._limits.wall_s, self._limits.wall_s)
-        async with self._slot(until), self._skills.unpacked(skill) as folder:
-            left_s = max(until - asyncio.get_running_loop().time(), _LEAST_S)
-            spec = RunSpec(
-                skill_root=folder,
-                script=entry.script,
-                runtime=entry.runtime,
-                argv=argv,
-                stdin=stdin,
-                files=files,
-                limits=replace(self._limits, wall_s=min(wall_s, left_s)),
-            )
-            return await self._isolation.run(spec)
+        return _Order(skill, entry, *await asyncio.to_thread(input_of, request, entry))
+
+    def _spec(
+        self, request: RunSkill, order: _Order, folder: Path, files: Mapping[str, bytes], until: float
+    ) -> RunSpec:
+        left_s = max(until - asyncio.get_running_loop().time(), _LEAST_S)
+        wall_s = min(request.timeout_s or self._limits.wall_s, self._limits.wall_s, left_s)
+        return RunSpec(
+            skill_root=folder,
+            script=order.entry.script,
+            runtime=order.entry.runtime,
+            argv=order.argv,
+            stdin=order.stdin,
+            files=files,
+            limits=replace(self._limits, wall_s=wall_s),
+        )
 
     @asynccontextmanager
     async def _slot(self, until: float) -> AsyncGenerator[None]:

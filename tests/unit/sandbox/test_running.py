@@ -1,0 +1,103 @@
+"""Which run comes of a request, and when none does."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime, Skill
+from skillbus.contracts.sandbox import RunSkill, RunStatus
+from skillbus.sandbox.domain.isolation import IsolationReport
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.running import Runner
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def skill(digest: str, script: str = "main.py") -> Skill:
+    point = EntryPoint(action="main", script=script, runtime=Runtime.PYTHON, args_mode=ArgsMode.ARGV)
+    return Skill(
+        name="a",
+        description="A.",
+        digest=digest,
+        content_digest=digest,
+        size_bytes=1,
+        entry_points=(point,),
+        default_action="main",
+        installed_at=NOW,
+        updated_at=NOW,
+        indexed=True,
+    )
+
+
+class FakeSkills:
+    """Skills as they are looked up, one after the other; those that were updated since have no package."""
+
+    def __init__(self, *found: Skill, gone: frozenset[str] = frozenset()) -> None:
+        self._found = list(found)
+        self._gone = gone
+
+    async def get(self, project: str, name: str) -> Skill:
+        return self._found.pop(0) if len(self._found) > 1 else self._found[0]
+
+    @asynccontextmanager
+    async def unpacked(self, skill: Skill) -> AsyncGenerator[Path]:
+        if skill.content_digest in self._gone:
+            raise RequestError(ErrorCode.NOT_FOUND, "It is not there.")
+        yield Path(skill.content_digest)
+
+
+class FakeIsolation:
+    """Runs nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.specs: list[RunSpec] = []
+        self.let_go = asyncio.Event()
+
+    async def probe(self) -> IsolationReport:
+        return IsolationReport(Level.FULL, "fake")
+
+    async def run(self, spec: RunSpec) -> RunOutcome:
+        self.specs.append(spec)
+        await self.let_go.wait()
+        return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=Level.FULL)
+
+
+async def test_a_skill_that_was_updated_since_it_was_looked_up_runs_as_it_is_now() -> None:
+    isolation = FakeIsolation()
+    isolation.let_go.set()
+    skills = FakeSkills(skill("old"), skill("new", "other.py"), gone=frozenset({"old"}))
+    await Runner(skills, isolation, Limits(), 1).run(RunSkill(name="a"), {}, 10)
+    assert [(spec.skill_root, spec.script) for spec in isolation.specs] == [(Path("new"), "other.py")]
+
+
+async def test_a_package_that_stays_away_is_an_error() -> None:
+    runner = Runner(FakeSkills(skill("old"), gone=frozenset({"old"})), FakeIsolation(), Limits(), 1)
+    with pytest.raises(RequestError) as caught:
+        await runner.run(RunSkill(name="a"), {}, 10)
+    assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_its_place() -> None:
+    isolation = FakeIsolation()
+    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    first = asyncio.create_task(runner.run(RunSkill(name="a"), {}, 10))
+    with pytest.raises(RequestError) as caught:
+        await runner.run(RunSkill(name="a"), {}, 0.05)
+    assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED
+    isolation.let_go.set()
+    await first
+    assert len(isolation.specs) == 1
+    assert (await runner.run(RunSkill(name="a"), {}, 10)).status is RunStatus.OK
+
+
+async def test_a_run_has_what_is_left_of_its_caller_s_time() -> None:
+    isolation = FakeIsolation()
+    isolation.let_go.set()
+    await Runner(FakeSkills(skill("x")), isolation, Limits(wall_s=60), 1).run(RunSkill(name="a"), {}, 5)
+    assert 4 < isolation.specs[0].limits.wall_s <= 5

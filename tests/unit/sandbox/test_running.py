@@ -57,13 +57,14 @@ class FakeIsolation:
 
     def __init__(self) -> None:
         self.specs: list[RunSpec] = []
-        self.let_go = asyncio.Event()
+        self.began, self.let_go = asyncio.Event(), asyncio.Event()
 
     async def probe(self) -> IsolationReport:
         return IsolationReport(Level.FULL, "fake")
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         self.specs.append(spec)
+        self.began.set()
         await self.let_go.wait()
         return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=Level.FULL)
 
@@ -87,6 +88,7 @@ async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_it
     isolation = FakeIsolation()
     runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
     first = asyncio.create_task(runner.run(RunSkill(name="a"), {}, 10))
+    await isolation.began.wait()
     with pytest.raises(RequestError) as caught:
         await runner.run(RunSkill(name="a"), {}, 0.05)
     assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED

@@ -271,3 +271,35 @@ async def test_damaged_records_hide_no_other_skill_and_can_be_installed_over(
     assert await code_of(running.bus.caller.call(GET_SKILL, NameSkill(name="other"))) is ErrorCode.SKILL_NOT_FOUND
     assert (await running.install(package("noise"))).outcome == "installed"
     assert await skills(running) == ["noise", "sound"]
+
+
+def wordy(bytes_of_schema: int) -> dict[str, str]:
+    """A script whose arguments take so much to describe."""
+    calls = "".join(f"p.add_argument('--a{n}', help='{'x' * 490}')\n" for n in range(bytes_of_schema // 550))
+    return {f"scripts/{n}.py": f"import argparse\np = argparse.ArgumentParser()\n{calls}" for n in range(10)}
+
+
+async def test_skills_that_take_more_than_a_message_to_list_are_listed_by_page(
+    running: Running, package: Package
+) -> None:
+    names = [f"wordy-{n}" for n in range(3)]
+    for name in names:
+        await running.install(package(name, files=wordy(40_000)))
+
+    found, after = list[str](), None
+    for _ in names:
+        page = await running.bus.caller.call(LIST_SKILLS, ListSkills(limit=1000, after=after))
+        assert (page.total, len(page.skills) > 0) == (3, True)
+        found, after = [*found, *(skill.name for skill in page.skills)], page.next
+        if after is None:
+            break
+    assert found == names
+
+
+async def test_a_skill_that_takes_too_much_to_describe_is_refused_and_leaves_nothing(
+    running: Running, package: Package
+) -> None:
+    assert await code_of(running.install(package(files=wordy(60_000)))) is ErrorCode.SKILL_REJECTED
+    assert await skills(running) == []
+    assert list((running.data / "skills").iterdir()) == list((running.data / ".staging").iterdir()) == []
+    assert await (await open_object_store(running.bus, PACKAGES)).names() == []

@@ -20,7 +20,7 @@ from skillbus.contracts.message import Empty, Message
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.incoming import IncomingPackages
 from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.record import Catalogue
+from skillbus.indexer.domain.record import Catalogue, page_of
 from skillbus.indexer.domain.status import status_of
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.uploads import Uploads
@@ -56,10 +56,10 @@ class IndexerHandlers:
         return (await self.installer.get(request.project, request.name)).record.skill
 
     async def list_skills(self, request: ListSkills) -> SkillsListed:
-        """A page of skills."""
+        """A page of skills, shorter than its limit when it would not fit a message."""
         skills = [record.skill for record in await self.catalogue.all(request.project)]
         rest = [skill for skill in skills if request.after is None or skill.name > request.after]
-        page = tuple(rest[: request.limit])
+        page = page_of(rest, request.limit)
         return SkillsListed(
             skills=page, total=len(skills), next=page[-1].name if len(rest) > len(page) and page else None
         )

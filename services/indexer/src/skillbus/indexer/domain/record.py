@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.message import Message
 from skillbus.indexer.domain.package import SkillPackage
+from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
+
+RECORD_BYTES: Final = 512 * 1024
+"""Of what is known of a skill: half of what a message or a value of the catalogue may be on NATS."""
+PAGE_BYTES: Final = 768 * 1024
 
 
 class SkillRecord(Message):
@@ -51,7 +56,11 @@ def tool_id_of(name: str) -> str:
 def record_of(
     project: str, package: SkillPackage, content_digest: str, now: datetime, earlier: SkillRecord | None
 ) -> SkillRecord:
-    """The record of a package; what it replaces keeps its date of installation."""
+    """The record of a package; what it replaces keeps its date of installation.
+
+    Raises:
+        PackageError: The record would be larger than `RECORD_BYTES`.
+    """
     read = package.skill
     skill = Skill(
         project=project,
@@ -69,11 +78,29 @@ def record_of(
         installed_at=earlier.skill.installed_at if earlier else now,
         updated_at=now,
     )
+    size = len(skill.model_dump_json().encode())
+    if size > RECORD_BYTES:
+        message = (
+            f"what is known of the skill is {size} bytes, at most {RECORD_BYTES} are kept: "
+            "declare fewer actions, or shorter input schemas and descriptions"
+        )
+        raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
     return SkillRecord(
         skill=skill,
         skill_md_bytes=package.skill_md_bytes,
         skill_hash=package.skill_hash,
     )
+
+
+def page_of(skills: Sequence[Skill], limit: int, max_bytes: int = PAGE_BYTES) -> tuple[Skill, ...]:
+    """The first of `skills`: at most `limit`, and no more than fit a message, but one at least."""
+    page: list[Skill] = []
+    for skill in skills[:limit]:
+        max_bytes -= len(skill.model_dump_json().encode())
+        if page and max_bytes < 0:
+            break
+        page.append(skill)
+    return tuple(page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from skillbus.common.http_server import PortInUseError
 from skillbus.common.runner import StartError
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import open_gateway
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -87,9 +86,8 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
 
 
 async def _open_http(stack: AsyncExitStack, bus: Bus, settings: StandaloneSettings) -> str:
-    gateway = GatewaySettings(host=settings.http_host, port=settings.http_port, owner_key=settings.owner_key)
     try:
-        return (await stack.enter_async_context(open_gateway(bus, gateway))).url
+        return (await stack.enter_async_context(open_gateway(bus, settings.gateway()))).url
     except PortInUseError as error:
         raise StartError(str(error)) from error
 

@@ -1,0 +1,30 @@
+"""What the environment says of the owner's key reaches the gateway, by either of its names."""
+
+from pathlib import Path
+
+import pytest
+
+from skillbus.standalone.settings import StandaloneSettings
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SKILLBUS_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", ["SKILLBUS_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY"])
+def test_a_key_that_is_set_is_never_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "0123456789abcdef")
+    key = StandaloneSettings().gateway().owner_key
+    assert key is not None
+    assert key.get_secret_value() == "0123456789abcdef"
+
+
+def test_a_key_s_file_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLBUS_GATEWAY_OWNER_KEY_FILE", "key")
+    assert StandaloneSettings().gateway().owner_key_file == Path("key")
+
+
+def test_there_is_no_key_unless_it_is_set() -> None:
+    assert StandaloneSettings().gateway().owner_key is None

@@ -152,8 +152,7 @@ async def _save_all(session: Session, ran: "Ran", folder: Path) -> "tuple[list[S
 
 
 def _print(session: Session, ran: "Ran") -> None:
-    text = ran.stdout if ran.result is None else json.dumps(ran.result, ensure_ascii=False, indent=2)
-    session.output.write(_ended(plain(text) if session.output.out.is_terminal else text))
+    session.output.write(_ended(plain(ran.stdout)) if session.output.out.is_terminal else ran.stdout)
     sys.stderr.write(_ended(plain(ran.stderr) if session.output.err.is_terminal else ran.stderr))
     cut = ", output cut at its limit" if ran.truncated else ""
     session.output.note(f"{ran.status.value} in {ran.duration_ms:.0f} ms, isolation: {ran.isolation}{cut}")

@@ -114,10 +114,11 @@ def test_json_has_the_exit_code_and_where_files_were_saved(
     assert result.stderr == ""
 
 
-def test_a_json_result_is_printed_readably(skillbus: CommandLine, server: FakeServer) -> None:
-    server.ran = run_reply(stdout='{"总计":3}', result={"总计": 3})
+@pytest.mark.parametrize("stdout", ['{"总计":1.10, "总计":12345678901234567890123}\n', "[1.0]", "\n\n", "no newline"])
+def test_standard_output_is_printed_as_it_came(skillbus: CommandLine, server: FakeServer, stdout: str) -> None:
+    server.ran = run_reply(stdout=stdout, result={"总计": 1.1})
 
-    assert skillbus("run", "greet").stdout == '{\n  "总计": 3\n}\n'
+    assert skillbus("run", "greet").stdout == stdout
 
 
 def test_a_large_file_is_fetched_from_its_url(skillbus: CommandLine, server: FakeServer, tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ from skillbus.contracts.indexer import (
 )
 from skillbus.contracts.message import Content, Empty
 from skillbus.contracts.resources import CATALOGUE, EVENTS, PACKAGES, UPLOADS, package_name
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.indexer.wiring import open_indexer
+from skillbus.vectors import VectorStore
 from skillbus.vectors.tools import ALIAS
 
 from .conftest import Package, Running, skill_md
@@ -184,6 +187,42 @@ async def test_an_upload_to_the_bucket_is_installed_and_taken_out(running: Runni
     await eventually(bucket.names, lambda names: names == [])
     skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
     assert skill.description == "Of another project."
+
+
+@pytest.mark.parametrize("name", ["Team-A/hello.zip", "Bad Project/hello.zip", "a/b/hello.zip", "hello", "/hello.zip"])
+async def test_an_upload_that_names_no_project_is_refused_and_not_shown_to_another(
+    running: Running, package: Package, name: str
+) -> None:
+    bucket = await open_object_store(running.bus, UPLOADS)
+    await bucket.put(name, package())
+    await eventually(bucket.names, lambda names: names == [])
+    await eventually(lambda: subjects(running.bus), lambda seen: any(".rejected." in subject for subject in seen))
+    assert await skills(running) == []
+
+
+async def test_a_skill_is_announced_as_installed_before_it_is_as_indexed(running: Running, package: Package) -> None:
+    await running.install(package())
+    assert await subjects(running.bus) == [
+        "skillbus.evt.skill.installed.say-hello",
+        "skillbus.evt.skill.indexed.say-hello",
+    ]
+
+
+async def test_a_folder_below_a_relative_data_directory_is_taken_up_too(
+    bus: Bus,
+    store: VectorStore,
+    embedder: None,
+    package: Package,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = IndexerSettings(data=Path("here"), reconcile_every_s=3600)
+    async with open_indexer(bus, settings, store):
+        running = Running(bus, store, tmp_path / "here")
+        await running.install(package(name="first"))
+        write_skill(running.data / "skills" / "by-hand", "by-hand", "Put there by hand.")
+        await until_listed(running, "by-hand", "first")
 
 
 async def test_the_same_upload_again_is_announced_as_unchanged(running: Running, package: Package) -> None:

@@ -91,7 +91,7 @@ async def _keeping_up(parts: _Parts, settings: IndexerSettings) -> AsyncGenerato
     stop = asyncio.Event()
     tasks = [
         asyncio.create_task(keep_reconciled(parts.reconciler, settings.reconcile_every_s, stop)),
-        asyncio.create_task(follow_folders(parts.reconciler, watch_folders(parts.folders, stop))),
+        asyncio.create_task(follow_folders(parts.reconciler, lambda: watch_folders(parts.folders, stop), stop)),
     ]
     try:
         yield

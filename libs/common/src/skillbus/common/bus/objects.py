@@ -5,17 +5,19 @@ nats-py's `get` waits for ever when an object is overwritten while it is read: `
 
 import base64
 import io
+import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from nats.js import JetStreamContext
-from nats.js.api import ObjectMeta, ObjectMetaOptions
+from nats.js.api import ObjectInfo, ObjectMeta, ObjectMetaOptions
 from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.last_values import last_values
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
 
@@ -60,10 +62,9 @@ class ObjectStore:
     async def names(self) -> list[str]:
         """Names of the objects that are there."""
         async with jetstream_call(f"list {self._bucket}"):
-            try:
-                return sorted(info.name for info in await self._store.list() if not info.deleted)
-            except NotFoundError:
-                return []
+            records = last_values(self._jetstream, self._stream, f"$O.{self._bucket}.M.>")
+            infos = [ObjectInfo.from_response(json.loads(message.data)) async for message in records]
+        return sorted(info.name for info in infos if not info.deleted)
 
     async def older_than(self, seconds: float, names: Collection[str]) -> list[str]:
         """Those of these objects that were put so long ago, by the server's clock."""

@@ -36,8 +36,8 @@ class DiskFolders:
     """Folders below one data directory. Renames within it are what makes a swap whole."""
 
     def __init__(self, data: Path) -> None:
-        self._data = data
-        self._staging = data / _STAGING
+        self._data = data.resolve()  # changes are told by absolute paths
+        self._staging = self._data / _STAGING
 
     def prepare(self) -> None:
         """Make the folders, and clear what a crash left in staging."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import structlog
 from nats.js import JetStreamContext
@@ -11,9 +12,15 @@ from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.last_values import last_values
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.errors import RecordConflictError
 from skillbus.indexer.domain.record import SkillRecord, Stored
+
+_STREAM: Final = f"KV_{CATALOGUE.name}"
+_PREFIX: Final = f"$KV.{CATALOGUE.name}."
+_OPERATION: Final = "KV-Operation"
+"""Header of an entry that says that its key was deleted or purged."""
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +41,7 @@ class KvCatalogue:
                 entry = await self._bucket.get(_key(project, name))
             except (KeyNotFoundError, KeyDeletedError):
                 return None
-        record = _record_of(entry)
+        record = _record_of(entry.key, entry.value)
         return None if record is None else Stored(record, entry.revision or 0)
 
     async def put(self, record: SkillRecord, revision: int) -> Stored:
@@ -53,7 +60,7 @@ class KvCatalogue:
             return await self._bucket.create(key, value)
         except KeyWrongLastSequenceError:
             entry = await self._bucket.get(key)
-            if _record_of(entry) is not None:
+            if _record_of(entry.key, entry.value) is not None:
                 raise
         return await self._bucket.update(key, value, last=entry.revision)
 
@@ -67,38 +74,30 @@ class KvCatalogue:
     async def removed_at(self, project: str, name: str) -> datetime | None:
         async with jetstream_call(f"read when {name} was removed"):
             try:
-                message = await self._jetstream.get_last_msg(
-                    f"KV_{CATALOGUE.name}", f"$KV.{CATALOGUE.name}.{_key(project, name)}"
-                )
+                message = await self._jetstream.get_last_msg(_STREAM, f"{_PREFIX}{_key(project, name)}")
             except NotFoundError:
                 return None
-        return message.time if (message.headers or {}).get("KV-Operation") == "DEL" else None
+        return message.time if (message.headers or {}).get(_OPERATION) == "DEL" else None
 
     async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
         records = []
         async with jetstream_call("read the catalogue"):
-            watcher = await self._bucket.watch(f"{project or '*'}.skill.*", ignore_deletes=True)
-            try:
-                async for entry in watcher:
-                    if entry is None:  # the marker after the last one there is
-                        break
-                    record = _record_of(entry)
-                    if record is not None:
-                        records.append(record)
-            finally:
-                await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py lacks the annotation
+            async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.skill.*"):
+                if _OPERATION not in (message.headers or {}):
+                    record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
+                    records += [record] if record is not None else []
         return sorted(records, key=lambda record: (record.project, record.name))
 
 
-def _record_of(entry: KeyValue.Entry) -> SkillRecord | None:
+def _record_of(key: str, value: bytes | None) -> SkillRecord | None:
     """An entry's record; None for what no indexer wrote: one such must not take all others along."""
     try:
-        record = SkillRecord.model_validate_json(entry.value or b"")
+        record = SkillRecord.model_validate_json(value or b"")
     except ValidationError as error:
-        log.error("catalogue_record_damaged", key=entry.key, errors=error.error_count())  # noqa: TRY400 - holds the value
+        log.error("catalogue_record_damaged", key=key, errors=error.error_count())  # noqa: TRY400 - holds the value
         return None
-    if entry.key != _key(record.project, record.name):
-        log.error("catalogue_record_damaged", key=entry.key, holds=_key(record.project, record.name))
+    if key != _key(record.project, record.name):
+        log.error("catalogue_record_damaged", key=key, holds=_key(record.project, record.name))
         return None
     return record
 

@@ -67,10 +67,10 @@ class Installer:
                 installed = await self._commit(project, package, staged)
             finally:
                 await asyncio.to_thread(self._folders.discard, staged)
+            log.info("skill_installed", project=project, skill=installed.record.name, outcome=installed.outcome)
+            if installed.outcome != "unchanged":
+                await self._announcer.changed(installed.outcome, installed.record)
             record = await self._index_now(installed.record)
-        log.info("skill_installed", project=project, skill=record.name, outcome=installed.outcome)
-        if installed.outcome != "unchanged":
-            await self._announcer.changed(installed.outcome, record)
         return Installed(installed.outcome, record)
 
     async def update_description(self, project: str, name: str, description: str) -> Installed:
@@ -124,9 +124,14 @@ class Installer:
             stored = await self._catalogue.get(project, name)
             if stored is None:
                 await self._index.remove(project, name)
-            else:
+            elif not stored.record.skill.indexed:
                 await self._index.put([stored.record])
                 await self._say_indexed(stored.record)
+
+    async def confirm_indexed(self, record: SkillRecord) -> None:
+        """Note that the index holds a record."""
+        async with self._locks.of(record.project, record.name):
+            await self._say_indexed(record)
 
     async def restore_folder(self, record: SkillRecord) -> None:
         """Unpack a skill's package into its folder again."""

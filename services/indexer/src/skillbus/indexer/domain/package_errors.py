@@ -19,6 +19,7 @@ from skillbus.contracts.indexer import Finding
 class FindingCode(StrEnum):
     """What a finding is about. Findings on the archive carry a code of `ArchiveCode`, in the same lower case."""
 
+    BAD_UPLOAD_NAME = "bad_upload_name"
     NO_SKILL_MD = "no_skill_md"
     SEVERAL_SKILL_MD = "several_skill_md"
     TOO_LARGE = "too_large"

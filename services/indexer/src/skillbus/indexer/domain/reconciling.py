@@ -1,7 +1,7 @@
 """Catalogue, folders and index made to agree: at start, every few minutes, and when a folder changes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +20,7 @@ from skillbus.indexer.domain.storage import FolderState, Packages, SkillFolders
 from skillbus.indexer.domain.tool_index import Announcer, IndexedTool, ToolIndex
 
 _BATCH: Final = 64
+_WATCH_AGAIN_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +87,7 @@ class Reconciler:
         for batch in _batches(stale):
             await self._index.put(batch)
         for record in stale:
-            await self._installer.catch_up(record.project, record.name)
+            await self._installer.confirm_indexed(record)
         ghosts = [tool for key, tool in points.items() if key not in records]
         for tool in ghosts:
             await self._installer.catch_up(tool.project, tool.name)
@@ -155,12 +156,19 @@ async def keep_reconciled(reconciler: Reconciler, every_s: float, stop: asyncio.
                 await stop.wait()
 
 
-async def follow_folders(reconciler: Reconciler, changes: AsyncIterator[set[Path]]) -> None:
-    """Look at each folder that changes, for as long as it is not cancelled."""
-    async for folders in changes:
-        for folder in sorted(folders):
-            with _going_on("look_at_folder", folder=folder.name):
-                await reconciler.look_at(folder)
+async def follow_folders(
+    reconciler: Reconciler, watch: Callable[[], AsyncIterator[set[Path]]], stop: asyncio.Event
+) -> None:
+    """Look at each folder that changes, until `stop` is set; a watch that ends in an error is begun again."""
+    while not stop.is_set():
+        with _going_on("watch_folders"):
+            async for folders in watch():
+                for folder in sorted(folders):
+                    with _going_on("look_at_folder", folder=folder.name):
+                        await reconciler.look_at(folder)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WATCH_AGAIN_S):
+                await stop.wait()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import structlog
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.package_errors import PackageError
+from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
 from skillbus.indexer.domain.tool_index import Announcer
 
 _PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
@@ -40,8 +40,9 @@ class Uploads:
 
         Any other error leaves it where it is, to be taken again.
         """
-        project = project_of(name)
+        project = DEFAULT_PROJECT
         try:
+            project = project_of(name)
             data = await self._bucket.get(name)
             if data is None:
                 return
@@ -54,6 +55,23 @@ class Uploads:
 
 
 def project_of(name: str) -> str:
-    """The project that an upload's name tells, or the default one."""
-    folder, slash, _ = name.partition("/")
-    return folder if slash and _PROJECT.fullmatch(folder) else DEFAULT_PROJECT
+    """The project that an upload's name tells: `<project>/<anything>.zip`, or `<anything>.zip` for the default one.
+
+    Raises:
+        PackageError: It tells none; guessing would show one tenant's skill to another.
+    """
+    folder, slash, file = name.rpartition("/")
+    if file.lower().endswith(".zip") and file != ".zip":
+        if not slash:
+            return DEFAULT_PROJECT
+        if _PROJECT.fullmatch(folder):
+            return folder
+    raise PackageError(
+        (
+            finding(
+                FindingCode.BAD_UPLOAD_NAME,
+                "name an upload <anything>.zip or <project>/<anything>.zip; a project is a-z, 0-9, - and _",
+                name,
+            ),
+        )
+    )

@@ -99,13 +99,13 @@ class BubblewrapIsolation:
                 "package python3, or run the service as a user other than root"
             )
         version = await in_thread(partial(_version, host))
-        reasons: list[str] = []
+        reasons: dict[str, list[Level]] = {}
         for level in self._levels:
             reason = await self._try(level)
             if reason is None:
-                return IsolationReport(level, version, host.runtimes, (*host.notes, *reasons))
-            reasons.append(f"level {level} does not hold here: {reason}")
-        raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *reasons, _ADVICE)))
+                return IsolationReport(level, version, host.runtimes, (*host.notes, *_said(reasons)))
+            reasons.setdefault(reason, []).append(level)
+        raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *_said(reasons), _ADVICE)))
 
     async def _try(self, level: Level) -> str | None:
         """Why `level` does not hold here, found by running the self-check in it; None when it does."""
@@ -133,7 +133,10 @@ class BubblewrapIsolation:
                     _command, self._profile, Plan(host, level, spec.limits, root, Descriptors(bwrap, libraries), uid)
                 )
                 library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
-                sandbox = start(Start(plan, self._contents(spec), spec.stdin, uid, library_path))
+                try:
+                    sandbox = start(Start(plan, self._contents(spec), spec.stdin, uid, library_path))
+                except OSError as error:
+                    raise SandboxBroken(f"the sandbox could not be started: {error}") from error
             return await supervise(sandbox, job, spec.limits, level, self._start_s)
 
     @asynccontextmanager
@@ -177,6 +180,12 @@ def _opened(host: Installation | None) -> Iterator[tuple[int | None, int | None]
             opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
             stack.callback(os.close, opened[-1])
         yield opened[0], opened[1]
+
+
+def _said(reasons: Mapping[str, Sequence[Level]]) -> Iterator[str]:
+    """Each reason once, with the levels that it keeps from holding."""
+    for reason, levels in reasons.items():
+        yield f"{', '.join(f'level {level}' for level in levels)}: does not hold here: {reason}"
 
 
 def _check_script(spec: RunSpec) -> None:

@@ -50,7 +50,11 @@ async def demo(
     log_level: LogOption = "WARNING",
     key: OwnKeyOption = None,
 ) -> None:
-    """Start everything, install the example skills, search, run one. Exits with 1 if any step failed."""
+    """Start everything, install the example skills, search, run one. Exits with 1 if any step failed.
+
+    With --stay it stays up also when a step failed, and exits with 1 afterwards. SKILLBUS_OWNER_KEY is the key that
+    every HTTP request must carry; without one, only a loopback --host is allowed.
+    """
     from skillbus.cli.demo_steps import Record  # noqa: PLC0415 (slow)
 
     folders, record = skill_folders(skills), Record()
@@ -60,11 +64,21 @@ async def demo(
         async with AsyncExitStack() as stack:
             kept = data or (DEFAULT_DATA if stay else Path(stack.enter_context(TemporaryDirectory(prefix="skillbus-"))))
             running = await _start(session, stack, ServerPlan(kept, host, port, log_level), record)
-            await unless_stopped(_play(session, running, folders, record, key), stopping)
-            _report(session, record)
+            try:
+                await unless_stopped(_play(session, running, folders, record, key), stopping)
+                _report(session, record)
+            except CliError as error:
+                if not stay or isinstance(error, StoppedError):
+                    raise
+                _report_failure(session, record, error)
+                session.output.note(what_works(record), "bold")
             if stay:
                 session.output.note("\nStays up until Ctrl-C.")
                 await stopping
+        if stay:
+            session.output.note("Stopped.")
+        if record.failed:
+            raise typer.Exit(EXIT_FAILED)
     except CliError as error:
         _report_failure(session, record, error)
         raise typer.Exit(EXIT_FAILED) from error
@@ -78,6 +92,14 @@ def skill_folders(skills: Path) -> tuple[Path, ...]:
     if not found:
         raise LocalFileError(f"no skills are in {skills}", "Run it in the checkout, or name a folder with --skills.")
     return found
+
+
+def what_works(record: "Record") -> str:
+    """What can be done all the same with a server that is up, although a step failed."""
+    docs = record.steps[0].facts["docs_url"]
+    failed = record.failed
+    rest = "Search and install work" if failed and failed.name == "run" else "The server is up all the same"
+    return f"\n{rest}; API docs: {docs}"
 
 
 async def unless_stopped(work: Coroutine[object, object, None], stopping: asyncio.Future[None]) -> None:

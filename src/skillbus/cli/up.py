@@ -32,7 +32,8 @@ async def up(
 ) -> None:
     """Run every service in one process, until SIGINT or SIGTERM.
 
-    With --json, prints the document as soon as the server is ready.
+    With --json, prints the document as soon as the server is ready. SKILLBUS_OWNER_KEY is the key that every HTTP
+    request must carry; without one, only a loopback --host is allowed.
     """
     started = perf_counter()
     stopping = asyncio.ensure_future(session.outside.until_signal())
@@ -41,6 +42,7 @@ async def up(
             facts = facts_of(running, perf_counter() - started)
             session.output.show(facts, lambda: tables.document(facts))
             await stopping
+        session.output.note("Stopped.")
     finally:
         stopping.cancel()
 

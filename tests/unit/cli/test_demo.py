@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import TextIO
 
 import pytest
 
@@ -23,6 +24,17 @@ class FakeRunning:
     data: Path
     http_url: str = "http://127.0.0.1:1"
     nats_url: str = "nats://127.0.0.1:2"
+
+
+async def until_said(words: bytes) -> None:
+    """Wait until a command wrote the words to stdout or stderr; the test's runner has both in memory."""
+    async with asyncio.timeout(5):
+        while not any(words in written(stream) for stream in (sys.stdout, sys.stderr)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def written(stream: TextIO) -> bytes:
+    return stream.buffer.getvalue() if isinstance(stream.buffer, io.BytesIO) else b""
 
 
 @dataclass
@@ -44,9 +56,13 @@ class FakeStandalone:
         finally:
             self.stopped += 1
 
-    def outside(self, *, signalled: bool = False) -> Outside:
+    def outside(self, *, signalled: bool = False, once_said: bytes = b"") -> Outside:
+        """With a signal that is there from the start, that comes once something is said, or that never comes."""
+
         async def until_signal() -> None:
-            if not signalled:
+            if once_said:
+                await until_said(once_said)
+            elif not signalled:
                 await asyncio.Event().wait()
 
         return Outside(self.server.transport(), self.start, until_signal)
@@ -118,19 +134,47 @@ def test_a_step_that_fails_is_named_and_everything_is_stopped(
     assert standalone.stopped == 1
 
 
-@pytest.mark.parametrize("stay", [True, False])
 def test_a_failed_step_in_json_ends_the_list_of_steps(
-    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path, stay: bool
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
 ) -> None:
     standalone.server.rejects["word-count"] = problem(ErrorCode.SKILL_REJECTED, "no description")
-    more = ["--stay", "--data", str(tmp_path / "kept")] if stay else []
 
-    result = skillbus("demo", "--json", "--skills", str(examples), *more, outside=standalone.outside())
+    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
 
     document = json.loads(result.stdout)
     assert result.exit_code == 1
     assert (document["ok"], document["failed"]) == (False, "install")
     assert [step["ok"] for step in document["steps"]] == [True, False]
+
+
+def test_the_demo_that_stays_stays_up_after_a_failed_run_and_exits_with_1(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
+) -> None:
+    standalone.server.ran = problem(ErrorCode.SANDBOX_UNAVAILABLE, "user namespaces are off")
+    outside = standalone.outside(once_said=b"Stays up")
+    words = ["--stay", "--data", str(tmp_path / "kept"), "--skills", str(examples)]
+
+    result = skillbus("demo", *words, outside=outside)
+
+    assert result.exit_code == 1
+    for said in ("step run", "user namespaces are off", "Search and install work", "http://127.0.0.1:1/docs"):
+        assert result.stderr.count(said) == 1, said
+    assert result.stderr.endswith("Stopped.\n")
+    assert standalone.stopped == 1
+
+
+def test_a_failed_step_of_the_demo_that_stays_is_one_json_document(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
+) -> None:
+    standalone.server.rejects["word-count"] = problem(ErrorCode.SKILL_REJECTED, "no description")
+    outside = standalone.outside(once_said=b'"failed"')
+    words = ["--json", "--stay", "--data", str(tmp_path / "kept"), "--skills", str(examples)]
+
+    result = skillbus("demo", *words, outside=outside)
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failed"] == "install"
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -191,17 +235,13 @@ def test_a_signal_during_the_demo_ends_it_and_stops_the_server(
 def test_the_demo_that_stays_stops_at_a_signal_and_keeps_its_data(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
 ) -> None:
-    async def until_all_is_said() -> None:
-        async with asyncio.timeout(5):
-            while not isinstance(sys.stdout.buffer, io.BytesIO) or b"/docs" not in sys.stdout.buffer.getvalue():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
-    outside = Outside(standalone.server.transport(), standalone.start, until_all_is_said)
+    outside = standalone.outside(once_said=b"Stays up")
     kept = tmp_path / "kept"
 
     result = skillbus("demo", "--stay", "--data", str(kept), "--skills", str(examples), outside=outside)
 
     assert result.exit_code == 0, result.output
+    assert result.stderr.endswith("Stopped.\n")
     assert standalone.plans == [ServerPlan(kept, "127.0.0.1", 8080, "WARNING")]
     assert standalone.stopped == 1
 

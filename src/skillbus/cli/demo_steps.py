@@ -123,7 +123,9 @@ class Demo:
             self.output.say(table_of(results))
             for result in results:
                 if result.error is not None:
-                    raise DemoFailedError(f"{result.path}: {result.error.heading()}: {result.error.detail}")
+                    raise DemoFailedError(
+                        "\n  ".join((f"{result.path}: {result.error.heading()}", *result.error.lines()))
+                    )
             return frozenset(result.installed.name for result in results if result.installed is not None)
 
     async def _wait_until_indexed(self, names: frozenset[str]) -> None:

@@ -7,6 +7,7 @@ CliError                 exit 1
 ├── NoAnswerError        the connection broke off, or the answer did not come in time
 ├── UnreachableError     exit 3: nobody listens at the address
 ├── LocalFileError       a file here cannot be read, packed or written
+├── NotASkillError       a folder here has no SKILL.md
 ├── StartFailedError     the one-process server did not start
 ├── RunFailedError       a run ended otherwise than well
 ├── DemoFailedError      a step of the demo did not give what it should
@@ -17,12 +18,16 @@ Wrong usage is Typer's `BadParameter`: exit 2.
 """
 
 import json
+import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+
+_DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action"})
+"""Codes whose detail says the title once more, with the names filled in."""
 
 
 class CliError(Exception):
@@ -41,9 +46,9 @@ class CliError(Exception):
         """The first line of what people read."""
         return self.title
 
-    def notes(self) -> tuple[str, ...]:
-        """Further lines for people."""
-        return ()
+    def lines(self) -> tuple[str, ...]:
+        """What people read below it."""
+        return (self.detail,) if self.detail else ()
 
     def document(self) -> dict[str, object]:
         """The error for programs."""
@@ -60,40 +65,61 @@ class ProblemError(CliError):
         self.problem_code = str(problem.get("code") or "")
 
     def heading(self) -> str:
-        """The problem's title with its code and status."""
-        title = str(self.problem.get("title") or "The server refused")
+        """The problem's title, or a detail that says it with the names filled in; with code and status."""
+        title = self.detail if self._detail_is_title() else str(self.problem.get("title") or "The server refused")
         known = ", ".join(filter(None, (self.problem_code, f"HTTP {self.status}")))
         return f"{title} ({known})"
 
-    def notes(self) -> tuple[str, ...]:
-        """One line for each finding and each other member that says something, unless `detail` says it already."""
+    def lines(self) -> tuple[str, ...]:
+        """The detail, one line for each finding, and one for each other member; what was said before is left out."""
         usual = {"type", "title", "status", "detail", "code", "retryable", "instance"}
         members = {name: value for name, value in self.problem.items() if name not in usual}
         details = members.pop("details", None)
         if isinstance(details, dict):
             members |= details
-        lines = (line for name, value in members.items() for line in _lines(name, value))
-        return tuple(line for line in lines if line not in self.detail)
+        findings, others = _findings(members)
+        told = self.detail.removeprefix("$: ")
+        said_below = any(message in told for message in findings.values())
+        shown = [] if self._detail_is_title() or said_below else [told]
+        shown += findings
+        said = "\n".join((self.heading(), *shown, self.detail))
+        return tuple(filter(None, (*shown, *(f"{name}: {text}" for name, text in others if not _is_said(text, said)))))
+
+    def _detail_is_title(self) -> bool:
+        return bool(self.detail) and self.problem_code in _DETAIL_IS_TITLE
 
     def document(self) -> dict[str, object]:
         """The problem document, with the advice added."""
         return {**self.problem, "status": self.status, "code": self.problem_code, "advice": self.advice}
 
 
-def _lines(name: str, value: object) -> list[str]:
-    if value is None or value in ("", [], {}):
-        return []
-    if not isinstance(value, list):
-        return [f"{name}: {_short(value)}"]
-    return [_finding(item) if isinstance(item, dict) else f"{name}: {_short(item)}" for item in value]
+def _findings(members: Mapping[str, object]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """The members as findings, by the line that shows one, with its message; and as the names and texts of the rest."""
+    findings: dict[str, str] = {}
+    others: list[tuple[str, str]] = []
+    for name, value in members.items():
+        for item in value if isinstance(value, list) else [value]:
+            message = _message(item)
+            if message and isinstance(item, dict):
+                findings[_finding(name, item, message)] = message
+            elif item is not None and item not in ("", [], {}):
+                others.append((name, _short(item)))
+    return findings, others
 
 
-def _finding(item: Mapping[str, object]) -> str:
+def _finding(kind: str, item: Mapping[str, object], message: str) -> str:
     where = item.get("where") or item.get("field") or ""
-    message = item.get("message") or item.get("problem") or ""
-    if not message:
-        return _short(item)
-    return f"{_short(where)}: {_short(message)}" if where else _short(message)
+    code = item.get("code") or ""
+    warning = "warning: " if kind == "warnings" else ""
+    return warning + (f"{_short(where)}: " if where else "") + message + (f" ({_short(code)})" if code else "")
+
+
+def _message(item: object) -> str:
+    return _short(item.get("message") or item.get("problem") or "") if isinstance(item, dict) else ""
+
+
+def _is_said(text: str, said: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
 
 
 def _short(value: object) -> str:
@@ -127,6 +153,13 @@ class LocalFileError(CliError):
 
     title = "A local file is in the way"
     code = "local_file"
+
+
+class NotASkillError(CliError):
+    """A folder without a SKILL.md."""
+
+    title = "Not a skill"
+    code = "not_a_skill"
 
 
 class StartFailedError(CliError):

@@ -52,7 +52,7 @@ class Output:
             self.write(as_text({"error": error.document()}) + "\n")
             return
         self.err.print(Text.assemble(("Error: ", "bold red"), (plain(error.heading()), "bold")))
-        for line in filter(None, (error.detail, *error.notes())):
+        for line in error.lines():
             self.err.print(Text(f"  {plain(line)}"))
         if error.advice:
             self.err.print(Text(f"  {plain(error.advice)}", "cyan"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from skillbus.cli.errors import LocalFileError
+from skillbus.cli.errors import LocalFileError, NotASkillError
 from skillbus.common.archive import ArchiveError, pack_directory
 
 _LEFT_OUT: Final = (".git", ".vectorized")
@@ -26,7 +26,8 @@ def open_package(path: Path) -> Iterator[Package]:
     """The package at a path: a .zip file or a skill's folder.
 
     Raises:
-        LocalFileError: it cannot be read, or it is no skill's folder.
+        LocalFileError: it cannot be read.
+        NotASkillError: it is a folder without a SKILL.md.
     """
     try:
         if path.is_dir():
@@ -40,7 +41,11 @@ def open_package(path: Path) -> Iterator[Package]:
 
 def _packed(folder: Path) -> Package:
     if not any(child.name.lower() == "skill.md" for child in folder.iterdir()):
-        raise LocalFileError(f"{folder} has no SKILL.md", f"If it holds several skills, name each of them: {folder}/*")
+        several = any(folder.glob("*/SKILL.md"))
+        raise NotASkillError(
+            f"{folder} has no SKILL.md",
+            f"It holds skills, name each of them: {folder}/*" if several else "A skill is a folder with a SKILL.md.",
+        )
     try:
         return Package(f"{folder.resolve().name}.zip", pack_directory(folder, skip=_LEFT_OUT))
     except ArchiveError as error:

@@ -10,7 +10,7 @@ from skillbus.cli.outside import Outside
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
-from .fake_server import FakeServer, problem
+from .fake_server import FakeServer, Json, problem
 
 COMMANDS = [["list"], ["search", "x"], ["run", "greet"], ["remove", "--yes", "greet"], ["status"]]
 
@@ -44,13 +44,49 @@ def test_errors_in_json_are_one_document_on_stdout(skillbus: CommandLine, words:
 
 
 def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: CommandLine) -> None:
-    missing = problem(ErrorCode.SKILL_NOT_FOUND, "No skill greet is installed.")
+    full = problem(ErrorCode.OVERLOADED, "The sandbox is full.", {"queued": 12})
 
-    result = skillbus("run", "greet", outside=answering(lambda _: missing))
+    result = skillbus("run", "greet", outside=answering(lambda _: full))
 
     assert result.exit_code == 1
-    for said in ("No such skill", "No skill greet is installed.", "skill_not_found", "HTTP 404", "skillbus list"):
+    for said in ("All permits are taken", "The sandbox is full.", "overloaded", "HTTP 429", "queued: 12", "Try again"):
         assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "detail", "details", "lines"),
+    [
+        (
+            ErrorCode.SKILL_NOT_FOUND,
+            "No skill 'greet' is installed in project 'default'.",
+            {"skill": "greet"},
+            ["Error: No skill 'greet' is installed in project 'default'. (skill_not_found, HTTP 404)"],
+        ),
+        (
+            ErrorCode.INVALID_ARGUMENTS,
+            "$: 'expression' is a required property",
+            {"path": "$"},
+            [
+                "Error: The arguments do not fit the skill's input schema (invalid_arguments, HTTP 422)",
+                "  'expression' is a required property",
+            ],
+        ),
+        (
+            ErrorCode.UNKNOWN_ACTION,
+            "greet has no action 'x'; there are: run, wave",
+            {"actions": ["run", "wave"]},
+            ["Error: greet has no action 'x'; there are: run, wave (unknown_action, HTTP 404)"],
+        ),
+    ],
+)
+def test_a_problem_says_each_thing_once(
+    skillbus: CommandLine, code: ErrorCode, detail: str, details: Json, lines: list[str]
+) -> None:
+    refused = problem(code, detail, details)
+
+    printed = skillbus("run", "greet", outside=answering(lambda _: refused), width=200).stderr.splitlines()
+
+    assert printed[:-1] == lines
 
 
 def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: CommandLine) -> None:

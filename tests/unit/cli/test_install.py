@@ -4,7 +4,7 @@ from pathlib import Path
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
-from .fake_server import FakeServer, problem
+from .fake_server import FakeServer, Json, problem
 
 
 def test_a_folder_is_packed_and_a_zip_is_sent_as_it_is(
@@ -86,8 +86,43 @@ def test_a_folder_of_folders_is_refused_before_anything_is_sent(
     result = skillbus("install", "--json", str(skill_folder.parent))
 
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["results"][0]["error"]["code"] == "local_file"
+    assert json.loads(result.stdout)["results"][0]["error"]["code"] == "not_a_skill"
     assert server.requests == []
+
+
+def test_a_folder_that_is_no_skill_is_called_so_and_told_what_it_holds(
+    skillbus: CommandLine, server: FakeServer, skill_folder: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    without, holding = (skillbus("install", str(folder)).stderr for folder in (empty, skill_folder.parent))
+
+    assert "Not a skill" in without
+    assert f"{empty}/*" not in without
+    assert f"{skill_folder.parent}/*" in holding
+    assert server.requests == []
+
+
+def test_a_rejection_says_each_thing_once(skillbus: CommandLine, server: FakeServer, skill_zip: Path) -> None:
+    name, description = "the name 'Bad Name' breaks the rule", "`description` is missing"
+    details: Json = {
+        "reason": "bad_name",
+        "errors": [
+            {"code": "bad_name", "message": name, "where": "SKILL.md"},
+            {"code": "bad_description", "message": description, "where": "SKILL.md"},
+        ],
+        "warnings": [{"code": "nested", "message": "the skill lies deeper", "where": "x/SKILL.md"}],
+    }
+    detail = f"bad_name: {name}; bad_description: {description}"
+    server.rejects["packed"] = problem(ErrorCode.SKILL_REJECTED, detail, details)
+
+    assert skillbus("install", str(skill_zip)).stderr.splitlines()[1:-1] == [
+        "Error: The package is not a valid skill (skill_rejected, HTTP 422)",
+        "  SKILL.md: the name 'Bad Name' breaks the rule (bad_name)",
+        "  SKILL.md: `description` is missing (bad_description)",
+        "  warning: x/SKILL.md: the skill lies deeper (nested)",
+    ]
 
 
 def test_a_folder_with_a_link_out_of_it_is_refused(

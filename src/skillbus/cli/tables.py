@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from skillbus.cli.replies import SystemStatus
-    from skillbus.contracts.indexer import Skill
+    from skillbus.contracts.indexer import IndexerStatus, Skill
     from skillbus.contracts.retriever import Reason, ToolHit, ToolsFound
 
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
+
+_COUNTS = frozenset({"skills", "waiting", "points"})
 
 
 def hits(found: ToolsFound, *, explain: bool) -> RenderableType:
@@ -51,6 +53,12 @@ def services(status: SystemStatus) -> RenderableType:
     """How every service is."""
     lines = [(check.name, "yes" if check.ready else "no", check.detail) for check in status.services]
     return rows(("service", "ready", "detail"), lines)
+
+
+def held(status: IndexerStatus) -> RenderableType:
+    """What the indexer holds: its counts are of all projects, where `list` shows one."""
+    facts = status.model_dump(mode="json")
+    return document({f"{name}, all projects" if name in _COUNTS else name: fact for name, fact in facts.items()})
 
 
 def rows(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> Table:

@@ -102,6 +102,7 @@ class FakeServer:
     ran: Json | httpx.Response = field(default_factory=run_reply)
     files: dict[str, bytes] = field(default_factory=dict)
     ready: bool = True
+    isolates: bool = True
     page_size: int = 1000
     polls_until_indexed: int = 0
     rejects: dict[str, httpx.Response] = field(default_factory=dict)
@@ -169,6 +170,8 @@ class FakeServer:
     def _status(self, _: httpx.Request) -> httpx.Response:
         held = {"skills": len(self.skills), "waiting": 0, "points": 3, "collection": "tools_x", "model": "use"}
         services = [{"name": "nats", "ready": self.ready, "detail": "" if self.ready else "not connected"}]
+        why = "" if self.isolates else "isolation: user namespaces are off"
+        services.append({"name": "sandbox", "ready": self.isolates, "detail": why})
         return httpx.Response(200, json={"ready": self.ready, "services": services, "indexer": held})
 
     def _remove(self, name: str) -> httpx.Response:

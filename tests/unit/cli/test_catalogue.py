@@ -72,3 +72,22 @@ def test_status_of_a_server_that_is_not_ready_exits_with_1(skillbus: CommandLine
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["ready"] is False
+
+
+def test_status_of_a_server_that_runs_nothing_is_ready_but(skillbus: CommandLine, server: FakeServer) -> None:
+    server.isolates = False
+
+    result = skillbus("status")
+
+    assert result.exit_code == 0
+    verdict = "ready, but runs are refused: isolation: user namespaces are off"
+    assert result.stdout.splitlines()[-1] == verdict
+
+
+def test_status_says_that_its_counts_are_of_all_projects(skillbus: CommandLine, server: FakeServer) -> None:
+    server.skills = {"b": skill_record("b")}
+
+    lines = skillbus("status").stdout.splitlines()
+
+    assert any(line.startswith("skills, all projects ") and line.split()[-1] == "1" for line in lines)
+    assert lines[-1] == "ready"

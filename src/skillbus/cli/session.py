@@ -9,7 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -25,11 +25,15 @@ ARGV: Final = "skillbus.argv"
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
 UrlOption = Annotated[str, typer.Option("--url", envvar="SKILLBUS_URL", help="Where the server is.")]
-KeyOption = Annotated[str | None, typer.Option("--key", envvar="SKILLBUS_KEY", help="API key.")]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key; the first that is set."),
+]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Whose skills; the server decides if absent.")]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
+ValueT = TypeVar("ValueT")
 Command = Callable[..., Coroutine[object, object, None]]
 
 
@@ -65,10 +69,7 @@ def remote(command: Command) -> Callable[..., None]:
         from skillbus.cli.client import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
 
         outside = ctx.ensure_object(Outside)
-        try:
-            where = Remote(checked_url(url), checked_key(key), project)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--url or --key") from error
+        where = Remote(_checked(checked_url, url, "--url"), _checked(checked_key, key, "--key"), project)
 
         async def ask(output: Output) -> None:
             async with open_client(where, outside.transport) as client:
@@ -77,6 +78,13 @@ def remote(command: Command) -> Callable[..., None]:
         _perform(ask, asyncio.run, as_json=as_json)
 
     return _with_options_of(command, run)
+
+
+def _checked(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 def local(command: Command) -> Callable[..., None]:

@@ -84,7 +84,7 @@ def test_a_problem_says_each_thing_once(
 ) -> None:
     refused = problem(code, detail, details)
 
-    printed = skillbus("run", "greet", outside=answering(lambda _: refused), width=200).stderr.splitlines()
+    printed = skillbus("run", "greet", outside=answering(lambda _: refused)).stderr.splitlines()
 
     assert printed[:-1] == lines
 
@@ -149,13 +149,34 @@ def test_the_key_and_the_address_come_from_the_environment(
     assert server.requests[0].headers["Authorization"] == "Bearer k1"
 
 
+@pytest.mark.parametrize(("key", "sent"), [(None, "owner"), ("mine", "mine")])
+def test_the_owners_key_is_sent_where_no_other_is_set(
+    skillbus: CommandLine, server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str | None, sent: str
+) -> None:
+    monkeypatch.setenv("SKILLBUS_OWNER_KEY", "owner")
+    if key is not None:
+        monkeypatch.setenv("SKILLBUS_KEY", key)
+
+    skillbus("list")
+
+    assert server.requests[0].headers["Authorization"] == f"Bearer {sent}"
+
+
+@pytest.mark.parametrize("command", ["up", "demo", "list", "run"])
+def test_help_names_the_owners_key(skillbus: CommandLine, command: str) -> None:
+    assert "SKILLBUS_OWNER_KEY" in skillbus(command, "--help").stdout
+
+
 @pytest.mark.parametrize(
     "words", [["--url", "ftp://x"], ["--url", "http://"], ["--url", "x:80"], ["--key", "schlüssel"]]
 )
 def test_an_address_or_key_that_cannot_be_used_is_wrong_usage(
     skillbus: CommandLine, server: FakeServer, words: list[str]
 ) -> None:
-    assert skillbus("list", *words).exit_code == 2
+    result = skillbus("list", *words)
+
+    assert result.exit_code == 2
+    assert f"Invalid value for {words[0]}:" in result.stderr
     assert server.requests == []
 
 

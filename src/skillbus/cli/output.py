@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from skillbus.cli.errors import CliError
 
+_UNWRAPPED_CELLS = 100_000
+"""Wider than any line: Rich pads tables to their contents and not to this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -101,4 +104,8 @@ def as_text(document: BaseModel | dict[str, object]) -> str:
 
 
 def _console(*, stderr: bool) -> Console:
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    """Where there is no terminal, lines are for `grep`: nothing is wrapped, whatever COLUMNS says."""
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _UNWRAPPED_CELLS
+    return console

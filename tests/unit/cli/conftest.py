@@ -18,11 +18,9 @@ class CommandLine:
 
     server: FakeServer
 
-    def __call__(
-        self, *words: str, stdin: str | None = None, outside: Outside | None = None, width: int = 100
-    ) -> Result:
+    def __call__(self, *words: str, stdin: str | None = None, outside: Outside | None = None) -> Result:
         given = outside or Outside(transport=self.server.transport())
-        return CliRunner().invoke(create_app(), list(words), input=stdin, obj=given, env={"COLUMNS": str(width)})
+        return CliRunner().invoke(create_app(), list(words), input=stdin, obj=given, env={"COLUMNS": "80"})
 
 
 @pytest.fixture
@@ -32,7 +30,7 @@ def server() -> FakeServer:
 
 @pytest.fixture
 def skillbus(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    for name in ("SKILLBUS_URL", "SKILLBUS_KEY", "FORCE_COLOR", "TTY_COMPATIBLE"):
+    for name in ("SKILLBUS_URL", "SKILLBUS_KEY", "SKILLBUS_OWNER_KEY", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     return CommandLine(server)
 

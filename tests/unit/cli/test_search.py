@@ -1,16 +1,19 @@
+import io
 import json
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from rich.cells import cell_len
+from rich.console import Console
 
+from skillbus.cli import tables
 from skillbus.cli.names import NAME, NAME_CHARS_MAX
 from skillbus.cli.search import Kind
 from skillbus.contracts.message import SkillName
-from skillbus.contracts.retriever import ToolType
+from skillbus.contracts.retriever import ToolsFound, ToolType
 
 from .conftest import CommandLine
-from .fake_server import FakeServer, hit
+from .fake_server import FakeServer, Json, hit
 
 
 def test_hits_come_as_a_table(skillbus: CommandLine, server: FakeServer) -> None:
@@ -74,12 +77,19 @@ def test_wrong_usage_exits_with_2_and_asks_nobody(skillbus: CommandLine, server:
     assert server.requests == []
 
 
-def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal(
-    skillbus: CommandLine, server: FakeServer
-) -> None:
-    server.hits = [hit("git-commit", description="提" * 60), hit("字数", description="counts 字数")]
+def on_a_terminal(hits: list[Json], width: int) -> str:
+    """The hits as they are printed where lines have so many cells."""
+    found = {"results": hits, "degraded": None, "model": "m", "took_ms": 3.2}
+    stream = io.StringIO()
+    table = tables.hits(ToolsFound.model_validate_json(json.dumps(found)), explain=False)
+    Console(file=stream, width=width, color_system=None).print(table)
+    return stream.getvalue()
 
-    lines = skillbus("search", "提交").stdout.splitlines()
+
+def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal() -> None:
+    hits = [hit("git-commit", description="提" * 60), hit("字数", description="counts 字数")]
+
+    lines = on_a_terminal(hits, 100).splitlines()
 
     def cells_before(word: str) -> set[int]:
         return {cell_len(line[: line.index(word)]) for line in lines if word in line}
@@ -90,15 +100,20 @@ def test_wide_characters_are_aligned_and_no_line_is_wider_than_the_terminal(
 
 
 @pytest.mark.parametrize("width", [24, 33, 40, 41, 200])
-def test_no_terminal_is_too_narrow_for_a_whole_description(
-    skillbus: CommandLine, server: FakeServer, width: int
-) -> None:
-    server.hits = [hit("excel", description="自动分析Git改动并生成提交信息")]
-
-    shown = skillbus("search", "提交", width=width).stdout
+def test_no_terminal_is_too_narrow_for_a_whole_description(width: int) -> None:
+    shown = on_a_terminal([hit("excel", description="自动分析Git改动并生成提交信息")], width)
 
     assert max(map(cell_len, shown.splitlines())) <= width
     assert "".join(char for char in shown if "一" <= char <= "龥") == "自动分析改动并生成提交信息"
+
+
+def test_a_hit_is_one_line_where_there_is_no_terminal(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit", description="word " * 30 + "end"), hit("other")]
+
+    lines = skillbus("search", "提交").stdout.splitlines()
+
+    assert [line.split()[0] for line in lines if "skill " in line] == ["git-commit", "other"]
+    assert any("git-commit" in line and line.rstrip().endswith("end") for line in lines)
 
 
 def test_markup_and_escape_sequences_of_a_description_stay_text(skillbus: CommandLine, server: FakeServer) -> None:

@@ -128,3 +128,37 @@ async def test_a_request_that_nobody_answers_fails_at_once(client_folder: Path, 
         )
 
     assert (ran.status, ran.stderr.split(":")[0]) == (1, "unavailable"), ran
+
+
+PROGRAMS = [("embed.mjs", "x"), ("search.mjs", "x"), ("run.mjs", "calculate"), ("upload.mjs", "package.json")]
+
+
+def is_one_line(ran: Ran) -> bool:
+    """Not a stack trace."""
+    return ran.stdout == "" and len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("program", [program for program, _ in PROGRAMS])
+async def test_a_program_without_its_argument_says_how_it_is_called(client_folder: Path, program: str) -> None:
+    ran = await execute("node", program, folder=client_folder)
+
+    assert (ran.status, ran.stderr.split()[:3]) == (2, ["usage:", "node", program]), ran
+
+
+@pytest.mark.parametrize(("program", "argument"), PROGRAMS)
+async def test_a_program_that_finds_no_server_says_so_in_a_line(
+    client_folder: Path, tmp_path: Path, program: str, argument: str
+) -> None:
+    without = await execute("node", program, argument, folder=client_folder, SKILLBUS_DATA=str(tmp_path))
+    refused = await execute("node", program, argument, folder=client_folder, NATS_URL="nats://127.0.0.1:1")
+
+    assert (without.status, is_one_line(without)) == (1, True), without
+    assert "connection.json" in without.stderr
+    assert (refused.status, is_one_line(refused)) == (1, True), refused
+
+
+async def test_a_package_that_is_not_there_is_told_in_a_line(node: JavaScript, tmp_path: Path) -> None:
+    uploaded = await node("upload.mjs", str(tmp_path / "absent.zip"))
+
+    assert (uploaded.status, is_one_line(uploaded)) == (1, True), uploaded
+    assert "absent.zip" in uploaded.stderr

@@ -1,10 +1,11 @@
 // node embed.mjs "帮我提交代码" "commit my changes": vectors as msgpack, which is a fifth of their size in JSON.
 import { decode, encode } from "@msgpack/msgpack";
-import { open, send } from "./skillbus.mjs";
+import { main, send, words } from "./skillbus.mjs";
 
-const nc = await open();
-try {
-  const request = encode({ texts: process.argv.slice(2), role: "query" });
+const texts = words("embed.mjs TEXT...");
+
+await main(async (nc) => {
+  const request = encode({ texts, role: "query" });
   const reply = await send(nc, "skillbus.v1.embedder.embed_texts", request, { type: "application/msgpack" });
   const { model, dense, degraded } = decode(reply.data);
   if (!dense) throw new Error(degraded);
@@ -14,6 +15,4 @@ try {
     const vector = floats.subarray(row * dense.dim, (row + 1) * dense.dim);
     console.log(`${model.name}  ${vector.length} dimensions  length ${Math.hypot(...vector).toFixed(3)}`);
   }
-} finally {
-  await nc.drain();
-}
+});

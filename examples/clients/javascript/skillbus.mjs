@@ -7,8 +7,35 @@ import { connect, headers, NoRespondersError } from "@nats-io/transport-node";
 export async function open() {
   const { NATS_URL, NATS_TOKEN, NATS_USER, NATS_PASSWORD, SKILLBUS_DATA = "data" } = process.env;
   if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN, user: NATS_USER, pass: NATS_PASSWORD });
-  const note = JSON.parse(await readFile(`${SKILLBUS_DATA}/connection.json`, "utf8"));
-  return connect({ servers: note.nats_url, token: note.nats_token });
+  const path = `${SKILLBUS_DATA}/connection.json`;
+  const note = await readFile(path, "utf8").catch((error) => {
+    throw new Error(`${path} cannot be read (${error.code}): start skillbus, or set SKILLBUS_DATA or NATS_URL`);
+  });
+  const { nats_url, nats_token } = JSON.parse(note);
+  return connect({ servers: nats_url, token: nats_token });
+}
+
+// A whole program: work on a connection, whose result is the exit code. An error is a line on stderr and exit code 1.
+export async function main(work) {
+  let nc;
+  try {
+    nc = await open();
+    process.exitCode = (await work(nc)) ?? 0;
+  } catch (error) {
+    const details = Object.keys(error.details ?? {}).length ? ` ${JSON.stringify(error.details)}` : "";
+    console.error(`${error.message}${details}`);
+    process.exitCode = 1;
+  } finally {
+    if (nc && !nc.isClosed()) await nc.drain();
+  }
+}
+
+// The arguments of the command line; exit code 2 when there are too few.
+export function words(usage, least = 1) {
+  const given = process.argv.slice(2);
+  if (given.length >= least) return given;
+  console.error(`usage: node ${usage}`);
+  process.exit(2);
 }
 
 export class SkillbusError extends Error {

@@ -3,14 +3,13 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Objm } from "@nats-io/obj";
-import { open } from "./skillbus.mjs";
+import { main, words } from "./skillbus.mjs";
 
-const [path] = process.argv.slice(2);
-const data = await readFile(path);
+const [path] = words("upload.mjs PACKAGE.zip");
 const name = `default/${basename(path)}`; // <project>/<anything>.zip
 
-const nc = await open();
-try {
+await main(async (nc) => {
+  const data = await readFile(path);
   // From the next event on: nothing that the upload causes can come before it.
   const stream = await (await jetstreamManager(nc)).streams.info("SKILLBUS_EVT");
   const consumer = await jetstream(nc).consumers.get("SKILLBUS_EVT", {
@@ -19,10 +18,8 @@ try {
     opt_start_seq: stream.state.last_seq + 1,
   });
   await (await new Objm(nc).open("skills")).putBlob({ name }, data);
-  process.exitCode = await outcome(await consumer.fetch({ max_messages: 1000, expires: 30_000 }));
-} finally {
-  await nc.drain();
-}
+  return outcome(await consumer.fetch({ max_messages: 1000, expires: 30_000 }));
+});
 
 async function outcome(events) {
   for await (const event of events) {

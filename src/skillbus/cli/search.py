@@ -38,4 +38,5 @@ async def search(
     found = await session.client.search(
         query, limit=limit, threshold=threshold, tool_types=types or (), tags=tags or ()
     )
-    session.output.show(found, lambda: tables.hits(found, explain=explain))
+    between = "\n" if session.output.out.is_terminal else "; "  # without a terminal, a hit is a line
+    session.output.show(found, lambda: tables.hits(found, explain=explain, between_reasons=between))

@@ -25,7 +25,7 @@ _DESCRIPTION_CELLS = 160
 _COUNTS = frozenset({"skills", "waiting", "points"})
 
 
-def hits(found: ToolsFound, *, explain: bool) -> RenderableType:
+def hits(found: ToolsFound, *, explain: bool, between_reasons: str = "\n") -> RenderableType:
     """The tools that fit, best first."""
     if not found.results:
         return Text("Nothing fits.")
@@ -33,7 +33,7 @@ def hits(found: ToolsFound, *, explain: bool) -> RenderableType:
     table = _table(*headings, numbers=("score",))
     for hit in found.results:
         cells = [hit.name, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
-        table.add_row(*_cells(cells), *([Text(_reasons(hit))] if explain else []))
+        table.add_row(*_cells(cells), *([Text(between_reasons.join(_reasons(hit)))] if explain else []))
     return Group(table, Text(_how(found), "dim"))
 
 
@@ -92,9 +92,9 @@ def _cut(text: str) -> str:
     return line.plain
 
 
-def _reasons(hit: ToolHit) -> str:
+def _reasons(hit: ToolHit) -> list[str]:
     cosine = [] if hit.cosine is None else [f"cosine {hit.cosine:.3f}"]
-    return "\n".join(cosine + [_reason(reason) for reason in hit.reasons])
+    return cosine + [_reason(reason) for reason in hit.reasons]
 
 
 def _reason(reason: Reason) -> str:

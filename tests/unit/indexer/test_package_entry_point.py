@@ -388,3 +388,15 @@ def test_actions_yaml_of_no_use_is_told_and_the_scripts_count(text: str) -> None
     points, warnings = entries({"ACTIONS.yaml": text, "main.py": ""})
 
     assert ([point.action for point in points], warnings) == (["main"], ["action_skipped"])
+
+
+@pytest.mark.parametrize("key", ["skillbus_entry", "skillbus-arg", "Skillbus-Entry", "skillbus-args-run"])
+def test_a_key_that_is_almost_one_of_ours_is_told(key: str) -> None:
+    _, codes = entries({"scripts/main.py": ""}, {key: "scripts/main.py"})
+    assert codes == ["unknown_key"]
+
+
+def test_keys_of_others_and_those_of_an_action_are_not_told() -> None:
+    keys = {"author": "me", "skillbus-entry.go": "scripts/main.py", "skillbus-args.go": "none"}
+    _, codes = entries({"scripts/main.py": ""}, keys)
+    assert codes == []

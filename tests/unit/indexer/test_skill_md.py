@@ -347,3 +347,14 @@ def test_quoting_keeps_a_text(text: str) -> None:
     (node,) = frontmatter.parse(f"a: {frontmatter.quoted(text)}").fields.values()
 
     assert node.text == text
+
+
+def test_a_description_that_a_comment_cuts_short_is_told() -> None:
+    cut = parse_skill_md(b"---\nname: a\ndescription: Reads # headings and more.\n---\n")
+    kept = parse_skill_md(b'---\nname: a\ndescription: "Reads # headings and more."\nlicense: MIT # see LICENSE\n---\n')
+    assert [warning.code for warning in cut.warnings] == ["description_cut"]
+    assert cut.skill is not None
+    assert cut.skill.description == "Reads"
+    assert kept.warnings == ()
+    assert kept.skill is not None
+    assert kept.skill.description == "Reads # headings and more."

@@ -9,8 +9,11 @@ class RetrieverSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_RETRIEVER_", frozen=True)
 
-    candidates: int = Field(default=64, ge=10, le=1000)
-    """How many tools each side of the search gives to the ranking, at least; never less than twice the limit."""
+    candidates: int = Field(default=32, ge=10, le=1000)
+    """How many tools each side of the search gives to the ranking, at least; never less than twice the limit.
+
+    On the dev tools 100 of each side find 0.2 points of recall@5 more in English and 0.1 in Chinese, at twice the time.
+    """
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded queries that are remembered, some 16 kB each."""
     permits: int = Field(default=256, ge=1)

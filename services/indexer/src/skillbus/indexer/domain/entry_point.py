@@ -54,6 +54,27 @@ def entry_points_of(
     Raises:
         BadEntryPointError: `metadata` declares one that cannot be kept.
     """
+    points, notes = _found(metadata, scripts, files)
+    return points, (*_unknown_keys(metadata), *notes)
+
+
+def _unknown_keys(metadata: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Keys that look like ours and are not: a slip of the pen would otherwise change what a skill does in silence."""
+    known = {_ENTRY, _ARGS, _SCHEMA, _DESCRIPTION}
+    strange = [key for key in metadata if key.lower().startswith("skillbus") and key.partition(".")[0] not in known]
+    return tuple(
+        finding(
+            FindingCode.UNKNOWN_KEY,
+            f"{key[:64]!r} says nothing to skillbus; the keys are {', '.join(sorted(known))}",
+            "SKILL.md",
+        )
+        for key in strange[:10]
+    )
+
+
+def _found(
+    metadata: Mapping[str, str], scripts: Sequence[Script], files: PackageFiles
+) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
     declared = {key: value for key, value in metadata.items() if key == _ENTRY or key.startswith(f"{_ENTRY}.")}
     if declared:
         return _declared(declared, metadata, files), ()

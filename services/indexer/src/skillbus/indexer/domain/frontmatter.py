@@ -21,6 +21,8 @@ from pydantic import JsonValue
 
 FRONTMATTER_BYTES = 64 * 1024
 """The longest of 1,372 public skills is under 6 KiB."""
+_NOT_PLAIN = frozenset("\"'|>[{#&*!") | {""}
+"""First characters of values that are quoted, blocks, collections or nothing: a ` #` in them is looked at by YAML."""
 _MAX_DEPTH = 16
 _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(
@@ -75,6 +77,8 @@ class Frontmatter:
     """Keys whose value was put into quotes."""
     duplicates: tuple[str, ...] = ()
     """Keys that stand twice; the last one counts."""
+    cut: tuple[str, ...] = ()
+    """Keys whose value ends at a ` #`, where YAML begins a comment."""
 
 
 def split(text: str) -> Sections:
@@ -122,6 +126,17 @@ def parse(source: str) -> Frontmatter:
         raise FrontmatterError(f"the frontmatter is not usable YAML: {_reason(error)}") from error
 
 
+def _cut_by_comments(source: str) -> tuple[str, ...]:
+    """Top-level keys with an unquoted value on their line, and a comment behind it."""
+    cut = []
+    for line in source.splitlines():
+        key, colon, value = line.partition(":")
+        plain = value.strip()
+        if colon and key == key.strip() and plain[:1] not in _NOT_PLAIN and " #" in plain:
+            cut.append(key)
+    return tuple(cut)
+
+
 def quoted(text: str) -> str:
     """A YAML double-quoted scalar on one line that means `text`."""
     plain = json.dumps(text, ensure_ascii=False)
@@ -166,7 +181,7 @@ def _parse(source: str, repaired: tuple[str, ...]) -> Frontmatter:
     if not isinstance(root, yaml.MappingNode):
         raise FrontmatterError("the frontmatter is not a mapping; write lines like `name: my-skill`")
     duplicates: list[str] = []
-    return Frontmatter(_node(root, duplicates).children, repaired, tuple(duplicates))
+    return Frontmatter(_node(root, duplicates).children, repaired, tuple(duplicates), _cut_by_comments(source))
 
 
 def _node(node: yaml.Node, duplicates: list[str]) -> Node:

@@ -39,6 +39,8 @@ class FindingCode(StrEnum):
     YAML_REPAIRED = "yaml_repaired"
     DUPLICATE_KEY = "duplicate_key"
     DESCRIPTION_TOO_LONG = "description_too_long"
+    DESCRIPTION_CUT = "description_cut"
+    UNKNOWN_KEY = "unknown_key"
     HIDDEN_CHARACTERS = "hidden_characters"
     NOT_A_STRING = "not_a_string"
     FIELD_IGNORED = "field_ignored"

@@ -159,6 +159,11 @@ def _frontmatter(text: str, size_bytes: int, notes: _Notes) -> tuple[frontmatter
 def _note_forgiven(parsed: Frontmatter, notes: _Notes) -> None:
     for key in parsed.repaired:
         notes.warn(FindingCode.YAML_REPAIRED, f"the value of {key!r} is not valid YAML; put it into quotes")
+    if "description" in parsed.cut:
+        notes.warn(
+            FindingCode.DESCRIPTION_CUT,
+            "the description ends at ' #', where YAML begins a comment; put it into quotes to keep the rest",
+        )
     for key in parsed.duplicates:
         if key in {"name", "description"}:
             notes.error(FindingCode.BAD_FRONTMATTER, f"{key!r} stands twice; keep one")

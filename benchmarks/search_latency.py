@@ -1,8 +1,8 @@
 """Search over the bus with 10,000 tools, against the model's and the vector store's own time in process.
 
 Claims: a new query text takes at most 3 ms more than the model and the store's own calls in process, and at most 8 ms;
-a text seen before at most 3 ms. All arms run in turns in one process, as in standalone; medians. The queries are those of
-the data, 148 characters in the median: the model takes three times as long for them as for a short request.
+a text seen before at most 3 ms. All arms run in turns in one process, as in standalone; medians. The queries are those
+of the data, 148 characters in the median: the model takes three times as long for them as for a short request.
 
 The tools are those of a file in the form of ../shared/data/tools/tools.jsonl, repeated under other names up to 10,000.
 

@@ -5,8 +5,9 @@ import os
 import signal
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.dead_letters import list_dead_letters, replay
 from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume
 from skillbus.common.bus.facts import publish_fact
@@ -163,3 +164,16 @@ async def test_provisioning_again_changes_nothing(bus: Bus) -> None:
     for consumer in CONSUMERS:
         info = await bus.jetstream.consumer_info(consumer.stream, consumer.name)
         assert sorted(info.config.filter_subjects or [info.config.filter_subject or ""]) == sorted(consumer.subjects)
+
+
+async def test_a_consumer_listens_on_the_inbox_of_its_connection(bus_settings: BusSettings) -> None:
+    """Users of a server may be allowed to listen on no other: deploy/nats.conf."""
+    listener = Listener()
+    settings = bus_settings.model_copy(update={"inbox_prefix": "_INBOX_indexer"})
+    async with asyncio.timeout(5), open_bus(settings, "test", CollectorRegistry()) as bus:
+        await provision(bus.jetstream)
+        async with consume(bus, [Subscription(INDEXER_CHANGES, listener)]):
+            await publish(bus)
+            await listener.done.get()
+            inboxes = {sub.subject for sub in bus.client._subs.values() if "INBOX" in sub.subject}
+    assert all(subject.startswith("_INBOX_indexer.") for subject in inboxes), inboxes

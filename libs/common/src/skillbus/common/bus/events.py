@@ -118,6 +118,8 @@ def _subscribe(broker: NatsBroker, bus: Bus, subscription: Subscription) -> None
         ack_policy=AckPolicy.NACK_ON_ERROR,
         config=consumer_config(consumer),
         decoder=_undecoded,
+        # FastStream has a prefix of its own otherwise, on which a user of the server may not be allowed to listen.
+        inbox_prefix=f"{bus.client.new_inbox().rpartition('.')[0]}.".encode(),
     )
 
     async def on_message(message: Msg) -> None:

@@ -106,7 +106,7 @@ def test_skills_run_isolated_as_a_container_can(
 @pytest.mark.parametrize("service", ["retriever", "indexer"])
 def test_a_restart_under_load_answers_every_search_and_recovers(stack: Stack, skills: list[str], service: str) -> None:
     with searching(stack, COMMIT) as answers:
-        # Docker's `restart` is these two; that of Podman 4.3 kills at once, and what a killed service has taken is lost.
+        # Docker's `restart` is these two. That of Podman 4.3 kills at once: what a killed service has taken is lost.
         stack.compose.command("stop", service)
         stack.compose.command("start", service)
         restarted = time.monotonic()

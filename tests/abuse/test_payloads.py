@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.testing import sandbox_mounts
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
@@ -38,9 +39,9 @@ async def isolation() -> BubblewrapIsolation:
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    mounts = Path("/proc/self/mountinfo").read_text()
+    mounts = sandbox_mounts()
     yield
-    assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert sandbox_mounts() == mounts
     assert [pid for pid in Path("/proc").glob("[0-9]*") if _user_of(pid) in UIDS] == []
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.testing import sandbox_mounts
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.profile import Plan
@@ -62,11 +63,11 @@ async def isolation(make_isolation: Callable[..., BubblewrapIsolation]) -> Bubbl
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    mounts = Path("/proc/self/mountinfo").read_text()
+    mounts = sandbox_mounts()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     yield
     assert processes_in_sandboxes() == []
-    assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert sandbox_mounts() == mounts
     assert [path for path in Path("/tmp").glob("skillbus-run-*") if path.stat().st_uid in UIDS] == []
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Final, TypeVar
 
 ValueT = TypeVar("ValueT")
@@ -27,3 +28,13 @@ async def eventually(
     except TimeoutError:
         raise AssertionError(f"not so after {wait_s} s: {value!r}") from None
     return value
+
+
+SANDBOX_MOUNTS: Final = ("newroot", "oldroot", "skillbus", "pytest-")
+"""What stands in the line of a mount that a sandbox left: bubblewrap's own words, our folders, a test's."""
+
+
+def sandbox_mounts() -> set[str]:
+    """Mounts in sight that a sandbox may have left; those of neighbours come and go."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {line for line in lines if any(word in line for word in SANDBOX_MOUNTS)}

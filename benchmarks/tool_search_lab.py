@@ -1,7 +1,7 @@
 """What the scripts on ranking share: the judged tools, the candidates a search would see, and the figures.
 
-Candidates are found as the retriever does, more of them than its default: the `TOP` nearest by cosine, the `TOP` best by
-BM25 (IDF over the catalogue, as the vector store counts it), and the cosine of those that only BM25 found.
+Candidates are found as the retriever does, more of them than its default: the `TOP` nearest by cosine, the `TOP` best
+by BM25 (IDF over the catalogue, as the vector store counts it), and the cosine of those that only BM25 found.
 """
 
 import json

@@ -27,6 +27,7 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import (
     CollectionSpec,
+    Hit,
     PayloadFields,
     StoreHealth,
     VectorNames,
@@ -74,7 +75,7 @@ class FailingStore:
     async def resolve_alias(self, alias: str) -> str | None:
         return await self._reached().resolve_alias(alias)
 
-    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         return await self._reached().query(collection, requests)
 
     async def retrieve(

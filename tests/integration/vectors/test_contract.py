@@ -17,6 +17,8 @@ from skillbus.vectors import (
     point_id,
 )
 
+FLOAT16 = 3e-4
+"""Of what vectors are stored in: numbers below 1 to 2**-12, and cosines of two of length 1."""
 DIM = 16
 SPEC = CollectionSpec(dim=DIM)
 PROJECTS = ("default", "客厅", 'o\'brien "x"')
@@ -136,7 +138,7 @@ async def test_a_filtered_dense_search_finds_exactly_what_brute_force_finds(plac
     (hits,) = await place.store.query(name, [request])
 
     assert rows_of(hits, count) == expected
-    assert [hit.score for hit in hits] == pytest.approx([float(cosine[row]) for row in expected], abs=1e-5)
+    assert [hit.score for hit in hits] == pytest.approx([float(cosine[row]) for row in expected], abs=FLOAT16)
     assert await place.store.count(name, condition) == sum(holds(row) for row in range(count))
 
 
@@ -165,7 +167,7 @@ async def test_one_call_answers_dense_and_lexical_queries_in_their_order(place):
     name = await filled(place, 30)
     ids = [point_id("test", str(row)) for row in (4, 8)]
     requests = [
-        models.QueryRequest(query=vectors(30)[3].tolist(), using=DENSE, limit=2, with_payload=["name", "deep.er"]),
+        models.QueryRequest(query=vectors(30)[3].tolist(), using=DENSE, limit=2),
         models.QueryRequest(query=models.SparseVector(indices=[1012], values=[1.0]), using=LEXICAL, limit=5),
         models.QueryRequest(
             query=vectors(30)[3].tolist(), using=DENSE, filter=models.Filter(must=[models.HasIdCondition(has_id=ids)])
@@ -175,10 +177,31 @@ async def test_one_call_answers_dense_and_lexical_queries_in_their_order(place):
     dense, lexical, scored = await place.store.query(name, requests)
 
     assert rows_of(dense, 30)[0] == 3
-    assert dense[0].payload == {"name": "tool-3", "deep": {"er": payload(3)["deep"]["er"]}}
     assert rows_of(lexical, 30) == [12]
-    assert not lexical[0].payload
     assert sorted(rows_of(scored, 30)) == [4, 8]
+
+
+async def test_a_prefetch_scores_what_it_finds_and_nothing_else(place):
+    name = await filled(place, 50)
+    question = vectors(1, seed=3)[0]
+    wanted = models.Filter(must=[models.FieldCondition(key="name", match=models.MatchAny(any=["tool-4", "tool-8"]))])
+    words = models.SparseVector(indices=[1004, 1008, 1012], values=[1.0, 1.0, 1.0])
+    by_words = models.Prefetch(query=words, using=LEXICAL, filter=wanted, limit=5)
+
+    (hits,) = await place.store.query(
+        name, [models.QueryRequest(query=question.tolist(), using=DENSE, prefetch=by_words, limit=5)]
+    )
+
+    cosines = vectors(50) @ question
+    assert sorted(rows_of(hits, 50)) == [4, 8]
+    assert [hit.score for hit in hits] == pytest.approx(sorted(cosines[[4, 8]], reverse=True), abs=1e-4)
+
+
+@pytest.mark.parametrize("more", [{"with_payload": True}, {"with_payload": ["name"]}, {"with_vector": True}])
+async def test_a_query_for_more_than_scores_is_refused(place, more):
+    name = await filled(place, 3)
+    with pytest.raises(VectorStoreRejected, match="retrieve"):
+        await place.store.query(name, [models.QueryRequest(query=vectors(1)[0].tolist(), using=DENSE, **more)])
 
 
 async def test_a_query_names_no_limit_and_gets_ten(place):
@@ -196,7 +219,7 @@ async def test_offset_and_score_threshold_cut_the_list(place):
 
     (hits,) = await place.store.query(name, [request])
 
-    assert [hit.score for hit in hits] == pytest.approx(cosine[3:8].tolist(), abs=1e-5)
+    assert [hit.score for hit in hits] == pytest.approx(cosine[3:8].tolist(), abs=FLOAT16)
 
 
 async def test_no_queries_get_no_answers(place):
@@ -234,7 +257,7 @@ async def test_payload_and_vectors_come_back_as_they_were_written(place):
     (bare,) = await place.store.retrieve(name, [wanted], with_payload=False)
 
     assert whole.payload == payload(5)
-    assert whole.vector[DENSE] == pytest.approx(vectors(6)[5].tolist(), abs=1e-6)
+    assert whole.vector[DENSE] == pytest.approx(vectors(6)[5].tolist(), abs=FLOAT16)
     assert part.payload == {"project": payload(5)["project"]}
     assert list(part.vector) == [LEXICAL]
     assert dict(zip(part.vector[LEXICAL].indices, part.vector[LEXICAL].values, strict=True)) == pytest.approx(sparse(5))

@@ -240,7 +240,10 @@ async def test_an_exception_of_the_caller_leaves_the_store_as_itself(edge_path):
 @pytest.mark.parametrize(
     ("part", "request_"),
     [
-        ("prefetch", models.QueryRequest(query=[1.0] * 4, using=DENSE, prefetch=[models.Prefetch(limit=3)])),
+        (
+            "prefetch",
+            models.QueryRequest(query=[1.0] * 4, using=DENSE, prefetch=[models.Prefetch(query=[1.0] * 4, using=DENSE)]),
+        ),
         (
             "min_should",
             models.QueryRequest(

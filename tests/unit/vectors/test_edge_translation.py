@@ -67,12 +67,12 @@ def test_an_id_in_a_filter_must_be_a_uuid():
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"prefetch": models.Prefetch(limit=1)}, "prefetch"),
+        ({"prefetch": []}, "prefetch of several"),
+        ({"prefetch": models.Prefetch(query=[1.0, 2.0], prefetch=models.Prefetch())}, "prefetch"),
         ({"lookup_from": models.LookupLocation(collection="a")}, "lookup_from"),
         ({"shard_key": "a"}, "shard_key"),
         ({"params": models.SearchParams(indexed_only=True)}, "indexed_only"),
         ({"params": models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True))}, "quantization"),
-        ({"with_payload": models.PayloadSelectorExclude(exclude=["a"])}, "with_payload"),
     ],
 )
 def test_every_part_of_a_query_without_a_translation_is_named(changes, part):

@@ -26,11 +26,10 @@ from skillbus.vectors.edge_models import (
     edge_point,
     edge_query,
     record,
-    scored_point,
     text_offset,
 )
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
-from skillbus.vectors.store import CollectionSpec, PayloadFields, StoreHealth, VectorNames
+from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 UPSERT_CHUNK: Final = 100
 """Points written between two turns of the event loop: 10 to 25 ms of 512 dimensions."""
@@ -105,14 +104,14 @@ class EdgeVectorStore:
         self._check_open()
         return self._aliases.get(alias)
 
-    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         checks.check_queries(requests)
         found = self._collection(collection)
         if not requests:
             return []
         queries = [edge_call(edge_query, request, found.spec.dim) for request in requests]
         answers = edge_call(found.shard.query_batch, edge.QueryBatchRequest(queries))
-        return [[scored_point(point) for point in answer] for answer in answers]
+        return [[Hit(str(point.id), point.score) for point in answer] for answer in answers]
 
     async def retrieve(
         self,

@@ -12,7 +12,7 @@ from qdrant_client import AsyncQdrantClient, models
 from skillbus.vectors import checks
 from skillbus.vectors.errors import CollectionMismatch, VectorStoreError, VectorStoreRejected
 from skillbus.vectors.server_errors import vector_store_error
-from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields, StoreHealth, VectorNames
+from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 T = TypeVar("T")
 
@@ -79,12 +79,12 @@ class ServerVectorStore:
         found = await self._call(self._client.get_aliases())
         return {entry.alias_name: entry.collection_name for entry in found.aliases}
 
-    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         checks.check_queries(requests)
         if not requests:
             return []
         answers = await self._call(self._client.query_batch_points(collection, list(requests)), collection)
-        return [answer.points for answer in answers]
+        return [[Hit(str(point.id), point.score) for point in answer.points] for answer in answers]
 
     async def retrieve(
         self,
@@ -130,7 +130,11 @@ class ServerVectorStore:
     async def _create(self, name: str, spec: CollectionSpec) -> bool:
         creation = self._client.create_collection(
             name,
-            vectors_config={DENSE: models.VectorParams(size=spec.dim, distance=models.Distance.COSINE)},
+            vectors_config={
+                DENSE: models.VectorParams(
+                    size=spec.dim, distance=models.Distance.COSINE, datatype=models.Datatype.FLOAT16
+                )
+            },
             sparse_vectors_config={LEXICAL: models.SparseVectorParams(modifier=models.Modifier.IDF)},
         )
         try:

@@ -40,6 +40,15 @@ class CollectionSpec:
     """The payload field that every query filters by; a server lays its data out by it."""
 
 
+@dataclass(slots=True)
+class Hit:
+    """A point that a query found. What is stored at it is fetched by `retrieve`, for those that are wanted."""
+
+    id: str
+    score: float
+    """A cosine on the dense side, BM25 on the lexical."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
     """The state of the engine at the time of asking."""
@@ -58,11 +67,13 @@ class VectorSearch(Protocol):
         """Name the collection behind an alias, or None when nothing has that alias."""
         ...
 
-    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[models.ScoredPoint]]:
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         """Answer several nearest-neighbour queries in one call, in their order, best first.
 
         `using` is `dense` with a list of floats, or `lexical` with a `SparseVector`. The limit is 10 unless given, ≥ 1.
-        Dense scores are cosines. The embedded engine scans exactly; a server may approximate (HNSW).
+        With a `prefetch`, itself such a query, the points that it finds are scored, and no others.
+        Dense scores are cosines to the precision of float16 (0.0001): it is what vectors are stored in, half the memory
+        and two thirds of the time of a scan. The embedded engine scans exactly; a server may approximate (HNSW).
         """
         ...
 

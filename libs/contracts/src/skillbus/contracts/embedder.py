@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 from skillbus.contracts.endpoint import Endpoint, health_of
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import FloatMatrix, Message
+from skillbus.contracts.registry import Calibration
 
 SERVICE: Final = "embedder"
 
@@ -28,8 +29,9 @@ class EmbedTexts(Message):
     role: Role = Role.DOCUMENT
     dense: bool = True
     sparse: bool = False
-    model: str | None = None
-    """Fingerprint of the model whose vectors are wanted; the default model if absent."""
+    model: str | None = Field(default=None, max_length=300)
+    """The model whose vectors are wanted: its fingerprint, its name, or `provider/name`. If absent, the default model,
+    or the first that can be had of those after it."""
 
 
 class EmbeddingModel(Message):
@@ -40,6 +42,16 @@ class EmbeddingModel(Message):
     fingerprint: str
     """Short hash of name, revision and preprocessing: vectors of two fingerprints are never compared."""
     dimensions: int
+    calibration: Calibration | None = None
+    """How its cosines become scores; a neutral map if absent."""
+
+
+class SkippedModel(Message):
+    """A model of the chain that could not be had."""
+
+    provider: str
+    name: str
+    reason: str
 
 
 class SparseVector(Message):
@@ -61,6 +73,10 @@ class TextsEmbedded(Message):
     sparse: tuple[SparseVector, ...] | None = None
     degraded: str | None = None
     """Why there are no dense vectors although they were asked for."""
+    skipped: tuple[SkippedModel, ...] = ()
+    """What was tried before the model that answered."""
+    tokens: int = 0
+    """Of the texts: as the provider counted them, or an estimate."""
 
 
 EMBED_TEXTS: Final = Endpoint(
@@ -69,7 +85,7 @@ EMBED_TEXTS: Final = Endpoint(
     request=EmbedTexts,
     reply=TextsEmbedded,
     summary="Embed texts as dense vectors, sparse vectors or both; as msgpack, vectors are float32 blobs.",
-    raises=(ErrorCode.MODEL_UNAVAILABLE,),
+    raises=(ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND),
     timeout_s=30.0,
     example={"texts": ["帮我提交代码"], "role": "query", "sparse": True},
 )

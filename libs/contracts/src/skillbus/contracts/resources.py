@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts import indexer
+from skillbus.contracts import indexer, registry
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.message import Message
 
@@ -78,6 +78,10 @@ RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of tools, as `<project>.skill.<name>`."""
+REGISTRY: Final = KeyValueBucket("registry", history=1)
+"""The key `changed` is written after each change of providers and models; whoever keeps a copy then reads anew."""
+SWITCHES: Final = KeyValueBucket("switches")
+"""How far the change of an index to another model is, by alias."""
 
 SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
     indexer.SKILL_INSTALLED,
@@ -86,11 +90,12 @@ SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
 )
 INDEXER_UPLOADS: Final = Consumer("indexer", UPLOADS.stream, (UPLOADS.meta_subjects,))
 INDEXER_CHANGES: Final = Consumer("indexer", EVENTS.name, tuple(event.pattern for event in SKILL_CHANGES))
+INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (registry.DEFAULT_MODEL_CHANGED.pattern,))
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE,)
-CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE, REGISTRY, SWITCHES)
+CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES, INDEXER_MODELS)
 
 
 def package_name(project: str, name: str, content_digest: str) -> str:

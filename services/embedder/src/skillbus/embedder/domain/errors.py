@@ -4,9 +4,13 @@ EmbedderError
 ├── OverloadedError            the queue is full: try again later
 ├── EmbedderClosedError        the embedder is shutting down
 ├── TextNotEmbeddableError     the model failed on this text alone
-├── ModelMisbehavedError       the model returned something else than unit vectors
-└── ModelUnavailableError      no model to embed with
-    └── ModelFilesBrokenError  the model's files are missing or damaged
+├── TextsRefusedError          a provider refuses some text of a batch
+├── ModelUnknownError          no model of that name is registered
+├── RegistryError              the registry cannot do what was asked; see `domain/registry.py`
+└── ModelUnavailableError      this model cannot be had: the next of the chain is tried
+    ├── ModelFilesBrokenError  the model's files are missing or damaged
+    ├── ModelMisbehavedError   the model returned something else than unit vectors
+    └── ProviderFailedError    a provider does not answer, or answers something else than vectors
 """
 
 from pathlib import Path
@@ -36,12 +40,32 @@ class TextNotEmbeddableError(EmbedderError):
         self.text_index = text_index
 
 
-class ModelMisbehavedError(EmbedderError):
-    pass
+class TextsRefusedError(EmbedderError):
+    """The batch is halved until the text that is refused is alone."""
+
+
+class ModelUnknownError(EmbedderError):
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no model {wanted!r} is registered; `list_models` names those that are")
+        self.wanted = wanted
+
+
+class RegistryError(EmbedderError):
+    """Base of what `domain/registry.py` refuses."""
 
 
 class ModelUnavailableError(EmbedderError):
+    """The message says what is missing and what to do."""
+
+
+class ModelMisbehavedError(ModelUnavailableError):
     pass
+
+
+class ProviderFailedError(ModelUnavailableError):
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(f"provider {provider} {reason}")
+        self.provider = provider
 
 
 class ModelFilesBrokenError(ModelUnavailableError):

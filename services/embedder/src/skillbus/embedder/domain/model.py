@@ -31,12 +31,50 @@ class ModelSpec:
     """A batch of more estimated tokens is no faster per text; it only lets others wait."""
     padded: bool
     """True if every text of a batch costs as much as the longest."""
+    batch_texts: int = 64
+    slots: int = 1
+    """Batches at the same time."""
 
     @property
     def fingerprint(self) -> str:
         """Twelve hex digits of what the vectors depend on: vectors of two fingerprints are never compared."""
         identity = "\x1f".join((self.name, self.revision, self.preprocessing, str(self.dim)))
         return blake2b(identity.encode(), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What a model made of some texts."""
+
+    rows: NDArray[np.float32]
+    """Of length 1, shape (n, dim), in the order of the texts."""
+    tokens: int | None = None
+    """As the provider counted them; None where nobody counts."""
+
+
+class EmbeddingModel(Protocol):
+    """A model that is asked without blocking: a provider over HTTP, a child process, or a `DenseModel` in threads."""
+
+    @property
+    def spec(self) -> ModelSpec: ...
+
+    async def open(self) -> None:
+        """Make `embed` ready: load weights, start a process. A provider over HTTP is not asked anything.
+
+        Raises:
+            ModelUnavailableError: with what is missing, and where.
+        """
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+        """At most `spec.batch_texts` texts, normalised, each at most `spec.max_chars` long.
+
+        Raises:
+            TextsRefusedError: some text of these is refused; others would not be.
+            ModelUnavailableError: the model cannot be had now. Any other exception is blamed on a text of the batch.
+        """
+
+    async def close(self) -> None:
+        """End what `open` began; what still runs fails with ModelUnavailableError. Closing again does nothing."""
 
 
 class DenseModel(Protocol):

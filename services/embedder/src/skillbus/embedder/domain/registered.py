@@ -1,0 +1,84 @@
+"""What is registered at a moment: providers, models, and the order in which models are tried."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from skillbus.contracts.registry import Model, Provider
+from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.model import ModelSpec
+from skillbus.embedder.domain.model_factory import ModelFactory
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredModel:
+    """A model with its provider."""
+
+    provider: Provider
+    model: Model
+    """With its fingerprint, where there is one."""
+    spec: ModelSpec | None
+    """None while its dimensions are unknown, or where `problem` says why it can never be had."""
+    problem: str | None = None
+
+    @property
+    def enabled(self) -> bool:
+        return self.model.enabled and self.provider.enabled
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A snapshot."""
+
+    providers: Mapping[str, Provider]
+    models: tuple[RegisteredModel, ...]
+    """The default first, then by priority and name; those that are not enabled too."""
+
+    @property
+    def chain(self) -> tuple[RegisteredModel, ...]:
+        """The models that are tried when none is named."""
+        return tuple(model for model in self.models if model.enabled)
+
+    def find(self, reference: str) -> RegisteredModel | None:
+        """The enabled model of this fingerprint, id, name or `provider/name`, in this order; a name may hold slashes."""
+        return next(
+            (
+                found
+                for holds in (_has_fingerprint, _has_id, _has_name, _has_full_name)
+                for found in self.chain
+                if holds(found, reference)
+            ),
+            None,
+        )
+
+
+def registered(providers: Iterable[Provider], models: Iterable[Model], factory: ModelFactory) -> Registered:
+    """The snapshot of these records."""
+    by_name = {provider.name: provider for provider in providers}
+    paired = [_paired(by_name[model.provider], model, factory) for model in models]
+    paired.sort(key=lambda one: (not one.model.is_default, one.model.priority, one.model.name, one.model.provider))
+    return Registered(by_name, tuple(paired))
+
+
+def _paired(provider: Provider, model: Model, factory: ModelFactory) -> RegisteredModel:
+    try:
+        spec = factory.spec(provider, model)
+    except ModelUnavailableError as error:
+        return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None, str(error))
+    fingerprint = None if spec is None else spec.fingerprint
+    return RegisteredModel(provider, model.model_copy(update={"fingerprint": fingerprint}), spec)
+
+
+def _has_fingerprint(one: RegisteredModel, reference: str) -> bool:
+    return one.model.fingerprint == reference
+
+
+def _has_id(one: RegisteredModel, reference: str) -> bool:
+    return one.model.id == reference
+
+
+def _has_name(one: RegisteredModel, reference: str) -> bool:
+    return one.model.name == reference
+
+
+def _has_full_name(one: RegisteredModel, reference: str) -> bool:
+    return f"{one.provider.name}/{one.model.name}" == reference

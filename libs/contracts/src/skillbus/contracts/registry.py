@@ -103,16 +103,21 @@ class Provider(ProviderFields):
     updated_at: datetime
 
 
-class UpdateProvider(Message):
-    """Changes of a provider."""
+class ProviderChanges(Message):
+    """What of a provider is to be otherwise."""
 
-    name: ProviderName
     base_url: BaseUrl | None = None
     api_key: SecretReference | None = None
     timeout_s: float | None = Field(default=None, gt=0, le=300)
     max_concurrency: int | None = Field(default=None, ge=1, le=64)
     max_batch_texts: int | None = Field(default=None, ge=1, le=2048)
     enabled: bool | None = None
+
+
+class UpdateProvider(ProviderChanges):
+    """Changes of a provider."""
+
+    name: ProviderName
 
 
 class NameProvider(Message):
@@ -203,10 +208,9 @@ class Model(ModelFields):
     updated_at: datetime
 
 
-class UpdateModel(Message):
-    """Changes of a model. `is_default: true` makes it the default in place of the one that is."""
+class ModelChanges(Message):
+    """What of a model is to be otherwise. `is_default: true` makes it the default in place of the one that is."""
 
-    id: str
     dimensions: int | None = Field(default=None, ge=1, le=65_536)
     request_dimensions: bool | None = None
     priority: int | None = Field(default=None, ge=0, le=10_000)
@@ -218,6 +222,12 @@ class UpdateModel(Message):
     document_prefix: Prefix | None = None
     path: RelativePath | None = None
     calibration: Calibration | None = None
+
+
+class UpdateModel(ModelChanges):
+    """Changes of a model. `is_default: true` makes it the default in place of the one that is."""
+
+    id: str
 
 
 class NameModel(Message):

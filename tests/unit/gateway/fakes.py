@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import Skill
-from skillbus.contracts.message import Message
+from skillbus.contracts.message import JSON, Message
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
@@ -22,7 +22,8 @@ from skillbus.gateway.domain.access import access_by
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
-from skillbus.gateway.service import Routes, build_router
+from skillbus.gateway.service.router import build_router, routes_over
+from skillbus.gateway.service.skills import SkillRoutes
 from skillbus.gateway.settings import GatewaySettings
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -55,7 +56,12 @@ class FakeCaller:
         self.handlers[endpoint.subject] = handler
 
     async def call(
-        self, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, *, timeout_s: float | None = None
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        request: RequestT,
+        *,
+        timeout_s: float | None = None,
+        content_type: str = JSON,
     ) -> ReplyT:
         self.asked.append((endpoint.name, request))
         self.waits_s.append(timeout_s)
@@ -123,7 +129,8 @@ class World:
         )
         runner = SkillRunner(self.caller, self.run_files, artifact_bytes=limits.artifact_bytes)
         readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
-        router = build_router(Routes(self.caller, installer, runner, readiness, registry), StrictJsonRoute)
+        skills = SkillRoutes(self.caller, installer, runner, readiness, registry)
+        router = build_router(routes_over(self.caller, skills), StrictJsonRoute)
         return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
 
     @asynccontextmanager

@@ -28,6 +28,8 @@ class GatewaySettings(BaseSettings):
     """The largest skill package."""
     run_body_bytes: int = Field(default=32 * _MIB, ge=1)
     """The largest body of a run, base64 of its files included."""
+    embeddings_body_bytes: int = Field(default=16 * _MIB, ge=1)
+    """The largest body of a request for embeddings, which may hold 2048 texts."""
     body_bytes: int = Field(default=_MIB, ge=1)
     """The largest body of every other request."""
     artifact_bytes: int = Field(default=64 * _MIB, ge=1)

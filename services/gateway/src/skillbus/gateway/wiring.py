@@ -22,7 +22,8 @@ from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
-from skillbus.gateway.service import Routes, build_router
+from skillbus.gateway.service.router import build_router, routes_over
+from skillbus.gateway.service.skills import SkillRoutes
 from skillbus.gateway.settings import GatewaySettings
 
 
@@ -68,8 +69,9 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
     )
     run_files = await open_object_store(bus, RUN_FILES)
     runner = SkillRunner(bus.caller, run_files, artifact_bytes=settings.artifact_bytes)
-    routes = Routes(bus.caller, installer, runner, readiness, bus.metrics.registry)
-    return build_app(build_router(routes, StrictJsonRoute), settings, access, HttpMetrics(bus.metrics.registry))
+    skills = SkillRoutes(bus.caller, installer, runner, readiness, bus.metrics.registry)
+    router = build_router(routes_over(bus.caller, skills), StrictJsonRoute)
+    return build_app(router, settings, access, HttpMetrics(bus.metrics.registry))
 
 
 async def _access(settings: GatewaySettings) -> Access:

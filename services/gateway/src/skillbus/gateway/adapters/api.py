@@ -14,6 +14,7 @@ from skillbus.gateway.adapters.guard import Guard
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.problem_response import answer_errors
 from skillbus.gateway.domain.access import Access
+from skillbus.gateway.domain.openai_error import OpenAiErrorBody
 from skillbus.gateway.domain.problem import Problem
 from skillbus.gateway.settings import GatewaySettings
 
@@ -21,7 +22,8 @@ _FORM_BYTES: Final = 64 * 1024
 """What a form may add to the package in it."""
 _DESCRIPTION: Final = """Install skills, find the few that fit a request in any language, and run them in a sandbox.
 
-Every error is a problem document (RFC 9457) whose `code` is one of a closed set."""
+Every error is a problem document (RFC 9457) whose `code` is one of a closed set;
+below `/v1`, where the API is OpenAI's, an error is as OpenAI writes it."""
 
 
 class GatewayApi(FastAPI):
@@ -61,6 +63,8 @@ def body_limits(settings: GatewaySettings) -> LimitOf:
             return settings.package_bytes + _FORM_BYTES
         if method == "POST" and path.startswith("/api/skills/") and path.endswith("/run"):
             return settings.run_body_bytes
+        if path == "/v1/embeddings":
+            return settings.embeddings_body_bytes
         return settings.body_bytes
 
     return limit_of
@@ -71,9 +75,11 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
     if not isinstance(components, dict):
         raise TypeError("the components of an OpenAPI document are an object")
     schemas = components.setdefault("schemas", {})
-    _, problem = models_json_schema([(Problem, "serialization")], ref_template="#/components/schemas/{model}")
+    _, documents = models_json_schema(
+        [(Problem, "serialization"), (OpenAiErrorBody, "serialization")], ref_template="#/components/schemas/{model}"
+    )
     if isinstance(schemas, dict):
-        schemas.update(problem["$defs"])
+        schemas.update(documents["$defs"])
     if with_key:
         components["securitySchemes"] = {"ownerKey": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"ownerKey": []}]

@@ -1,4 +1,4 @@
-"""Every error as a problem document."""
+"""Every error as a problem document, or as OpenAI writes it where its API is."""
 
 from typing import Final
 
@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.gateway.domain.openai_error import PREFIX, openai_error_of
 from skillbus.gateway.domain.problem import MEDIA_TYPE, Problem, http_problem, problem_of
 
 _DETAILS: Final = {
@@ -18,13 +19,22 @@ _DETAILS: Final = {
 
 
 def problem_response(problem: Problem) -> Response:
-    """The document, with the headers that its status asks for."""
-    response = Response(problem.model_dump_json(), problem.status, media_type=MEDIA_TYPE)
+    """The document in the form of its path, with the headers that its status asks for."""
+    response = _document(problem)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     if problem.code is ErrorCode.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="skillbus"'
     return response
+
+
+def _document(problem: Problem) -> Response:
+    if not problem.instance.startswith(PREFIX):
+        return Response(problem.model_dump_json(), problem.status, media_type=MEDIA_TYPE)
+    # What OpenAI's clients go by, instead of sending again after every 5xx.
+    headers = {"x-should-retry": "true" if problem.retryable else "false"}
+    body = openai_error_of(problem).model_dump_json()
+    return Response(body, problem.status, headers, media_type="application/json")
 
 
 def answer_errors(app: FastAPI) -> None:

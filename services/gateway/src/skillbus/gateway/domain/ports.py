@@ -4,7 +4,7 @@ import io
 from typing import Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
-from skillbus.contracts.message import Message
+from skillbus.contracts.message import JSON, Message
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
@@ -14,9 +14,14 @@ class BusCaller(Protocol):
     """Asks services."""
 
     async def call(
-        self, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, *, timeout_s: float | None = None
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        request: RequestT,
+        *,
+        timeout_s: float | None = None,
+        content_type: str = JSON,
     ) -> ReplyT:
-        """The reply. Raises `RequestError` for every other outcome."""
+        """The reply; `content_type` is how it crosses the bus. Raises `RequestError` for every other outcome."""
         ...
 
 

@@ -1,27 +1,23 @@
-"""The routes: decode, one call, encode."""
+"""Skills, their runs, the search for tools, and how everything is."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from itertools import groupby
 from typing import Annotated, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
-from fastapi.routing import APIRoute
+from fastapi import File, Form, Path, Query, Response, UploadFile
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from starlette.responses import JSONResponse
 
 from skillbus.contracts import indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Health
-from skillbus.contracts.errors import ANY_REQUEST, ERROR_CLASSES, ErrorCode
+from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project, SkillName
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.problem import MEDIA_TYPE
 from skillbus.gateway.domain.readiness import Readiness, SystemStatus
 from skillbus.gateway.domain.runs import RunBody, RunReply, SkillRunner
+from skillbus.gateway.service.documented import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
 
 NameInPath = Annotated[SkillName, Path()]
 ProjectInQuery = Annotated[Project, Query()]
@@ -52,7 +48,7 @@ class MetricsResponse(Response):
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class SkillRoutes:
     """The handlers, over what they need."""
 
     caller: BusCaller
@@ -129,70 +125,24 @@ class Routes:
         return MetricsResponse(generate_latest(self.registry))
 
 
-Errors = tuple[ErrorCode, ...]
-Documented = dict[int | str, dict[str, object]]
-_NO_ERRORS: Final[Errors] = ()
-_BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
 _NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Something is missing; `checks` says what."}}
 
 
-def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
-    """The routes under their paths, with the errors that each can answer. `route_class` reads the bodies."""
-    router = APIRouter(route_class=route_class)
-
-    def add(
-        method: str,
-        path: str,
-        handler: Callable[..., object],
-        errors: Errors,
-        *,
-        status: int = 200,
-        response: type[Response] = JSONResponse,
-    ) -> None:
-        router.add_api_route(
-            path,
-            handler,
-            methods=[method],
-            status_code=status,
-            response_class=response,
-            responses=_problems(errors),
-            operation_id=handler.__name__,
-        )
-
-    add("POST", "/api/skills", routes.install_skill, (*indexer.INSTALL_SKILL.errors, *_BODY), status=201)
-    add("GET", "/api/skills", routes.list_skills, indexer.LIST_SKILLS.errors)
-    add("GET", "/api/skills/{name}", routes.get_skill, indexer.GET_SKILL.errors)
-    add("PATCH", "/api/skills/{name}", routes.update_skill, (*indexer.UPDATE_SKILL.errors, *_BODY))
-    add("DELETE", "/api/skills/{name}", routes.uninstall_skill, indexer.UNINSTALL_SKILL.errors)
-    add("POST", "/api/skills/{name}/run", routes.run_skill, (*sandbox.RUN_SKILL.errors, *_BODY))
-    artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, *_BODY)
-    add("GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse)
-    add("POST", "/api/tools/search", routes.search_tools, (*retriever.SEARCH_TOOLS.errors, *_BODY))
-    add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
-    add("GET", "/api/status", routes.get_status, _NO_ERRORS)
-    add("GET", "/metrics", routes.metrics, _NO_ERRORS, response=MetricsResponse)
-    _add_probe(router, "/healthz", routes.healthz, {})
-    _add_probe(router, "/readyz", routes.readyz, _NOT_READY)
-    return router
-
-
-def _add_probe(router: APIRouter, path: str, handler: Callable[..., object], also: Documented) -> None:
-    """A probe, for those that ask with HEAD too."""
-    router.add_api_route(path, handler, methods=["GET"], responses=also, operation_id=handler.__name__)
-    router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
-
-
-def _problems(errors: Errors) -> Documented:
-    """How the documentation lists the errors of a route: by status, with the codes that have it."""
-    codes = sorted({*errors, ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN}, key=lambda code: ERROR_CLASSES[code].status)
-    documented: Documented = {
-        status: _problem(", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in of_status))
-        for status, of_status in groupby(codes, key=lambda code: ERROR_CLASSES[code].status)
-    }
-    documented["default"] = _problem("Any other error is a problem document too.")
-    return documented
-
-
-def _problem(description: str) -> dict[str, object]:
-    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    return {"description": description, "content": {MEDIA_TYPE: schema}}
+def add_skill_routes(to: DocumentedRouter, routes: SkillRoutes) -> None:
+    """Put them under their paths."""
+    to.add("POST", "/api/skills", routes.install_skill, (*indexer.INSTALL_SKILL.errors, *WITH_BODY), status=201)
+    to.add("GET", "/api/skills", routes.list_skills, indexer.LIST_SKILLS.errors)
+    to.add("GET", "/api/skills/{name}", routes.get_skill, indexer.GET_SKILL.errors)
+    to.add("PATCH", "/api/skills/{name}", routes.update_skill, (*indexer.UPDATE_SKILL.errors, *WITH_BODY))
+    to.add("DELETE", "/api/skills/{name}", routes.uninstall_skill, indexer.UNINSTALL_SKILL.errors)
+    to.add("POST", "/api/skills/{name}/run", routes.run_skill, (*sandbox.RUN_SKILL.errors, *WITH_BODY))
+    artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, *WITH_BODY)
+    to.add(
+        "GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse
+    )
+    to.add("POST", "/api/tools/search", routes.search_tools, (*retriever.SEARCH_TOOLS.errors, *WITH_BODY))
+    to.add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
+    to.add("GET", "/api/status", routes.get_status, NO_ERRORS)
+    to.add("GET", "/metrics", routes.metrics, NO_ERRORS, response=MetricsResponse)
+    to.add_probe("/healthz", routes.healthz, {})
+    to.add_probe("/readyz", routes.readyz, _NOT_READY)

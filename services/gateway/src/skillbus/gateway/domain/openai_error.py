@@ -1,0 +1,55 @@
+"""Errors of `/v1` as OpenAI's API has them."""
+
+from typing import Final
+
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.message import Message
+from skillbus.gateway.domain.problem import Problem
+
+PREFIX: Final = "/v1/"
+_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES: Final = {
+    ErrorCode.UNAUTHORIZED: "invalid_api_key",
+    ErrorCode.OVERLOADED: "rate_limit_exceeded",
+    ErrorCode.INTERNAL: "server_error",
+}
+"""Codes that OpenAI has another word for."""
+
+
+class OpenAiError(Message):
+    """What went wrong with a request."""
+
+    message: str
+    """What is wrong and what to do."""
+    type: str
+    param: str | None = None
+    """The field that is wrong."""
+    code: str | None = None
+
+
+class OpenAiErrorBody(Message):
+    """The body of every answer of `/v1` that is an error."""
+
+    error: OpenAiError
+
+
+def openai_error_of(problem: Problem) -> OpenAiErrorBody:
+    """The same error in OpenAI's form."""
+    param = _param(problem)
+    code = "model_not_found" if (problem.code, param) == (ErrorCode.NOT_FOUND, "model") else None
+    return OpenAiErrorBody(
+        error=OpenAiError(
+            message=problem.detail,
+            type=_TYPES.get(problem.status, "invalid_request_error" if problem.status < 500 else "server_error"),
+            param=param,
+            code=code or _CODES.get(problem.code, problem.code.value),
+        )
+    )
+
+
+def _param(problem: Problem) -> str | None:
+    param = problem.details.get("param")
+    fields = problem.details.get("fields")
+    if param is None and isinstance(fields, list) and fields and isinstance(fields[0], dict):
+        param = fields[0].get("field")
+    return param if isinstance(param, str) else None

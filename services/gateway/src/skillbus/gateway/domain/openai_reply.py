@@ -1,0 +1,133 @@
+"""Vectors and models as OpenAI's API gives them."""
+
+import sys
+from array import array
+from binascii import b2a_base64
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from pydantic_core import to_json
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import FloatMatrix, Message
+from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.gateway.domain.embeddings import Embedded
+
+PART_FLOATS: Final = 65_536
+"""Numbers that are written at a time: some 10 ms, in which nothing else is answered."""
+_FLOAT_BYTES: Final = 4
+
+
+class EmbeddingObject(Message):
+    """A vector, of length 1."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    """Its text's place in the input, from 0."""
+    embedding: list[float] | str
+
+
+class Usage(Message):
+    """How much was read."""
+
+    prompt_tokens: int
+    """As the provider counted them, or an estimate."""
+    total_tokens: int
+
+
+class EmbeddingList(Message):
+    """What `POST /v1/embeddings` answers. `embedding_parts` writes it without making one."""
+
+    object: Literal["list"] = "list"
+    data: tuple[EmbeddingObject, ...]
+    model: str
+    """The model that answered."""
+    usage: Usage
+
+
+class ModelObject(Message):
+    """A model that texts can be embedded with."""
+
+    id: str
+    """Its name; `provider/name` where two have the name."""
+    object: Literal["model"] = "model"
+    created: int
+    """Unix time in seconds."""
+    owned_by: str
+    """The provider."""
+    dimensions: int | None = None
+    fingerprint: str | None = None
+
+
+class ModelList(Message):
+    """What `GET /v1/models` answers: the default model first."""
+
+    object: Literal["list"] = "list"
+    data: tuple[ModelObject, ...]
+
+
+def embedding_parts(embedded: Embedded, *, base64: bool) -> Iterator[bytes]:
+    """The JSON of an `EmbeddingList`, piece by piece."""
+    at = 0
+    yield b'{"object":"list","data":['
+    for matrix in embedded.matrices:
+        step = max(1, PART_FLOATS // matrix.dim)
+        for first in range(0, matrix.count, step):
+            rows = _rows(matrix, range(first, min(first + step, matrix.count)), base64=base64)
+            parts = [b'{"object":"embedding","index":%d,"embedding":%b}' % (at + n, row) for n, row in enumerate(rows)]
+            yield (b"," if at else b"") + b",".join(parts)
+            at += len(parts)
+    usage = Usage(prompt_tokens=embedded.tokens, total_tokens=embedded.tokens)
+    yield b'],"model":%b,"usage":%b}' % (to_json(embedded.model.name), to_json(usage))
+
+
+def _rows(matrix: FloatMatrix, numbers: range, *, base64: bool) -> Iterator[bytes]:
+    size_bytes = matrix.dim * _FLOAT_BYTES
+    view = memoryview(matrix.data)
+    for number in numbers:
+        row = view[number * size_bytes : (number + 1) * size_bytes]
+        yield b'"%b"' % b2a_base64(row, newline=False) if base64 else _numbers(row)
+
+
+def _numbers(row: memoryview) -> bytes:
+    floats = array("f", row.tobytes())
+    if sys.byteorder == "big":
+        floats.byteswap()
+    return to_json(floats.tolist())
+
+
+def model_list(providers: Sequence[Provider], models: Sequence[Model]) -> ModelList:
+    """The models that are enabled, of providers that are and that have embeddings."""
+    usable = _usable(providers, models)
+    names = Counter(model.name for model in usable)
+    return ModelList(data=tuple(_object(model, shared=names[model.name] > 1) for model in usable))
+
+
+def model_object(providers: Sequence[Provider], models: Sequence[Model], wanted: str) -> ModelObject:
+    """The model that `/v1/embeddings` takes by that word.
+
+    Raises:
+        RequestError: `not_found`, there is none.
+    """
+    usable = _usable(providers, models)
+    for model in usable:
+        if wanted in {model.name, f"{model.provider}/{model.name}", model.fingerprint, model.id}:
+            return _object(model, shared=sum(other.name == model.name for other in usable) > 1)
+    said = f"There is no model {wanted!r}: GET /v1/models names those that there are."
+    raise RequestError(ErrorCode.NOT_FOUND, said, details={"param": "model"})
+
+
+def _usable(providers: Sequence[Provider], models: Sequence[Model]) -> list[Model]:
+    embed = {it.name for it in providers if it.enabled and it.kind is not ProviderKind.ANTHROPIC}
+    return [model for model in models if model.enabled and model.provider in embed]
+
+
+def _object(model: Model, *, shared: bool) -> ModelObject:
+    return ModelObject(
+        id=f"{model.provider}/{model.name}" if shared else model.name,
+        created=int(model.created_at.timestamp()),
+        owned_by=model.provider,
+        dimensions=model.dimensions,
+        fingerprint=model.fingerprint,
+    )

@@ -1,0 +1,1 @@
+"""The handlers: decode, one call, encode."""

@@ -1,0 +1,49 @@
+"""All routes together."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from skillbus.gateway.domain.embeddings import TextEmbedder
+from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.documented import DocumentedRouter
+from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
+from skillbus.gateway.service.models import ModelRoutes, add_model_routes
+from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
+from skillbus.gateway.service.providers import ProviderRoutes, add_provider_routes
+from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The handlers of every path."""
+
+    skills: SkillRoutes
+    providers: ProviderRoutes
+    models: ModelRoutes
+    indexes: IndexRoutes
+    openai: OpenAiRoutes
+
+
+def routes_over(caller: BusCaller, skills: SkillRoutes) -> Routes:
+    """The handlers, those that need nothing but the bus over `caller`."""
+    return Routes(
+        skills,
+        ProviderRoutes(caller),
+        ModelRoutes(caller),
+        IndexRoutes(caller),
+        OpenAiRoutes(caller, TextEmbedder(caller)),
+    )
+
+
+def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
+    """The routes under their paths. `route_class` reads the bodies."""
+    router = APIRouter(route_class=route_class)
+    to = DocumentedRouter(router)
+    add_skill_routes(to, routes.skills)
+    add_provider_routes(to, routes.providers)
+    add_model_routes(to, routes.models)
+    add_index_routes(to, routes.indexes)
+    add_openai_routes(router, routes.openai)
+    return router

@@ -1,0 +1,137 @@
+"""A model of a provider over HTTP."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import httpx
+import numpy as np
+
+from skillbus.contracts.embedder import Role
+from skillbus.contracts.registry import Model, Provider
+from skillbus.embedder.adapters.http.exchange import Question
+from skillbus.embedder.adapters.http.provider import REPLY_BYTES, HttpProvider
+from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.http.reply import unit_rows
+from skillbus.embedder.adapters.http.wire import Wire, wire_of
+from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec, Rows
+
+_NUMBER_BYTES: Final = 32  # 24 of the longest float64, and a comma, a line break and some indent, which OpenAI sends
+
+
+def http_spec(provider: Provider, model: Model) -> ModelSpec | None:
+    """What is known of a model without asking for it; None while its dimensions are unknown.
+
+    Raises:
+        ModelUnavailableError: that kind of provider has no embeddings.
+    """
+    wire = wire_of(provider.kind)
+    return None if model.dimensions is None else _spec(wire, provider, model)
+
+
+def http_model(provider: Provider, model: Model, providers: HttpProviders) -> EmbeddingModel:
+    """The model; nobody is asked yet. Without `model.dimensions` its spec has `dim` 0, and any width is taken.
+
+    Raises:
+        ModelUnavailableError: that kind of provider has no embeddings, or its address is none.
+    """
+    return _HttpModel(provider, model, wire_of(provider.kind), providers)
+
+
+class _HttpModel:
+    def __init__(self, provider: Provider, model: Model, wire: Wire, providers: HttpProviders) -> None:
+        self._registered = provider
+        self._model = model
+        self._wire = wire
+        self._providers = providers
+        self._url = _url(provider, model, wire)
+        self._provider: HttpProvider | None = None
+        self._asking: set[asyncio.Task[Rows]] = set()
+        self.spec: Final = _spec(wire, provider, model)
+
+    async def open(self) -> None:
+        if self._provider is None:
+            self._provider = self._providers.acquire(self._registered)
+
+    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+        if self._provider is None:
+            raise self._not_open()
+        if not texts:
+            return Rows(np.empty((0, self.spec.dim), np.float32), 0)
+        asking = asyncio.create_task(self._ask(self._provider, texts, role), name=f"ask-{self.spec.name}")
+        self._asking.add(asking)
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._provider is None and task is not None and not task.cancelling():
+                raise self._not_open() from None
+            raise
+        finally:
+            self._asking.discard(asking)
+
+    async def close(self) -> None:
+        if self._provider is None:
+            return
+        self._provider = None
+        running = set(self._asking)
+        for asking in running:
+            asking.cancel()
+        if running:
+            await asyncio.wait(running)
+        await self._providers.release(self._registered)
+
+    async def _ask(self, provider: HttpProvider, texts: Sequence[str], role: Role) -> Rows:
+        prefix = self._model.query_prefix if role is Role.QUERY else self._model.document_prefix
+        dimensions = self._model.dimensions if self._model.request_dimensions else None
+        body = self._wire.body(self._model.name, [prefix + text for text in texts], dimensions)
+        question = Question(self._model.name, self._url, body)
+        return await provider.ask(question, lambda reply: unit_rows(self._wire.read(reply), len(texts), self.spec.dim))
+
+    def _not_open(self) -> ModelUnavailableError:
+        return ModelUnavailableError(f"model {self.spec.name} of provider {self.spec.provider} is not open; ask again")
+
+
+def _spec(wire: Wire, provider: Provider, model: Model) -> ModelSpec:
+    return ModelSpec(
+        provider=provider.name,
+        name=model.name,
+        revision=_revision(wire, provider, model),
+        preprocessing=_preprocessing(model),
+        dim=model.dimensions or 0,
+        max_chars=model.max_chars or wire.max_chars,
+        batch_tokens=wire.batch_tokens,
+        padded=False,
+        batch_texts=_batch_texts(provider.max_batch_texts or wire.batch_texts, model.dimensions),
+        slots=provider.max_concurrency,
+    )
+
+
+def _revision(wire: Wire, provider: Provider, model: Model) -> str:
+    """A provider does not tell when it exchanges the weights of a name; what else its vectors depend on is here.
+
+    Not its address: it may move, and have replicas.
+    """
+    shortened = f", {model.dimensions} of its dimensions" if model.request_dimensions else ""
+    return f"{provider.kind} {provider.name}{model.api_path or wire.path}{shortened}"
+
+
+def _preprocessing(model: Model) -> str:
+    prefixes = (("query", model.query_prefix), ("document", model.document_prefix))
+    return ", ".join(["nfkc", *(f"{role} {json.dumps(prefix)}" for role, prefix in prefixes if prefix)])
+
+
+def _batch_texts(limit: int, dimensions: int | None) -> int:
+    """So many texts that the largest reply stays within what is read of one."""
+    return limit if dimensions is None else max(1, min(limit, REPLY_BYTES // (dimensions * _NUMBER_BYTES)))
+
+
+def _url(provider: Provider, model: Model, wire: Wire) -> httpx.URL:
+    address = (provider.base_url or wire.base_url) + (model.api_path or wire.path)
+    try:
+        return httpx.URL(address)
+    except httpx.InvalidURL as error:
+        problem = str(error)
+    raise ModelUnavailableError(f"the address of provider {provider.name} is none: {problem}; correct its base_url")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from skillbus.contracts.registry import Model, Provider
-from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.errors import ModelUnavailableError, ModelUnknownError
 from skillbus.embedder.domain.model import ModelSpec
 from skillbus.embedder.domain.model_factory import ModelFactory
 
@@ -38,12 +38,28 @@ class Registered:
         """The models that are tried when none is named."""
         return tuple(model for model in self.models if model.enabled)
 
+    @property
+    def default(self) -> RegisteredModel | None:
+        return next((model for model in self.models if model.model.is_default), None)
+
+    def lookup(self, reference: str) -> RegisteredModel:
+        """The model of this id, `provider/name` or name, also one that is not enabled.
+
+        Raises:
+            ModelUnknownError: there is none.
+        """
+        for holds in (_has_id, _has_full_name, _has_name):
+            for found in self.models:
+                if holds(found, reference):
+                    return found
+        raise ModelUnknownError(reference)
+
     def find(self, reference: str) -> RegisteredModel | None:
-        """The enabled model of this fingerprint, id, name or `provider/name`, in this order; a name may hold slashes."""
+        """The enabled model of this fingerprint, id, `provider/name` or name, tried in this order."""
         return next(
             (
                 found
-                for holds in (_has_fingerprint, _has_id, _has_name, _has_full_name)
+                for holds in (_has_fingerprint, _has_id, _has_full_name, _has_name)
                 for found in self.chain
                 if holds(found, reference)
             ),
@@ -64,8 +80,10 @@ def _paired(provider: Provider, model: Model, factory: ModelFactory) -> Register
         spec = factory.spec(provider, model)
     except ModelUnavailableError as error:
         return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None, str(error))
-    fingerprint = None if spec is None else spec.fingerprint
-    return RegisteredModel(provider, model.model_copy(update={"fingerprint": fingerprint}), spec)
+    if spec is None:
+        return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None)
+    known = {"fingerprint": spec.fingerprint, "dimensions": spec.dim}
+    return RegisteredModel(provider, model.model_copy(update=known), spec)
 
 
 def _has_fingerprint(one: RegisteredModel, reference: str) -> bool:

@@ -1,0 +1,1 @@
+"""The registry in a SQL database: SQLite or PostgreSQL."""

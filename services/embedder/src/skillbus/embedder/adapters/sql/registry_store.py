@@ -1,0 +1,115 @@
+"""The records of the registry in two tables, and their revision in a third."""
+
+from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager, contextmanager
+
+from pydantic import ValidationError
+from sqlalchemy import Column, Row, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from skillbus.contracts.registry import Model, Provider
+from skillbus.embedder.adapters.sql.engine import make_engine, reading, writing
+from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, STATE
+from skillbus.embedder.adapters.sql.upgrade import upgrade
+from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryUrlError
+from skillbus.embedder.domain.registry_store import Records
+
+Values = Mapping[str, object]
+
+
+class SqlRegistryStore:
+    """`replace` is kept only if the revision is still the one that was seen: whoever comes second learns so."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def load(self) -> Records:
+        async with reading(self._engine) as connection:
+            revision = (await connection.execute(select(STATE.c.revision))).scalar_one()
+            providers = await connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
+            models = await connection.execute(select(MODELS).order_by(MODELS.c.id))
+            with _valid():
+                return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
+
+    async def replace(self, seen: Records, new: Records) -> bool:
+        async with writing(self._engine) as connection:
+            raised = await connection.execute(
+                update(STATE).where(STATE.c.revision == seen.revision).values(revision=seen.revision + 1)
+            )
+            if raised.rowcount != 1:
+                return False
+            await _write(connection, seen, new)
+        return True
+
+
+@asynccontextmanager
+async def open_registry_store(url: str) -> AsyncGenerator[SqlRegistryStore]:
+    """The store in the database of this URL, whose tables are made or brought to their last form first.
+
+    Raises:
+        RegistryUnavailableError: the database cannot be opened; the message says what to do, and shows no password.
+    """
+    engine = make_engine(url)
+    try:
+        try:
+            await upgrade(engine)
+        except TypeError as error:  # the driver's, for what it gets from the URL
+            raise RegistryUrlError(f"a parameter of the database's URL does not fit: {error}") from error
+        yield SqlRegistryStore(engine)
+    finally:
+        await engine.dispose()
+
+
+@contextmanager
+def _valid() -> Generator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        faults = "; ".join(f"{fault['loc']}: {fault['msg']}" for fault in error.errors(include_input=False))
+        raise RegistryUnavailableError(
+            f"a {error.title} in the database is not as skillbus writes them ({faults}): correct it there"
+        ) from error
+
+
+def _provider(row: Row[tuple[object, ...]]) -> Provider:
+    return Provider.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
+
+
+def _model(row: Row[tuple[object, ...]]) -> Model:
+    return Model.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
+
+
+async def _write(connection: AsyncConnection, seen: Records, new: Records) -> None:
+    """Write what differs, so that each statement leaves what the tables demand: parents first, one default at most."""
+    providers, models = _provider_rows(new), _model_rows(new)
+    had_providers, had_models = _provider_rows(seen), _model_rows(seen)
+    await _delete(connection, MODELS.c.id, had_models.keys() - models.keys())
+    await _delete(connection, PROVIDERS.c.name, had_providers.keys() - providers.keys())
+    await _put(connection, PROVIDERS.c.name, providers, had_providers)
+    await _put(connection, MODELS.c.id, models, had_models)
+
+
+def _provider_rows(records: Records) -> dict[str, Values]:
+    return {provider.name: provider.model_dump() for provider in records.providers}
+
+
+def _model_rows(records: Records) -> dict[str, Values]:
+    """The default last: where it is a new one, the old one has to be none first."""
+    models = sorted(records.models, key=lambda model: model.is_default)
+    return {model.id: model.model_dump(exclude={"fingerprint"}) for model in models}
+
+
+async def _delete(connection: AsyncConnection, key: Column[str], gone: AbstractSet[str]) -> None:
+    if gone:
+        await connection.execute(delete(key.table).where(key.in_(gone)))
+
+
+async def _put(
+    connection: AsyncConnection, key: Column[str], rows: Mapping[str, Values], had: Mapping[str, Values]
+) -> None:
+    for name, values in rows.items():
+        if name not in had:
+            await connection.execute(insert(key.table).values(values))
+        elif values != had[name]:
+            await connection.execute(update(key.table).where(key == name).values(values))

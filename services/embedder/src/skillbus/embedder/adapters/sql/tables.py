@@ -1,0 +1,84 @@
+"""The tables as they are after the last migration. A column is a field of the contract's record, by the same name."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+)
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment in UTC, also where the database knows of no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or value.tzinfo is not None:
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+METADATA: Final = MetaData()
+
+STATE: Final = Table(
+    "embedding_registry",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+)
+
+PROVIDERS: Final = Table(
+    "embedding_providers",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("base_url", String(500)),
+    Column("api_key", String(500)),
+    Column("timeout_s", Double, nullable=False),
+    Column("max_concurrency", Integer, nullable=False),
+    Column("max_batch_texts", Integer),
+    Column("enabled", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+)
+
+MODELS: Final = Table(
+    "embedding_models",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("provider", String(64), ForeignKey("embedding_providers.name"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("is_default", Boolean, nullable=False),
+    Column("dimensions", Integer),
+    Column("request_dimensions", Boolean, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("api_path", String(200)),
+    Column("max_chars", Integer),
+    Column("query_prefix", String(2000), nullable=False),
+    Column("document_prefix", String(2000), nullable=False),
+    Column("runtime", String(32)),
+    Column("path", String(500)),
+    Column("calibration", JSON(none_as_null=True)),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+)

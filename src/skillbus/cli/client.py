@@ -1,29 +1,25 @@
 """A typed client of the HTTP API."""
 
-import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 from urllib.parse import quote, urljoin, urlsplit
 
 import httpx
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
-from skillbus.cli.advice import advice_on
-from skillbus.cli.errors import NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
+from skillbus.cli.errors import StrangeReplyError
+from skillbus.cli.exchange import exchange, parsed
 from skillbus.cli.replies import Installed, Ran, SystemStatus
 from skillbus.contracts.indexer import Skill, SkillsListed
 from skillbus.contracts.retriever import ToolsFound
 
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
 JsonObject = dict[str, JsonValue]
 
 _PAGE = 200
-_CONNECT_S = 5.0
-_ANSWER_S = 60.0
 _RUN_S = 90.0
 """Longer than the sandbox's own wall clock of a run, which ends it with a proper answer."""
 
@@ -59,13 +55,14 @@ class Client:
 
     async def install(self, filename: str, package: bytes | BinaryIO) -> Installed:
         """Upload a package."""
-        response = await self._send(
+        response = await exchange(
+            self.http,
             "POST",
             "/api/skills",
             files={"package": (filename, package, "application/zip")},
             data=self._scope(),
         )
-        return _parsed(Installed, response)
+        return parsed(Installed, response)
 
     async def skills(self) -> tuple[Skill, ...]:
         """The whole catalogue, page after page."""
@@ -73,7 +70,7 @@ class Client:
         after: str | None = None
         while True:
             where = {"limit": str(_PAGE)} | self._scope() | ({"after": after} if after else {})
-            page = _parsed(SkillsListed, await self._send("GET", "/api/skills", params=where))
+            page = parsed(SkillsListed, await exchange(self.http, "GET", "/api/skills", params=where))
             found += page.skills
             if page.next is None or page.next == after:
                 return tuple(found)
@@ -81,7 +78,7 @@ class Client:
 
     async def remove(self, name: str) -> None:
         """Uninstall a skill."""
-        await self._send("DELETE", _skill_path(name), params=self._scope())
+        await exchange(self.http, "DELETE", _skill_path(name), params=self._scope())
 
     async def run(self, order: RunOrder) -> Ran:
         """Run a skill and wait for its end."""
@@ -96,7 +93,7 @@ class Client:
         wait_s = max(_RUN_S, (order.timeout_s or 0) + 30)
         body = {name: value for name, value in members.items() if value is not None}
         path = f"{_skill_path(order.name)}/run"
-        return _parsed(Ran, await self._send("POST", path, params=self._scope(), json=body, wait_s=wait_s))
+        return parsed(Ran, await exchange(self.http, "POST", path, params=self._scope(), json=body, wait_s=wait_s))
 
     async def search(
         self,
@@ -116,53 +113,21 @@ class Client:
             "tags": list(tags),
             **self._scope(),
         }
-        return _parsed(ToolsFound, await self._send("POST", "/api/tools/search", json=body))
+        return parsed(ToolsFound, await exchange(self.http, "POST", "/api/tools/search", json=body))
 
     async def status(self) -> SystemStatus:
         """How every service is, and what the indexer holds."""
-        return _parsed(SystemStatus, await self._send("GET", "/api/status"))
+        return parsed(SystemStatus, await exchange(self.http, "GET", "/api/status"))
 
     async def fetch(self, url: str) -> bytes:
         """An artifact's content, from this server and no other: the key must not travel elsewhere."""
         base = str(self.http.base_url)
         if _origin(urljoin(base, url)) != _origin(base):
             raise StrangeReplyError(f"an artifact lies at {url}, which is another server", "Fetch it by hand.")
-        return (await self._send("GET", url)).content
+        return (await exchange(self.http, "GET", url)).content
 
     def _scope(self) -> dict[str, str]:
         return {"project": self.project} if self.project else {}
-
-    async def _send(
-        self,
-        method: str,
-        url: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        json: Mapping[str, object] | None = None,
-        data: Mapping[str, str] | None = None,
-        files: Mapping[str, tuple[str, bytes | BinaryIO, str]] | None = None,
-        wait_s: float = _ANSWER_S,
-    ) -> httpx.Response:
-        timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
-        try:
-            response = await self.http.request(
-                method, url, params=params, json=json, data=data, files=files, timeout=timeout
-            )
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            base = str(self.http.base_url).rstrip("/")
-            raise UnreachableError(
-                f"nobody answers at {base} ({error or type(error).__name__})",
-                "Start it with `skillbus up`, or name another address with --url or SKILLBUS_URL.",
-            ) from error
-        except httpx.TimeoutException as error:
-            raise NoAnswerError(f"no answer within {wait_s:g} s", "Look into the server's log; try again.") from error
-        except httpx.TransportError as error:
-            raise NoAnswerError(
-                f"the connection broke off ({error or type(error).__name__})", "Is it still running? `skillbus status`"
-            ) from error
-        if not response.is_success:
-            raise _refusal(response)
-        return response
 
 
 @asynccontextmanager
@@ -225,28 +190,3 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 def _skill_path(name: str) -> str:
     return f"/api/skills/{quote(name, safe='')}"
-
-
-def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
-    try:
-        problem = json.loads(response.content)
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
-        return _strange(response, f"it answered {response.status_code} without a problem document")
-    return ProblemError(problem, response.status_code, advice_on(str(problem.get("code") or "")))
-
-
-def _parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
-    try:
-        return reply.model_validate_json(response.content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise _strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
-
-
-def _strange(response: httpx.Response, what: str) -> StrangeReplyError:
-    return StrangeReplyError(
-        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
-    )

@@ -1,0 +1,78 @@
+"""One request to the HTTP API and its answer, or the error that says why there is none."""
+
+import json as json_format
+from collections.abc import Mapping
+from typing import BinaryIO, Final, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from skillbus.cli.advice import advice_on
+from skillbus.cli.errors import NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+ANSWER_S: Final = 60.0
+_CONNECT_S: Final = 5.0
+
+
+async def exchange(
+    http: httpx.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    params: Mapping[str, str] | None = None,
+    json: Mapping[str, object] | None = None,
+    data: Mapping[str, str] | None = None,
+    files: Mapping[str, tuple[str, bytes | BinaryIO, str]] | None = None,
+    wait_s: float = ANSWER_S,
+) -> httpx.Response:
+    """The answer, which says that it worked. Raises the errors of `skillbus.cli.errors`."""
+    timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
+    try:
+        response = await http.request(method, url, params=params, json=json, data=data, files=files, timeout=timeout)
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        base = str(http.base_url).rstrip("/")
+        raise UnreachableError(
+            f"nobody answers at {base} ({error or type(error).__name__})",
+            "Start it with `skillbus up`, or name another address with --url or SKILLBUS_URL.",
+        ) from error
+    except httpx.TimeoutException as error:
+        raise NoAnswerError(f"no answer within {wait_s:g} s", "Look into the server's log; try again.") from error
+    except httpx.TransportError as error:
+        raise NoAnswerError(
+            f"the connection broke off ({error or type(error).__name__})", "Is it still running? `skillbus status`"
+        ) from error
+    if not response.is_success:
+        raise _refusal(response)
+    return response
+
+
+def parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
+    """What an answer says.
+
+    Raises:
+        StrangeReplyError: It is something else.
+    """
+    try:
+        return reply.model_validate_json(response.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise _strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
+
+
+def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
+    try:
+        problem = json_format.loads(response.content)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
+        return _strange(response, f"it answered {response.status_code} without a problem document")
+    return ProblemError(problem, response.status_code, advice_on(str(problem.get("code") or "")))
+
+
+def _strange(response: httpx.Response, what: str) -> StrangeReplyError:
+    return StrangeReplyError(
+        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
+    )

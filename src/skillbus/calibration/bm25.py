@@ -1,0 +1,40 @@
+"""BM25 over a catalogue in memory, as the vector store counts it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skillbus.embedder.domain.lexical import LexicalEncoder
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Bm25:
+    """An inverted index over the lexical encoder's vectors, with the store's IDF: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._encoder = LexicalEncoder()
+        self._count = len(texts)
+        posted: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for row, text in enumerate(texts):
+            vector = self._encoder.encode_document(text)
+            for index, value in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):
+                posted[index].append((row, value))
+        self._weights = {index: self._weighted(rows) for index, rows in posted.items()}
+
+    def _weighted(self, rows: list[tuple[int, float]]) -> tuple[Ints, Floats]:
+        idf = math.log(1 + (self._count - len(rows) + 0.5) / (len(rows) + 0.5))
+        return np.array([row for row, _ in rows], dtype=np.int64), np.array([value * idf for _, value in rows])
+
+    def scores(self, query: str) -> Floats:
+        """One for each text."""
+        scores = np.zeros(self._count)
+        for index in self._encoder.encode_query(query).indices.tolist():
+            if index in self._weights:
+                rows, values = self._weights[index]
+                scores[rows] += values
+        return scores

@@ -1,0 +1,215 @@
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skillbus.calibration.bm25 import Floats
+from skillbus.calibration.effect import effect_of
+from skillbus.calibration.errors import NoSignalError, TooLittleError, UnusableVectorsError
+from skillbus.calibration.fit import check_enough, fitted, listwise
+from skillbus.calibration.judged import Judged, JudgedQuery
+from skillbus.calibration.pairs import Survey, survey
+from skillbus.calibration.vectors import Rows, embedded, vectors_of
+from skillbus.contracts.embedder import Role
+from skillbus.contracts.registry import Calibration
+from skillbus.retriever.domain.relevance import NEUTRAL, relevance_of
+
+from .synthetic import judged, vectors
+
+
+def pairs_of(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Survey:
+    return survey(data, vectors(data, signal=signal, common=common, seed=seed))
+
+
+def fit(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Calibration:
+    return fitted(data, pairs_of(data, signal=signal, common=common, seed=seed))
+
+
+def known_truth(slope: float, lexical: float) -> tuple[Judged, Survey]:
+    """Thousands of queries, each of which wants the one candidate that the softmax of these weights draws."""
+    data = judged(40, 3_000)
+    pairs = pairs_of(data, signal=0.7)
+    candidates, random = pairs.candidates, np.random.default_rng(5)
+    near = np.clip(candidates.cosine, 0.01, 0.999)
+    scores = slope * np.log(near / (1 - near)) + lexical * candidates.words
+    noisy = scores + random.gumbel(size=len(scores))
+    best = np.maximum.reduceat(noisy, candidates.start)[candidates.query]
+    return data, replace(pairs, candidates=replace(candidates, relevant=noisy == best))
+
+
+@pytest.mark.parametrize(("slope", "lexical"), [(2.0, 0.5), (0.5, 2.0), (1.0, 1.0)])
+def test_weights_that_made_the_truth_are_found_again(slope: float, lexical: float) -> None:
+    data, pairs = known_truth(slope, lexical)
+    found = listwise(data, pairs.candidates, data.answerable)
+    assert found == pytest.approx([slope, lexical], rel=0.12)
+
+
+def test_better_vectors_get_the_steeper_map() -> None:
+    data = judged(60, 400)
+    weak, strong = fit(data, signal=0.5), fit(data, signal=2.0)
+    assert strong.slope > weak.slope
+
+
+def misled() -> Judged:
+    """Queries that say the word of a tool that they do not want."""
+    data = judged(60, 600, words=0.0)
+    queries = tuple(
+        JudgedQuery(query=f"please zword{(row + 7) % 60}", relevant=query.relevant)
+        for row, query in enumerate(data.queries)
+    )
+    return replace(data, queries=queries)
+
+
+def test_words_that_point_to_the_wrong_tool_weigh_nothing() -> None:
+    found = fit(misled(), signal=0.5)
+    assert found.lexical == 0.0
+    assert found.slope > 0
+
+
+def test_a_model_whose_cosines_are_all_high_gets_a_map_that_tells_them_apart() -> None:
+    data = judged(60, 600)
+    pairs = pairs_of(data, signal=1.0, common=2.0)
+    assert effect_of(None, data, pairs).random_above_half > 0.95
+    after = effect_of(fitted(data, pairs), data, pairs)
+    assert after.random_above_half < 0.2
+    assert after.right_above_half > 0.6
+
+
+def test_what_was_fitted_tells_right_from_wrong_better_than_a_map_that_trusts_the_wrong_words() -> None:
+    data = misled()
+    pairs = pairs_of(data, signal=0.5)
+    assert effect_of(fitted(data, pairs), data, pairs).auc > effect_of(None, data, pairs).auc + 0.01
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("signal", "common"), [(0.8, 0.0), (5.0, 0.0), (50.0, 0.0)])
+def test_a_few_queries_give_numbers_near_the_neutral_ones(seed: int, signal: float, common: float) -> None:
+    found = fit(judged(30, 12, seed=seed), signal=signal, common=common, seed=seed)
+    assert NEUTRAL.dense / 3 < found.slope < NEUTRAL.dense * 3
+    assert 0 <= found.lexical < NEUTRAL.lexical * 3
+    assert abs(found.offset) < 2.5
+
+
+def test_more_queries_lead_farther_from_the_neutral_map() -> None:
+    few, many = (fit(judged(30, queries), signal=5.0).slope for queries in (12, 1_200))
+    assert abs(math.log(many)) > abs(math.log(few)) > 0
+
+
+def test_the_same_data_give_the_same_numbers() -> None:
+    data = judged(30, 40)
+    assert fit(data, signal=1.0) == fit(data, signal=1.0)
+
+
+def test_sources_weigh_the_same_however_many_queries_each_has() -> None:
+    """Words are right in one source and wrong in the other, which has nine times as many queries."""
+    data = judged(40, 400, words=1.0)
+    queries = tuple(
+        query
+        if row % 10 == 0
+        else JudgedQuery(query=f"please zword{(row + 7) % 40}", relevant=query.relevant, source="other")
+        for row, query in enumerate(data.queries)
+    )
+    mixed = replace(data, queries=queries)
+    alike = replace(data, queries=tuple(query.model_copy(update={"source": ""}) for query in queries))
+    assert fit(mixed, signal=1.0).lexical > fit(alike, signal=1.0).lexical
+
+
+def test_the_score_rises_with_the_cosine() -> None:
+    data = judged(30, 40)
+    pairs = pairs_of(data, signal=1.0)
+    found = fitted(data, pairs)
+    scores = effect_of(found, data, pairs).scores
+    assert list(scores) == sorted(scores)
+    assert scores[0] == relevance_of(found).score(0.2, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_vectors_that_say_nothing_are_refused(seed: int) -> None:
+    data = judged(50, 300)
+    random = np.random.default_rng(seed)
+    tools, queries = random.normal(size=(50, 24)), random.normal(size=(300, 24))
+    nothing = vectors_of(data, tools.astype(np.float32), queries.astype(np.float32))
+    with pytest.raises(NoSignalError):
+        fitted(data, survey(data, nothing))
+
+
+def test_vectors_that_are_all_the_same_are_refused() -> None:
+    data = judged(30, 40)
+    same = vectors_of(data, np.ones((30, 4), np.float32), np.ones((40, 4), np.float32))
+    with pytest.raises(NoSignalError):
+        fitted(data, survey(data, same))
+
+
+def test_vectors_that_point_away_from_what_fits_are_refused() -> None:
+    with pytest.raises(NoSignalError):
+        fit(judged(30, 100), signal=-0.8)
+
+
+def test_too_few_tools_are_refused_with_the_number_that_is_needed() -> None:
+    with pytest.raises(TooLittleError) as refused:
+        check_enough(judged(9, 100))
+    assert (refused.value.found, refused.value.needed) == (9, 10)
+
+
+def test_too_few_requests_for_one_tool_are_refused_with_the_number_that_is_needed() -> None:
+    data = judged(30, 12)
+    several = [query.model_copy(update={"kind": "multi"}) for query in data.queries[:3]]
+    with pytest.raises(TooLittleError) as refused:
+        check_enough(replace(data, queries=(*several, *data.queries[3:])))
+    assert (refused.value.found, refused.value.needed) == (9, 10)
+
+
+def test_requests_that_every_tool_fits_are_refused() -> None:
+    data = judged(10, 20)
+    queries = tuple(query.model_copy(update={"kind": "single"}) for query in data.queries)
+    every = replace(data, queries=queries, relevant=(frozenset(range(10)),) * 20)
+    with pytest.raises(TooLittleError):
+        fit(every, signal=1.0)
+
+
+def test_requests_that_nothing_fits_are_passed_over() -> None:
+    data = judged(30, 40)
+    pairs = pairs_of(data, signal=1.0)
+    more = replace(
+        data,
+        queries=(*data.queries, JudgedQuery(query="sing", relevant=())),
+        relevant=(*data.relevant, frozenset[int]()),
+    )
+    given = vectors(data, signal=1.0)
+    beside = vectors_of(more, given.tools, np.concatenate([given.queries, given.queries[:1]]))
+    assert fitted(more, survey(more, beside)).slope == pytest.approx(fitted(data, pairs).slope)
+
+
+@pytest.mark.parametrize(
+    ("tools", "queries"),
+    [
+        (np.ones((29, 4)), np.ones((40, 4))),
+        (np.ones((30, 4)), np.ones((40, 5))),
+        (np.ones((30, 4)), np.ones(40)),
+        (np.zeros((30, 4)), np.ones((40, 4))),
+        (np.ones((30, 4)), np.full((40, 4), np.nan)),
+    ],
+)
+def test_vectors_that_are_none_are_refused(
+    tools: Floats,
+    queries: Floats,
+) -> None:
+    with pytest.raises(UnusableVectorsError):
+        vectors_of(judged(30, 40), tools.astype(np.float32), queries.astype(np.float32))
+
+
+def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
+    asked: dict[Role, list[str]] = {}
+
+    def embed(texts: Sequence[str], role: Role) -> Rows:
+        asked[role] = list(texts)
+        return np.ones((len(texts), 3), np.float32)
+
+    data = judged(12, 14, words=0.0)
+    made = embedded(data, embed)
+    assert made.tools.shape == (12, 3)
+    assert np.linalg.norm(made.queries, axis=1) == pytest.approx(np.ones(14))
+    assert asked[Role.DOCUMENT][0] == "zword0. zdoes0"
+    assert asked[Role.QUERY] == ["please"] * 14

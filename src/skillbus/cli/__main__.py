@@ -6,19 +6,36 @@ reached. A run whose status is not `ok` is 1, whatever the skill's own exit code
 
 import io
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import typer
 
+from skillbus.cli import index, models, providers
 from skillbus.cli.catalogue import list_skills, remove
 from skillbus.cli.demo import demo
 from skillbus.cli.install import install
 from skillbus.cli.run import WithArgv, run
 from skillbus.cli.search import search
-from skillbus.cli.session import local, remote
+from skillbus.cli.session import Command, local, remote
 from skillbus.cli.status import status
 from skillbus.cli.up import up
 
+_PROVIDERS: Final[Mapping[str, Command]] = {
+    "list": providers.list_providers,
+    "add": providers.add,
+    "update": providers.update,
+    "remove": providers.remove,
+    "test": providers.try_out,
+}
+_MODELS: Final[Mapping[str, Command]] = {
+    "list": models.list_models,
+    "add": models.add,
+    "update": models.update,
+    "remove": models.remove,
+    "default": models.default,
+}
+_INDEX: Final[Mapping[str, Command]] = {"status": index.status, "switch": index.switch, "rollback": index.rollback}
 _EPILOG = "Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached."
 
 
@@ -41,7 +58,17 @@ def create_app() -> typer.Typer:
     app.command("list")(remote(list_skills))
     app.command("remove")(remote(remove))
     app.command("status")(remote(status))
+    app.add_typer(_group("Providers of embedding models.", _PROVIDERS), name="providers")
+    app.add_typer(_group("Embedding models.", _MODELS), name="models")
+    app.add_typer(_group("What is searched, and its change to another model.", _INDEX), name="index")
     return app
+
+
+def _group(about: str, commands: Mapping[str, Command]) -> typer.Typer:
+    group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+    for name, command in commands.items():
+        group.command(name)(remote(command, of_project=False))
+    return group
 
 
 def main() -> None:

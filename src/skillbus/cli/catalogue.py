@@ -1,11 +1,11 @@
 """`skillbus list` and `skillbus remove`."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from skillbus.cli import tables
+from skillbus.cli.confirm import confirm_removal
 from skillbus.cli.errors import EXIT_FAILED, ProblemError
 from skillbus.cli.names import checked_name
 from skillbus.cli.session import Session
@@ -25,7 +25,7 @@ async def remove(session: Session, names: Names, yes: Yes = False) -> None:
     """Remove skills: folder, vectors, package and catalogue entry."""
     wanted = list(dict.fromkeys(map(checked_name, names)))
     if not yes:
-        _ask(wanted, as_json=session.output.as_json)
+        confirm_removal(wanted, as_json=session.output.as_json)
     results = [await _remove(session, name) for name in wanted]
     if session.output.as_json:
         session.output.show({"results": results}, str)
@@ -43,9 +43,3 @@ async def _remove(session: Session, name: str) -> dict[str, object]:
         return {"name": name, "outcome": "failed", "error": error.document()}
     session.output.say(f"{name}: removed")
     return {"name": name, "outcome": "removed"}
-
-
-def _ask(names: list[str], *, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty():
-        raise typer.BadParameter("there is nobody to ask: say --yes", param_hint="--yes")
-    typer.confirm(f"Remove {', '.join(names)}?", abort=True, err=True)

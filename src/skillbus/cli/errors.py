@@ -11,7 +11,9 @@ CliError                 exit 1
 ├── StartFailedError     the one-process server did not start
 ├── RunFailedError       a run ended otherwise than well
 ├── DemoFailedError      a step of the demo did not give what it should
-└── StoppedError         a signal came before the work was done
+├── StoppedError         a signal came before the work was done
+├── SwitchNotBegunError  an index is not on its way to the model that is followed
+└── SwitchGivenUpError   a change to another model was rolled back
 ```
 
 Wrong usage is Typer's `BadParameter`: exit 2.
@@ -181,6 +183,20 @@ class DemoFailedError(CliError):
 
     title = "The demo does not work"
     code = "demo_failed"
+
+
+class SwitchNotBegunError(CliError):
+    """The default is another one, but the index stays as it is."""
+
+    title = "The index does not change"
+    code = "switch_not_begun"
+
+
+class SwitchGivenUpError(CliError):
+    """Somebody went back to the model before."""
+
+    title = "The change was rolled back"
+    code = "switch_rolled_back"
 
 
 class StoppedError(CliError):

@@ -17,8 +17,12 @@ from skillbus.cli.text import plain
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import RenderableType
+    from rich.progress import TaskID
 
     from skillbus.cli.errors import CliError
+
+ShowBar = Callable[[str, str, int, int], None]
+"""Says of a name in which step it is, and how much of how much is done."""
 
 _UNWRAPPED_CELLS = 100_000
 """Wider than any line: Rich pads tables to their contents and not to this."""
@@ -89,6 +93,33 @@ class Output:
                 begun += 1
 
             yield next_item
+
+    @contextmanager
+    def bars(self) -> Iterator[ShowBar]:
+        """Bars on stderr, one a name, until the context is left; without a terminal, a line where the step is new."""
+        if self.as_json or not self.err.is_terminal:
+            steps: dict[str, str] = {}
+
+            def show_line(name: str, step: str, done: int, total: int) -> None:
+                if steps.get(name) != step:
+                    self.note(f"{name}: {step}, {done} of {total}")
+                steps[name] = step
+
+            yield show_line
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
+
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[step]}", markup=False))
+        with Progress(*columns, console=self.err, transient=True) as bars:
+            tasks: dict[str, TaskID] = {}
+
+            def show_bar(name: str, step: str, done: int, total: int) -> None:
+                if name not in tasks:
+                    tasks[name] = bars.add_task(plain(name), step="")
+                bars.update(tasks[name], completed=done, total=total, step=plain(step))
+
+            yield show_bar
 
 
 def open_output(*, as_json: bool) -> Output:

@@ -7,7 +7,7 @@ command runs, so that `skillbus --help` need not wait for it.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -19,6 +19,7 @@ from skillbus.cli.outside import Outside
 
 if TYPE_CHECKING:
     from skillbus.cli.client import Client
+    from skillbus.cli.models_client import ModelsClient
 
 ARGV: Final = "skillbus.argv"
 """Where the words after `--` are kept in Typer's context."""
@@ -46,6 +47,13 @@ class Session:
     argv: tuple[str, ...] | None
     """The words after `--`; absent when there was no `--`."""
 
+    @property
+    def models(self) -> "ModelsClient":
+        """The client of providers, models and indexes, over the same connection."""
+        from skillbus.cli.models_client import ModelsClient  # noqa: PLC0415 (slow)
+
+        return ModelsClient(self.client.http)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSession:
@@ -55,8 +63,8 @@ class ServerSession:
     outside: Outside
 
 
-def remote(command: Command) -> Callable[..., None]:
-    """A command that asks a server."""
+def remote(command: Command, *, of_project: bool = True) -> Callable[..., None]:
+    """A command that asks a server; `of_project` if what it asks about belongs to one."""
 
     def run(
         ctx: typer.Context,
@@ -77,7 +85,7 @@ def remote(command: Command) -> Callable[..., None]:
 
         _perform(ask, asyncio.run, as_json=as_json)
 
-    return _with_options_of(command, run)
+    return _with_options_of(command, run, without=() if of_project else ("project",))
 
 
 def _checked(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:
@@ -117,10 +125,11 @@ def _perform(
         raise typer.Exit(error.exit_code) from error
 
 
-def _with_options_of(command: Command, run: Callable[..., None]) -> Callable[..., None]:
+def _with_options_of(command: Command, run: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
     """`run` with the name, the help and the options of `command` before its own, for Typer to read."""
     own = list(inspect.signature(command).parameters.values())[1:]
-    shared = [it for it in inspect.signature(run).parameters.values() if it.kind is not it.VAR_KEYWORD]
+    all_shared = inspect.signature(run).parameters.values()
+    shared = [it for it in all_shared if it.kind is not it.VAR_KEYWORD and it.name not in without]
     parameters = [it.replace(kind=inspect.Parameter.KEYWORD_ONLY) for it in (*own, *shared)]
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {it.name: it.annotation for it in parameters}

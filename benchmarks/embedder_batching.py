@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.adapters.use_model import UseModel
+from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.batching import Batcher
 from skillbus.embedder.domain.lanes import LaneLimits, Priority
 

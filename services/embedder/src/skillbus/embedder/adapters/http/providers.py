@@ -1,10 +1,14 @@
 """The providers that are in use: one for each version of a registration, closed when its last model is."""
 
+import asyncio
+import ssl
 from types import TracebackType
 from typing import Self
 
+import httpx
+
 from skillbus.contracts.registry import Provider
-from skillbus.embedder.adapters.http.provider import HttpProvider, Remaining, Tuning
+from skillbus.embedder.adapters.http.provider import HttpProvider, Remaining, Tuning, http_client
 from skillbus.embedder.adapters.http.wire import wire_of
 from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.domain.errors import ModelUnavailableError
@@ -26,6 +30,7 @@ class HttpProviders:
         self._tuning = tuning or Tuning()
         self._providers: dict[_Key, HttpProvider] = {}
         self._users: dict[_Key, int] = {}
+        self._tls: ssl.SSLContext | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -36,18 +41,21 @@ class HttpProviders:
     ) -> None:
         await self.close()
 
-    def acquire(self, registered: Provider) -> HttpProvider:
+    async def acquire(self, registered: Provider) -> HttpProvider:
         """The provider as it is registered, to be released once.
 
         Raises:
             ModelUnavailableError: its kind has no embeddings, or all is closed.
         """
+        if self._tls is None:  # reading the certificates takes some 30 ms
+            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
         if self._closed:
             raise ModelUnavailableError(f"provider {registered.name} is closed: the embedder is shutting down")
         key = (registered.name, registered.version)
         if key not in self._providers:
             base_url = registered.base_url or wire_of(registered.kind).base_url
-            self._providers[key] = HttpProvider(registered, base_url, self._secrets, self._remaining, self._tuning)
+            client = http_client(registered, base_url, self._tls)
+            self._providers[key] = HttpProvider(registered, client, self._secrets, self._remaining, self._tuning)
         self._users[key] = self._users.get(key, 0) + 1
         return self._providers[key]
 

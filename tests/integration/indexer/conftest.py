@@ -3,38 +3,20 @@
 import hashlib
 import io
 import zipfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.embedder import Role
 from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Content
-from skillbus.embedder.domain.model import ModelSpec
-from skillbus.embedder.settings import EmbedderSettings
-from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import VectorStore, open_vector_store
 
-
-class HashModel:
-    """A dense model that knows only whether two texts are the same."""
-
-    def __init__(self, revision: str = "1") -> None:
-        self.spec = ModelSpec("test", "hash", revision, "none", 16, 2048, 4096, False)
-
-    def load(self) -> None:
-        return
-
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        rows = np.stack([np.frombuffer(hashlib.sha512(text.encode()).digest(), "<i4") for text in texts])
-        return (rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)).astype(np.float32)
+from .fake_embedder import FakeEmbedder, open_fake_embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +42,15 @@ def settings(tmp_path: Path) -> IndexerSettings:
 
 
 @pytest.fixture
-async def embedder(bus: Bus) -> AsyncGenerator[None]:
-    async with open_embedder(bus, EmbedderSettings(), HashModel()):
-        yield
+async def embedder(bus: Bus) -> AsyncGenerator[FakeEmbedder]:
+    async with open_fake_embedder(bus) as fake:
+        yield fake
 
 
 @pytest.fixture
-async def running(bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: None) -> AsyncGenerator[Running]:
+async def running(
+    bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: FakeEmbedder
+) -> AsyncGenerator[Running]:
     async with open_indexer(bus, settings, store):
         yield Running(bus, store, settings.data)
 

@@ -34,6 +34,7 @@ from skillbus.vectors import VectorStore
 from skillbus.vectors.tools import ALIAS
 
 from .conftest import Package, Running, skill_md
+from .fake_embedder import FakeEmbedder
 
 
 async def code_of(call: Awaitable[object]) -> ErrorCode:
@@ -211,7 +212,7 @@ async def test_a_skill_is_announced_as_installed_before_it_is_as_indexed(running
 async def test_a_folder_below_a_relative_data_directory_is_taken_up_too(
     bus: Bus,
     store: VectorStore,
-    embedder: None,
+    embedder: FakeEmbedder,
     package: Package,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

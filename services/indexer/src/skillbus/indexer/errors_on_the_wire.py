@@ -1,7 +1,16 @@
 """The indexer's own errors as callers get them: the one place where that is decided."""
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.indexer.domain.errors import IndexUnavailableError, RecordConflictError, SkillMissingError
+from skillbus.indexer.domain.errors import (
+    IndexerError,
+    IndexMissingError,
+    IndexUnavailableError,
+    NoDefaultModelError,
+    RecordConflictError,
+    RollBackRefusedError,
+    SkillMissingError,
+    SwitchConflictError,
+)
 from skillbus.indexer.domain.package_errors import PackageError
 
 
@@ -20,8 +29,20 @@ def to_wire(error: Exception) -> RequestError | None:
             )
         case SkillMissingError():
             return RequestError(ErrorCode.SKILL_NOT_FOUND, str(error), details={"skill": error.name})
-        case RecordConflictError():
+        case IndexerError():
+            return _of_index(error)
+        case _:
+            return None
+
+
+def _of_index(error: IndexerError) -> RequestError | None:
+    match error:
+        case RecordConflictError() | SwitchConflictError():
             return RequestError(ErrorCode.CONFLICT, str(error))
+        case NoDefaultModelError() | RollBackRefusedError():
+            return RequestError(ErrorCode.CONFLICT, str(error), retryable=False)
+        case IndexMissingError():
+            return RequestError(ErrorCode.NOT_FOUND, str(error))
         case IndexUnavailableError():
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
         case _:

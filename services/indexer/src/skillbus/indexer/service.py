@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from skillbus.common.bus.events import Delivery
 from skillbus.contracts.endpoint import Check
+from skillbus.contracts.index_switch import IndexesListed, IndexState, NameIndex
 from skillbus.contracts.indexer import (
     IndexerStatus,
     InstallSkill,
@@ -22,6 +23,7 @@ from skillbus.indexer.domain.incoming import IncomingPackages
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.record import Catalogue, page_of
 from skillbus.indexer.domain.status import status_of
+from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.uploads import Uploads
 
@@ -34,6 +36,7 @@ class IndexerHandlers:
     catalogue: Catalogue
     index: ToolIndex
     incoming: IncomingPackages
+    decisions: SwitchDecisions
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
         """Install or update a skill."""
@@ -68,13 +71,25 @@ class IndexerHandlers:
         """What there is, and what waits."""
         return await status_of(self.catalogue, self.index)
 
+    async def list_indexes(self, _: Empty) -> IndexesListed:
+        """What is searched, and how far a change of it is."""
+        return IndexesListed(indexes=await self.decisions.states())
+
+    async def start_switch(self, request: NameIndex) -> IndexState:
+        """Take an index to the default model."""
+        return await self.decisions.start(request.alias)
+
+    async def roll_back(self, request: NameIndex) -> IndexState:
+        """Take an index back to where it was."""
+        return await self.decisions.roll_back(request.alias)
+
     async def index_reachable(self) -> Check:
         """Whether vectors can be written."""
         try:
-            state = await self.index.state()
+            counts = await self.index.counts()
         except IndexUnavailableError as error:
             return Check(name="vector_store", ready=False, detail=str(error))
-        return Check(name="vector_store", ready=True, detail=state.collection or "no tool was indexed yet")
+        return Check(name="vector_store", ready=True, detail=counts.collection or "no tool was indexed yet")
 
 
 class ObjectInfo(Message):
@@ -90,6 +105,7 @@ class IndexerListeners:
 
     installer: Installer
     uploads: Uploads
+    decisions: SwitchDecisions
 
     async def on_upload(self, delivery: Delivery) -> None:
         """Something was put into the bucket `skills`, or taken out."""
@@ -101,3 +117,7 @@ class IndexerListeners:
         """A skill was installed, updated or removed, here or by another replica."""
         change = delivery.decode(SkillChanged)
         await self.installer.catch_up(change.project, change.name)
+
+    async def on_default_model(self, _: Delivery) -> None:
+        """Another model is the default; which one is asked, as a later change may have been heard before this one."""
+        await self.decisions.consider()

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import Subscription, consume
@@ -12,23 +13,37 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
+from skillbus.contracts import index_switch
 from skillbus.contracts import indexer as contract
-from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_UPLOADS, PACKAGES, UPLOADS
+from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_MODELS, INDEXER_UPLOADS, PACKAGES, UPLOADS
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
+from skillbus.indexer.adapters.bus_models import BusModels
 from skillbus.indexer.adapters.disk_folders import DiskFolders
 from skillbus.indexer.adapters.folder_watch import watch_folders
 from skillbus.indexer.adapters.incoming_packages import BusPackages
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.kv_switches import open_switches
 from skillbus.indexer.adapters.object_packages import ObjectPackages
 from skillbus.indexer.adapters.object_uploads import ObjectUploads
-from skillbus.indexer.adapters.vector_index import VectorIndex
+from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.adapters.vector_collections import VectorToolCollections
 from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.reconciling import Reconciler, follow_folders, keep_reconciled
+from skillbus.indexer.domain.reconciling import (
+    Reconciler,
+    follow_folders,
+    going_on,
+    keep_reconciled,
+    keep_switching,
+)
+from skillbus.indexer.domain.switch_decisions import SwitchDecisions
+from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
+from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.uploads import Uploads
 from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
+from skillbus.vectors.tools import ALIAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,10 @@ class _Parts:
     listeners: IndexerListeners
     reconciler: Reconciler
     folders: DiskFolders
+    decisions: SwitchDecisions
+    driver: SwitchDriver
+    wanted: asyncio.Event
+    """Set when the reconciler is to run."""
 
 
 @asynccontextmanager
@@ -54,20 +73,36 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
 
 async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Parts:
     catalogue = await open_catalogue(bus)
+    switches = await open_switches(bus)
     package_store = await open_object_store(bus, PACKAGES)
     folders = DiskFolders(settings.data)
     await asyncio.to_thread(folders.prepare)
-    index = VectorIndex(store, bus.caller, catalogue)
-    announcer = BusAnnouncer(bus)
+    models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
+    collections = VectorToolCollections(store, ToolPoints(bus.caller))
+    index = ToolIndex(ALIAS, collections, catalogue, switches, models)
+    driver = SwitchDriver(
+        SwitchPorts(ALIAS, collections, catalogue, switches, announcer, _now),
+        owner=uuid4().hex,
+        timing=SwitchTiming(keep_s=settings.keep_old_index_s, lease_s=settings.switch_lease_s),
+        on_moved=wanted.set,
+    )
+    decisions = SwitchDecisions(index, switches, models, announcer, _now, driver.wake)
     packages = ObjectPackages(package_store)
-    installer = Installer(catalogue, packages, folders, index, announcer, now=lambda: datetime.now(UTC))
+    installer = Installer(catalogue, packages, folders, index, announcer, now=_now)
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store)),
-        listeners=IndexerListeners(installer, uploads),
+        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), decisions),
+        listeners=IndexerListeners(installer, uploads, decisions),
         reconciler=Reconciler(catalogue, packages, folders, index, installer, announcer),
         folders=folders,
+        decisions=decisions,
+        driver=driver,
+        wanted=wanted,
     )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _routes(handlers: IndexerHandlers) -> list[Route]:
@@ -78,25 +113,37 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(contract.GET_SKILL, handlers.get_skill),
         route(contract.LIST_SKILLS, handlers.list_skills, permits=64),
         route(contract.GET_STATUS, handlers.get_status, permits=64),
+        route(index_switch.LIST_INDEXES, handlers.list_indexes),
+        route(index_switch.START_SWITCH, handlers.start_switch, permits=4),
+        route(index_switch.ROLL_BACK, handlers.roll_back, permits=4),
     ]
 
 
 def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
-    return [Subscription(INDEXER_UPLOADS, listeners.on_upload), Subscription(INDEXER_CHANGES, listeners.on_change)]
+    return [
+        Subscription(INDEXER_UPLOADS, listeners.on_upload),
+        Subscription(INDEXER_CHANGES, listeners.on_change),
+        Subscription(INDEXER_MODELS, listeners.on_default_model),
+    ]
 
 
 @asynccontextmanager
 async def _keeping_up(parts: _Parts, settings: IndexerSettings) -> AsyncGenerator[None]:
-    """Reconcile and follow the folders while the context is open."""
+    """Reconcile, follow the folders and switch models while the context is open."""
     stop = asyncio.Event()
     tasks = [
-        asyncio.create_task(keep_reconciled(parts.reconciler, settings.reconcile_every_s, stop)),
+        asyncio.create_task(keep_reconciled(parts.reconciler, settings.reconcile_every_s, parts.wanted, stop)),
         asyncio.create_task(follow_folders(parts.reconciler, lambda: watch_folders(parts.folders, stop), stop)),
+        asyncio.create_task(keep_switching(parts.decisions, parts.driver, stop)),
     ]
     try:
         yield
     finally:
         stop.set()
+        parts.wanted.set()
+        parts.driver.wake()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        with going_on("release_switch"):
+            await parts.driver.release()

@@ -9,9 +9,11 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts import indexer as contract
 from skillbus.contracts.endpoint import Event
+from skillbus.contracts.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
 from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected, UploadTaken
+from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.indexer.domain.announcing import Change, Outcome
 from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.tool_index import Change, Outcome
 
 _EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
     "installed": contract.SKILL_INSTALLED,
@@ -73,6 +75,16 @@ class BusAnnouncer:
             identity=source,
             message_id=f"rejected:{identity}",
             project=project,
+        )
+
+    async def progressed(self, alias: str, switch: IndexSwitch) -> None:
+        await publish_fact(
+            self._bus,
+            SWITCH_PROGRESSED,
+            SwitchProgress(alias=alias, switch=switch),
+            identity=alias,
+            message_id=f"switch:{switch.id}:{uuid4().hex}",
+            project=DEFAULT_PROJECT,
         )
 
 

@@ -1,10 +1,16 @@
 """What can go wrong in the indexer.
 
 IndexerError
-├── SkillMissingError       no skill of that name is installed
-├── RecordConflictError     the record was changed by another replica meanwhile
-└── IndexUnavailableError   the vector store or the embedder cannot be had now; the catalogue stays the record
-PackageError                (package_errors) the package is not a skill that can be installed
+├── SkillMissingError         no skill of that name is installed
+├── RecordConflictError       the record was changed by another replica meanwhile
+├── IndexUnavailableError     the vector store or the embedder cannot be had now; the catalogue stays the record
+│   └── DenseUnavailableError the model of a collection gives no vectors now
+├── IndexMissingError         no index of that alias
+├── NoDefaultModelError       there is no model to take an index to
+├── RollBackRefusedError      there is nothing to go back to
+├── SwitchConflictError       the switch was taken further by someone else meanwhile
+└── UnsettledError            what is written meanwhile keeps a new collection from being verified
+PackageError                  (package_errors) the package is not a skill that can be installed
 """
 
 
@@ -29,3 +35,42 @@ class RecordConflictError(IndexerError):
 
 class IndexUnavailableError(IndexerError):
     """Nothing can be written to the index now."""
+
+
+class DenseUnavailableError(IndexUnavailableError):
+    """The model of a collection cannot be had."""
+
+    def __init__(self, fingerprint: str, reason: str) -> None:
+        super().__init__(f"The model {fingerprint} gives no vectors now: {reason}")
+
+
+class IndexMissingError(IndexerError):
+    """No such alias."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(f"There is no index {alias!r}: list the indexes to see which there are.")
+
+
+class NoDefaultModelError(IndexerError):
+    """Nothing to switch to."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no default embedding model that gives vectors: make one the default first.")
+
+
+class RollBackRefusedError(IndexerError):
+    """The collection before the last switch is gone, or there was none."""
+
+
+class SwitchConflictError(IndexerError):
+    """Someone else wrote the state of the switch first."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(f"The switch of {alias!r} was changed at the same time: look at it and try again.")
+
+
+class UnsettledError(IndexerError):
+    """Verification found differences in every round."""
+
+    def __init__(self, rounds: int, differing: int) -> None:
+        super().__init__(f"After {rounds} rounds of verification {differing} tools still differ from the catalogue.")

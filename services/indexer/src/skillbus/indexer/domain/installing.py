@@ -12,12 +12,13 @@ from datetime import datetime
 import structlog
 
 from skillbus.common.archive import Archive
+from skillbus.indexer.domain.announcing import Announcer, Outcome
 from skillbus.indexer.domain.errors import IndexUnavailableError, RecordConflictError, SkillMissingError
 from skillbus.indexer.domain.locks import SkillLocks
 from skillbus.indexer.domain.package import KEPT_LIMITS, SkillPackage, open_package, with_description
 from skillbus.indexer.domain.record import Catalogue, SkillRecord, Stored, record_of
 from skillbus.indexer.domain.storage import Packages, SkillFolders, Staged
-from skillbus.indexer.domain.tool_index import Announcer, Outcome, ToolIndex
+from skillbus.indexer.domain.tool_index import ToolIndex
 
 log = structlog.get_logger(__name__)
 

@@ -1,26 +1,30 @@
 """Catalogue, folders and index made to agree: at start, every few minutes, and when a folder changes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from skillbus.contracts.errors import RequestError
+from skillbus.indexer.domain.announcing import Announcer
+from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.errors import IndexerError
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import FolderState, Packages, SkillFolders
-from skillbus.indexer.domain.tool_index import Announcer, IndexedTool, ToolIndex
+from skillbus.indexer.domain.switch_decisions import SwitchDecisions
+from skillbus.indexer.domain.switching import SwitchDriver
+from skillbus.indexer.domain.together import in_batches
+from skillbus.indexer.domain.tool_index import ToolIndex
 
-_BATCH: Final = 64
 _WATCH_AGAIN_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 2.0
 
 log = structlog.get_logger(__name__)
 
@@ -75,33 +79,26 @@ class Reconciler:
     async def compare_index(self) -> Drift:
         """Index what the catalogue has and the index lacks or has otherwise; take out what only the index has.
 
-        The index is read first: what was uninstalled meanwhile is then seen as such, and what was installed meanwhile
-        is indexed once more, which changes nothing.
-
         Raises:
             IndexUnavailableError: Not now.
         """
-        points = {(tool.project, tool.name): tool async for tool in self._index.tools()}
-        records = {(record.project, record.name): record for record in await self._catalogue.all()}
-        stale = [record for key, record in records.items() if self._differs(record, points.get(key))]
-        for batch in _batches(stale):
-            await self._index.put(batch)
+        differing = await differences(self._index.collections, self._catalogue, await self._index.live())
+        keys = set(differing.keys)
+        waiting = [r for r in differing.compared if not r.skill.indexed and (r.project, r.name) not in keys]
+        stale = [*differing.records, *waiting]
+        await in_batches(stale, self._index.put)
         for record in stale:
             await self._installer.confirm_indexed(record)
-        ghosts = [tool for key, tool in points.items() if key not in records]
-        for tool in ghosts:
-            await self._installer.catch_up(tool.project, tool.name)
-        if stale or ghosts:
-            log.info("index_drift_mended", indexed=len(stale), removed=len(ghosts))
-        return Drift(len(stale), len(ghosts))
+        for project, name in differing.ghosts:
+            await self._installer.catch_up(project, name)
+        if stale or differing.ghosts:
+            log.info("index_drift_mended", indexed=len(stale), removed=len(differing.ghosts))
+        return Drift(len(stale), len(differing.ghosts))
 
     async def sweep_packages(self) -> None:
         """Let go of packages that nobody asked for, or that a crash kept from being removed."""
         if swept := await self._packages.sweep(await self._catalogue.all()):
             log.info("left_packages_swept", packages=swept)
-
-    def _differs(self, record: SkillRecord, point: IndexedTool | None) -> bool:
-        return point is None or point.content_hash != self._index.content_hash(record) or not record.skill.indexed
 
     async def _take(self, project: str, state: FolderState) -> None:
         name = state.path.name
@@ -134,26 +131,32 @@ class Reconciler:
             await asyncio.to_thread(self._folders.remove, project, state.path.name)
 
 
-def _batches(records: list[SkillRecord]) -> Iterable[list[SkillRecord]]:
-    rest = iter(records)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
-
-
-async def keep_reconciled(reconciler: Reconciler, every_s: float, stop: asyncio.Event) -> None:
-    """Reconcile now and every `every_s` seconds, until `stop` is set.
+async def keep_reconciled(reconciler: Reconciler, every_s: float, wanted: asyncio.Event, stop: asyncio.Event) -> None:
+    """Reconcile now, every `every_s` seconds and when it is `wanted`, until `stop` is set, which sets `wanted` too.
 
     Cancelling alone is not enough to end it: before Python 3.12 `asyncio.wait_for`, which nats-py waits with, can
     swallow a cancellation that comes together with what it waits for.
     """
     while not stop.is_set():
-        with _going_on("reconcile"):
+        wanted.clear()
+        with going_on("reconcile"):
             await reconciler.scan_folders()
             await reconciler.compare_index()
             await reconciler.sweep_packages()
         with suppress(TimeoutError):
             async with asyncio.timeout(every_s):
-                await stop.wait()
+                await wanted.wait()
+
+
+async def keep_switching(decisions: SwitchDecisions, driver: SwitchDriver, stop: asyncio.Event) -> None:
+    """Take the index to the default model whenever that is another one, until `stop` is set, which wakes the driver."""
+    while not stop.is_set():
+        wait_s = _LOOK_AGAIN_S
+        with going_on("consider_models"):
+            await decisions.consider()
+        with going_on("switch_models"):
+            wait_s = await driver.look()
+        await driver.rest(wait_s)
 
 
 async def follow_folders(
@@ -161,10 +164,10 @@ async def follow_folders(
 ) -> None:
     """Look at each folder that changes, until `stop` is set; a watch that ends in an error is begun again."""
     while not stop.is_set():
-        with _going_on("watch_folders"):
+        with going_on("watch_folders"):
             async for folders in watch():
                 for folder in sorted(folders):
-                    with _going_on("look_at_folder", folder=folder.name):
+                    with going_on("look_at_folder", folder=folder.name):
                         await reconciler.look_at(folder)
         with suppress(TimeoutError):
             async with asyncio.timeout(_WATCH_AGAIN_S):
@@ -172,7 +175,7 @@ async def follow_folders(
 
 
 @contextmanager
-def _going_on(task: str, **values: str) -> Generator[None]:
+def going_on(task: str, **values: str) -> Generator[None]:
     """Supervise one round of a task: what it meets is logged, and the next round comes."""
     try:
         yield

@@ -11,9 +11,9 @@ async def status_of(catalogue: Catalogue, index: ToolIndex) -> IndexerStatus:
     records = await catalogue.all()
     waiting = sum(not record.skill.indexed for record in records)
     try:
-        state = await index.state()
+        counts = await index.counts()
     except IndexUnavailableError:
         return IndexerStatus(skills=len(records), waiting=waiting, points=None, collection=None, model=None)
     return IndexerStatus(
-        skills=len(records), waiting=waiting, points=state.points, collection=state.collection, model=state.model
+        skills=len(records), waiting=waiting, points=counts.points, collection=counts.collection, model=counts.model
     )

@@ -1,80 +1,140 @@
-"""Ports to the index that is made from the catalogue, and to those who want to hear of changes."""
+"""The index of tools, written wherever a change of it has to arrive.
 
-from collections.abc import AsyncIterator, Sequence
+While an index goes from one model to another, each write goes to the collection that is searched and to the other one.
+Nothing can be lost between a writer and a switch that begins at the same time: a writer changes the catalogue first,
+and only then reads the state of the switch, from where it is kept and not from a copy. If it reads that there is none,
+the switch is recorded later than the catalogue was changed, and the switch, which reads the catalogue after it is
+recorded, finds the change there. If it reads one, it writes to both.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import partial
+from typing import Final
 
-from skillbus.contracts.indexer import Finding
-from skillbus.indexer.domain.record import SkillRecord
+import structlog
+
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.index_switch import IndexModel
+from skillbus.indexer.domain.comparing import differences
+from skillbus.indexer.domain.content_hash import NO_MODEL
+from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.switch_record import Switches
+from skillbus.indexer.domain.together import BATCH, in_batches
+from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels, ToolCollections
+
+_OTHERS_TIMEOUT_S: Final = 5.0
+"""How long an install waits for the collection that is not searched; verification writes what it did not get."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedTool:
-    """A point of the index."""
-
-    point: str
-    project: str
-    name: str
-    content_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexCounts:
     """What the index is."""
 
     collection: str | None
     model: str | None
+    """Fingerprint of the model whose vectors it holds."""
     points: int
 
 
-class ToolIndex(Protocol):
-    """The index. Every method raises IndexUnavailableError when the vector store or the embedder cannot be had."""
+def model_of_index(collections: ToolCollections, model: DefaultModel | None) -> IndexModel:
+    """The collection of a model, or the one for when there is no model."""
+    fingerprint = model.fingerprint if model else NO_MODEL
+    return IndexModel(
+        collection=collections.collection_of(fingerprint),
+        fingerprint=fingerprint,
+        name=model.name if model else None,
+        dimensions=model.dimensions if model else 1,
+    )
+
+
+class ToolIndex:
+    """The index behind one alias. Methods raise IndexUnavailableError when store, embedder or bus cannot be had."""
+
+    def __init__(
+        self,
+        alias: str,
+        collections: ToolCollections,
+        catalogue: Catalogue,
+        switches: Switches,
+        models: EmbeddingModels,
+    ) -> None:
+        self.alias = alias
+        self.collections = collections
+        self._catalogue = catalogue
+        self._switches = switches
+        self._models = models
+        self._opening = asyncio.Lock()
 
     async def put(self, records: Sequence[SkillRecord]) -> None:
-        """Index records, in place of what was indexed of them."""
-        ...
+        """Index records that are in the catalogue already, in place of what was indexed of them."""
+        for at in range(0, len(records), BATCH):
+            batch = records[at : at + BATCH]
+            await self._everywhere(partial(self._write, batch))
 
     async def remove(self, project: str, name: str) -> None:
-        """Take a skill out. That it is not there is fine."""
-        ...
+        """Take out a skill that is no longer in the catalogue. That it is not there is fine."""
+        await self._everywhere(lambda collection: self.collections.remove(collection, [(project, name)]))
 
-    async def remove_points(self, points: Sequence[str]) -> None:
-        """Take points out by their ids."""
-        ...
+    async def live(self) -> str:
+        """The collection that is searched; made and filled first when there is none."""
+        with _unavailable():
+            live = await self.collections.live()
+            if live is not None:
+                return live
+            async with self._opening:
+                return await self.collections.live() or await self._open()
 
-    def tools(self) -> AsyncIterator[IndexedTool]:
-        """Every point."""
-        ...
-
-    def content_hash(self, record: SkillRecord) -> str:
-        """The hash that the point of a record should have."""
-        ...
-
-    async def state(self) -> IndexState:
+    async def counts(self) -> IndexCounts:
         """What the index is now."""
-        ...
+        live = await self.collections.live()
+        if live is None:
+            return IndexCounts(None, None, 0)
+        return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
+
+    async def _write(self, records: Sequence[SkillRecord], collection: str) -> None:
+        await self.collections.write(collection, records)
+
+    async def _open(self) -> str:
+        model = model_of_index(self.collections, await self._models.default())
+        await self.collections.ensure(model)
+        differing = await differences(self.collections, self._catalogue, model.collection)
+        await in_batches(differing.records, lambda batch: self.collections.write(model.collection, batch))
+        await self.collections.remove(model.collection, differing.ghosts)
+        await self.collections.point_alias(model.collection)
+        log.info("tools_collection_live", collection=model.collection, tools=differing.total)
+        return model.collection
+
+    async def _everywhere(self, write: Callable[[str], Awaitable[None]]) -> None:
+        """Write to the collection that is searched, which must succeed, and to what a switch needs written."""
+        with _unavailable():
+            # In this order: the alias moves after its switch was recorded, so the searched one is among those written.
+            stored = await self._switches.get(self.alias)
+        live = await self.live()
+        others = (stored.record.written if stored else frozenset()) - {live}
+        searched, *_ = await asyncio.gather(
+            write(live), *(self._attempt(write, other) for other in others), return_exceptions=True
+        )
+        if isinstance(searched, BaseException):
+            raise searched
+
+    async def _attempt(self, write: Callable[[str], Awaitable[None]], collection: str) -> None:
+        """Write to a collection that is not searched: verification, or the next comparison, mends what fails here."""
+        try:
+            async with asyncio.timeout(_OTHERS_TIMEOUT_S):
+                await write(collection)
+        except (IndexUnavailableError, TimeoutError) as error:
+            log.warning("other_collection_not_written", collection=collection, reason=repr(error))
 
 
-Outcome = Literal["installed", "updated", "unchanged"]
-"""What became of a package."""
-Change = Literal["installed", "updated", "indexed"]
-
-
-class Announcer(Protocol):
-    """Tells the rest of the system what happened. Methods return when it cannot be lost any more."""
-
-    async def changed(self, change: Change, record: SkillRecord) -> None:
-        """A skill was installed, updated or indexed."""
-        ...
-
-    async def removed(self, record: SkillRecord) -> None:
-        """A skill was uninstalled."""
-        ...
-
-    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
-        """An upload was dealt with."""
-        ...
-
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
-        """An upload or a folder is not a valid skill; with `once`, what was said of it just now is not said again."""
-        ...
+@contextmanager
+def _unavailable() -> Generator[None]:
+    try:
+        yield
+    except RequestError as error:
+        raise IndexUnavailableError(str(error)) from error

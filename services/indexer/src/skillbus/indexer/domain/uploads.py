@@ -6,9 +6,9 @@ from typing import Final, Protocol
 import structlog
 
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.indexer.domain.announcing import Announcer
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
-from skillbus.indexer.domain.tool_index import Announcer
 
 _PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
 

@@ -1,0 +1,29 @@
+"""Models as the embedder tells of them."""
+
+from typing import Final
+
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Empty
+from skillbus.contracts.registry import GET_DEFAULT_MODEL
+from skillbus.indexer.domain.tool_collections import DefaultModel
+
+_NONE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
+
+
+class BusModels:
+    """Asks the embedder."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def default(self) -> DefaultModel | None:
+        try:
+            model = await self._caller.call(GET_DEFAULT_MODEL, Empty())
+        except RequestError as error:
+            if error.code in _NONE:
+                return None
+            raise
+        if model.fingerprint is None or model.dimensions is None or not model.enabled:
+            return None
+        return DefaultModel(model.name, model.fingerprint, model.dimensions)

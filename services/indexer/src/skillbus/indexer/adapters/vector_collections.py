@@ -1,0 +1,103 @@
+"""Collections of tools in the vector store: one point a tool."""
+
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.index_switch import IndexModel
+from skillbus.indexer.adapters.tool_points import ToolPoints, point_of
+from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.tool_collections import IndexedTool, Key
+from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
+from skillbus.vectors.tools import ALIAS, collection_of, model_of
+
+_PREFIX: Final = f"{ALIAS}-"
+
+
+class VectorToolCollections:
+    """The collections of tools, and the alias `tools` before them."""
+
+    def __init__(self, store: VectorStore, points: ToolPoints) -> None:
+        self._store = store
+        self._points = points
+
+    def collection_of(self, fingerprint: str) -> str:
+        return collection_of(fingerprint)
+
+    def fingerprint_of(self, collection: str) -> str:
+        return model_of(collection)
+
+    async def live(self) -> str | None:
+        with _unavailable():
+            return await self._store.resolve_alias(ALIAS)
+
+    async def names(self) -> frozenset[str]:
+        with _unavailable():
+            return frozenset(name for name in await self._store.list_collections() if name.startswith(_PREFIX))
+
+    async def ensure(self, model: IndexModel) -> None:
+        with _unavailable():
+            await self._store.ensure_collection(model.collection, CollectionSpec(dim=model.dimensions))
+
+    async def point_alias(self, collection: str) -> None:
+        with _unavailable():
+            await self._store.switch_aliases({ALIAS: collection})
+
+    async def delete(self, collection: str) -> None:
+        with _unavailable():
+            await self._store.delete_collection(collection)
+
+    async def count(self, collection: str) -> int:
+        with _unavailable():
+            return await self._store.count(collection)
+
+    async def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+        offset: str | None = None
+        while True:
+            with _unavailable():
+                records, offset = await self._store.scroll(
+                    collection, offset=offset, with_payload=("project", "name", "content_hash")
+                )
+            for record in records:
+                yield _tool(record.payload or {})
+            if offset is None:
+                return
+
+    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+        with _unavailable():
+            found = await self._store.retrieve(
+                collection, [point_of(*key) for key in keys], with_payload=("project", "name", "content_hash")
+            )
+        tools = [_tool(record.payload or {}) for record in found]
+        return {tool.key: tool.content_hash for tool in tools}
+
+    async def write(
+        self,
+        collection: str,
+        records: Sequence[SkillRecord],
+        *,
+        insert_only: bool = False,
+        dense_required: bool = False,
+    ) -> None:
+        with _unavailable():
+            points = await self._points.of(model_of(collection), records, dense_required=dense_required)
+            await self._store.upsert(collection, points, insert_only=insert_only)
+
+    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+        if keys:
+            with _unavailable():
+                await self._store.delete(collection, [point_of(*key) for key in keys])
+
+
+def _tool(payload: Mapping[str, str]) -> IndexedTool:
+    return IndexedTool(payload.get("project", ""), payload.get("name", ""), payload.get("content_hash", ""))
+
+
+@contextmanager
+def _unavailable() -> Generator[None]:
+    try:
+        yield
+    except (VectorStoreError, RequestError) as error:
+        raise IndexUnavailableError(str(error)) from error

@@ -1,0 +1,191 @@
+"""When an index goes to another model, and what people may ask of that."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from uuid import uuid4
+
+import structlog
+
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.index_switch import IndexModel, IndexState, SwitchPhase
+from skillbus.indexer.domain.announcing import SwitchAnnouncer, announce
+from skillbus.indexer.domain.errors import (
+    IndexMissingError,
+    NoDefaultModelError,
+    RollBackRefusedError,
+)
+from skillbus.indexer.domain.switch_record import (
+    StoredSwitch,
+    Switches,
+    SwitchRecord,
+    begun,
+    forgiven,
+    rolled_back,
+)
+from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels
+from skillbus.indexer.domain.tool_index import ToolIndex, model_of_index
+
+log = structlog.get_logger(__name__)
+
+
+class Decision(Enum):
+    """What a default model asks for."""
+
+    NOTHING = auto()
+    BEGIN = auto()
+    """A switch to it; one that runs is given up."""
+    GIVE_UP = auto()
+    """The switch that runs: what is searched is of the default model again."""
+    FORGIVE = auto()
+    """The model that was rolled back from."""
+
+
+def decide(record: SwitchRecord | None, live: str, default: str) -> Decision:
+    """By the fingerprints of what is searched and of the default model."""
+    if record is not None and record.running:
+        if record.target.fingerprint == default:
+            return Decision.NOTHING
+        return Decision.GIVE_UP if live == default else Decision.BEGIN
+    if record is not None and record.refused == default:
+        return Decision.NOTHING
+    if live != default:
+        return Decision.BEGIN
+    return Decision.FORGIVE if record is not None and record.refused else Decision.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchDecisions:
+    """Writes down what is to become of an index; a driver carries it out, here or in another replica."""
+
+    index: ToolIndex
+    switches: Switches
+    models: EmbeddingModels
+    announcer: SwitchAnnouncer
+    now: Callable[[], datetime]
+    wake: Callable[[], None]
+    """Tells the driver of this replica to look."""
+
+    async def consider(self) -> None:
+        """Begin what the default model asks for.
+
+        Raises:
+            IndexerError, RequestError: Not now; consider it again later.
+        """
+        default = await self.models.default()
+        if default is None:
+            return
+        live = await self.index.live()
+        stored = await self.switches.get(self.index.alias)
+        record = stored.record if stored else None
+        decision = decide(record, self.index.collections.fingerprint_of(live), default.fingerprint)
+        await self._put(decision, stored, live, default)
+
+    async def states(self) -> tuple[IndexState, ...]:
+        """Every index, and its last switch."""
+        return (await self._state(),)
+
+    async def start(self, alias: str) -> IndexState:
+        """Begin a switch to the default model, also after a rollback; one that runs to it goes on.
+
+        Raises:
+            IndexMissingError, NoDefaultModelError, SwitchConflictError, IndexUnavailableError: It was not begun.
+        """
+        self._check(alias)
+        default = await self.models.default()
+        if default is None:
+            raise NoDefaultModelError
+        live = await self.index.live()
+        stored = await self.switches.get(alias)
+        record = forgiven(stored.record) if stored else None
+        decision = decide(record, self.index.collections.fingerprint_of(live), default.fingerprint)
+        await self._put(decision, stored, live, default)
+        return await self._state()
+
+    async def roll_back(self, alias: str) -> IndexState:
+        """Go back to the source of the last switch, or give up one that runs.
+
+        Raises:
+            IndexMissingError, RollBackRefusedError, SwitchConflictError, IndexUnavailableError: It was not done.
+        """
+        self._check(alias)
+        stored = await self.switches.get(alias)
+        if stored is None:
+            raise RollBackRefusedError("This index was never switched: there is nothing to go back to.")
+        source = await self._source_of(stored.record)
+        # Recorded first: were the alias moved first, a driver that follows the record would move it back.
+        stored = await self._write(rolled_back(stored.record, self.now(), refused=True), stored.revision)
+        await self.index.collections.point_alias(source)
+        log.info("index_rolled_back", alias=alias, collection=source)
+        return await self._state()
+
+    async def _source_of(self, record: SwitchRecord) -> str:
+        phase, source = record.switch.phase, record.switch.source
+        if phase is SwitchPhase.ROLLED_BACK:
+            raise RollBackRefusedError("The last switch was rolled back already.")
+        there = await self.index.collections.names()
+        if phase is SwitchPhase.DONE or source is None or source.collection not in there:
+            raise RollBackRefusedError(
+                "The collection before the last switch is gone: make the model that it was of the default again, "
+                "and the index is taken back to it."
+            )
+        return source.collection
+
+    async def _put(self, decision: Decision, stored: StoredSwitch | None, live: str, default: DefaultModel) -> None:
+        record, revision = (stored.record, stored.revision) if stored else (None, 0)
+        if decision is Decision.BEGIN:
+            source = _described(self.index.collections.fingerprint_of(live), live, record, default)
+            target = model_of_index(self.index.collections, default)
+            await self._write(begun(record, uuid4().hex, source, target, self.now()), revision)
+            log.info("index_switch_begun", source=source.collection, target=target.collection, model=default.name)
+        elif decision is Decision.GIVE_UP and record is not None:
+            await self._write(rolled_back(record, self.now(), refused=False), revision)
+            log.info("index_switch_given_up", target=record.target.collection, model=default.name)
+        elif decision is Decision.FORGIVE and record is not None:
+            await self.switches.put(self.index.alias, forgiven(record), revision)
+
+    async def _write(self, record: SwitchRecord, revision: int) -> StoredSwitch:
+        stored = await self.switches.put(self.index.alias, record, revision)
+        self.wake()
+        await announce(self.announcer, self.index.alias, stored.record.switch)
+        return stored
+
+    async def _state(self) -> IndexState:
+        live = await self.index.collections.live()
+        stored = await self.switches.get(self.index.alias)
+        record = stored.record if stored else None
+        model = None
+        if live is not None:
+            fingerprint = self.index.collections.fingerprint_of(live)
+            model = _described(fingerprint, live, record, await self._default_or_none())
+        return IndexState(alias=self.index.alias, live=model, switch=record.switch if record else None)
+
+    async def _default_or_none(self) -> DefaultModel | None:
+        """For the name of what is searched, which can be shown without it."""
+        try:
+            return await self.models.default()
+        except RequestError:
+            return None
+
+    def _check(self, alias: str) -> None:
+        if alias != self.index.alias:
+            raise IndexMissingError(alias)
+
+
+def _described(
+    fingerprint: str, collection: str, record: SwitchRecord | None, default: DefaultModel | None
+) -> IndexModel:
+    """A collection with what is known of its model: by the last switch, or as the default model.
+
+    Of another one neither name nor dimensions are known; they are then None and 0.
+    """
+    if default is not None and default.fingerprint == fingerprint:
+        return IndexModel(
+            collection=collection, fingerprint=fingerprint, name=default.name, dimensions=default.dimensions
+        )
+    known = (record.switch.target, record.switch.source) if record else ()
+    for model in known:
+        if model is not None and model.collection == collection:
+            return model
+    return IndexModel(collection=collection, fingerprint=fingerprint, name=None, dimensions=0)

@@ -1,0 +1,38 @@
+"""Tasks that end together, and batches that a few of them write."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from skillbus.indexer.domain.record import SkillRecord
+
+BATCH: Final = 64
+"""Tools that are embedded by one request."""
+_AT_ONCE: Final = 2
+"""Batches under way: while one is written, the next is embedded already."""
+
+
+@asynccontextmanager
+async def together() -> AsyncGenerator[asyncio.TaskGroup]:
+    """A task group that raises the first error of its tasks as it is, not as a group."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+
+
+async def in_batches(records: Sequence[SkillRecord], write: Callable[[Sequence[SkillRecord]], Awaitable[None]]) -> None:
+    """Write records in batches, a few at a time."""
+    batches = iter([records[at : at + BATCH] for at in range(0, len(records), BATCH)])
+    async with together() as tasks:
+        for _ in range(_AT_ONCE):
+            tasks.create_task(_each(batches, write))
+
+
+async def _each(
+    batches: Iterator[Sequence[SkillRecord]], write: Callable[[Sequence[SkillRecord]], Awaitable[None]]
+) -> None:
+    for batch in batches:
+        await write(batch)

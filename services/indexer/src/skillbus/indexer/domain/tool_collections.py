@@ -1,0 +1,105 @@
+"""Ports to the collections that hold tools, one for each model, and to what the embedder says of models."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from skillbus.contracts.index_switch import IndexModel
+from skillbus.indexer.domain.record import SkillRecord
+
+Key = tuple[str, str]
+"""Project and name of a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTool:
+    """A point of a collection."""
+
+    project: str
+    name: str
+    content_hash: str
+
+    @property
+    def key(self) -> Key:
+        """Whose point it is."""
+        return self.project, self.name
+
+
+class ToolCollections(Protocol):
+    """Collections and the alias before them. Every method raises IndexUnavailableError when the store cannot be had."""
+
+    def collection_of(self, fingerprint: str) -> str:
+        """The collection of a model's vectors."""
+        ...
+
+    def fingerprint_of(self, collection: str) -> str:
+        """Whose vectors a collection holds; `NO_MODEL` of one without."""
+        ...
+
+    async def live(self) -> str | None:
+        """What the alias points at."""
+        ...
+
+    async def names(self) -> frozenset[str]:
+        """Every collection of tools that there is."""
+        ...
+
+    async def ensure(self, model: IndexModel) -> None:
+        """Make a collection if it is missing."""
+        ...
+
+    async def point_alias(self, collection: str) -> None:
+        """Have the alias point at a collection, in one operation."""
+        ...
+
+    async def delete(self, collection: str) -> None:
+        """Remove a collection. That it is not there is fine."""
+        ...
+
+    async def count(self, collection: str) -> int:
+        """Points of a collection."""
+        ...
+
+    def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+        """Every point of a collection."""
+        ...
+
+    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+        """The content hashes of those of `keys` that have a point."""
+        ...
+
+    async def write(
+        self,
+        collection: str,
+        records: Sequence[SkillRecord],
+        *,
+        insert_only: bool = False,
+        dense_required: bool = False,
+    ) -> None:
+        """Embed records with the model of the collection and write their points.
+
+        Without that model they are written with sparse vectors alone, and content hashes that tell so; with
+        `dense_required` that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.
+        """
+        ...
+
+    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+        """Take tools out. That they are not there is fine."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultModel:
+    """The model that texts are to be embedded by."""
+
+    name: str
+    fingerprint: str
+    dimensions: int
+
+
+class EmbeddingModels(Protocol):
+    """What the embedder says of models."""
+
+    async def default(self) -> DefaultModel | None:
+        """The default model; None when there is none that gives vectors. Raises RequestError when nobody answers."""
+        ...

@@ -37,7 +37,7 @@ EXPIRES_AFTER_S: Final = 300.0
 """The backstop for a change that was not heard of (skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）)."""
 
 _UNREAD_AGAIN_AFTER_S: Final = 5.0
-_TOLD_WITHIN_S: Final = 5.0
+TOLD_WITHIN_S: Final = 5.0
 _TRIES: Final = 5
 """Each time that one replica's change is out of date, another's was kept: this many replicas can change at once."""
 
@@ -58,7 +58,7 @@ class Registry:
     """The records, by their rules. Reading costs no SQL until something changes.
 
     A change is kept first; then this replica's copy is dropped, then the other replicas are told, then those whom a
-    new default concerns. What cannot be told within 5 s is logged: others see it when their copy expires.
+    new default concerns. What cannot be told in time is logged: others see it when their copy expires.
     """
 
     def __init__(
@@ -68,12 +68,14 @@ class Registry:
         changes: Changes,
         feed: ChangeFeed,
         clock: Callable[[], float] = time.monotonic,
+        told_within_s: float = TOLD_WITHIN_S,
     ) -> None:
         self._store = store
         self._factory = factory
         self._changes = changes
         self._feed = feed
         self._clock = clock
+        self._told_within_s = told_within_s
         self._copy: _Copy | None = None
         self._invalidations = 0
         self._loading = asyncio.Lock()
@@ -277,10 +279,10 @@ class Registry:
 
     async def _told(self, otherwise: str, telling: Awaitable[None]) -> None:
         try:
-            async with asyncio.timeout(_TOLD_WITHIN_S):
+            async with asyncio.timeout(self._told_within_s):
                 await telling
         except (TimeoutError, ChangeNotToldError) as error:
-            log.warning(otherwise, error=str(error) or f"not within {_TOLD_WITHIN_S:g} s")
+            log.warning(otherwise, error=str(error) or f"not within {self._told_within_s:g} s")
 
     def _assembled(self, records: Records) -> Registered:
         return registered(records.providers, records.models, self._factory)

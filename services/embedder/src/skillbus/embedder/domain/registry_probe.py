@@ -27,7 +27,7 @@ async def width_of(factory: ModelFactory, provider: Provider, model: Model, with
         async with asyncio.timeout(within_s):
             return await _asked(factory, provider, model)
     except TimeoutError as error:
-        raise ModelUnavailableError(f"{model.name} gave no vector within {within_s:g} s") from error
+        raise ModelUnavailableError(f"{model.name} gave no vector in time") from error
     except ModelUnavailableError:
         raise
     except EmbedderError as error:

@@ -12,11 +12,14 @@ from sqlalchemy import (
     Dialect,
     Double,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     String,
     Table,
     TypeDecorator,
+    UniqueConstraint,
+    text,
 )
 
 
@@ -81,4 +84,12 @@ MODELS: Final = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
+    UniqueConstraint("provider", "name", name="embedding_models_name"),
+    Index(
+        "embedding_models_one_default",
+        "is_default",
+        unique=True,
+        sqlite_where=text("is_default"),
+        postgresql_where=text("is_default"),
+    ),
 )

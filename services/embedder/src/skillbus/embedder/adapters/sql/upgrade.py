@@ -8,7 +8,7 @@ from typing import Final
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext, MigrationStep, RevisionStep
 from alembic.script import ScriptDirectory
-from alembic.util import CommandError
+from alembic.script.revision import RevisionError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -46,7 +46,7 @@ def _migrate(connection: Connection, scripts: ScriptDirectory) -> None:
     def steps(heads: tuple[str, ...], _: MigrationContext) -> Iterable[MigrationStep]:
         try:
             missing = list(scripts.iterate_revisions("heads", heads or None))
-        except CommandError as error:
+        except RevisionError as error:
             raise RegistryVersionError(
                 f"the registry's tables are of a version that is not known here ({', '.join(heads)}): "
                 "a newer skillbus made them; run that one"

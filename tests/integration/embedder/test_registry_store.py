@@ -1,0 +1,288 @@
+"""The registry's tables, on SQLite and on PostgreSQL: what is kept, and who may be first."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, event, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from skillbus.contracts.registry import (
+    Calibration,
+    CreateModel,
+    CreateProvider,
+    LocalRuntime,
+    Model,
+    Provider,
+    ProviderKind,
+    UpdateModel,
+)
+from skillbus.embedder.adapters.sql.engine import make_engine, writing
+from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open_registry_store
+from skillbus.embedder.adapters.sql.tables import METADATA, MODELS, PROVIDERS
+from skillbus.embedder.adapters.sql.upgrade import upgrade
+from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryVersionError
+from skillbus.embedder.domain.registry_store import Records
+
+from ...unit.embedder.registry_fakes import Replica, replica
+
+MOMENT = datetime(2025, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
+FULL_PROVIDER = Provider(
+    name="dashscope",
+    kind=ProviderKind.DASHSCOPE,
+    base_url="https://dashscope.example/v1",
+    api_key="env:DASHSCOPE_API_KEY",
+    timeout_s=2.5,
+    max_concurrency=8,
+    max_batch_texts=10,
+    enabled=False,
+    version=7,
+    created_at=MOMENT,
+    updated_at=MOMENT,
+)
+FULL_MODEL = Model(
+    id="f" * 32,
+    provider="dashscope",
+    name="BAAI/向量-v4",
+    is_default=True,
+    fingerprint=None,
+    dimensions=1024,
+    request_dimensions=True,
+    priority=3,
+    enabled=False,
+    api_path="/embeddings",
+    max_chars=8192,
+    query_prefix="为这个句子生成表示：'\";--\n",
+    document_prefix="passage: ",
+    runtime=LocalRuntime.ONNX,
+    path="zh/bge",
+    calibration=Calibration(slope=1.5, lexical=0.25, offset=-0.125),
+    version=9,
+    created_at=MOMENT,
+    updated_at=MOMENT,
+)
+SPARSE_PROVIDER = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=MOMENT, updated_at=MOMENT)
+SPARSE_MODEL = Model(
+    id="0" * 32,
+    provider="local",
+    name="x",
+    is_default=False,
+    fingerprint=None,
+    version=1,
+    created_at=MOMENT,
+    updated_at=MOMENT,
+)
+
+
+@pytest.fixture
+async def engine(database_url: str) -> AsyncGenerator[AsyncEngine]:
+    """With its tables."""
+    engine = make_engine(database_url)
+    await upgrade(engine)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+def store(engine: AsyncEngine) -> SqlRegistryStore:
+    return SqlRegistryStore(engine)
+
+
+@pytest.fixture
+async def one(store: SqlRegistryStore) -> Replica:
+    """A replica with the local default and a provider over HTTP."""
+    one = replica(store)
+    await one.registry.ensure_default()
+    await one.registry.create_provider(CreateProvider(name="openai", kind=ProviderKind.OPENAI))
+    return one
+
+
+async def test_every_field_comes_back_as_it_was_kept(store: SqlRegistryStore) -> None:
+    empty = await store.load()
+    providers, models = (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)
+    assert (empty.providers, empty.models) == ((), ())
+    assert await store.replace(empty, Records(empty.revision, providers, models))
+    assert await store.load() == Records(empty.revision + 1, providers, models)
+
+
+async def test_what_is_out_of_date_is_not_kept(store: SqlRegistryStore) -> None:
+    empty = await store.load()
+    first, second = Records(0, (SPARSE_PROVIDER,)), Records(0, (FULL_PROVIDER,))
+    assert await store.replace(empty, first)
+    assert not await store.replace(empty, second)
+    assert (await store.load()).providers == (SPARSE_PROVIDER,)
+
+
+async def test_of_several_who_change_at_once_one_is_first(store: SqlRegistryStore) -> None:
+    empty = await store.load()
+    kept = await asyncio.gather(*(store.replace(empty, Records(0, (SPARSE_PROVIDER,))) for _ in range(5)))
+    assert sorted(kept) == [False] * 4 + [True]
+
+
+async def test_changes_and_removals_are_kept_in_one_step(store: SqlRegistryStore) -> None:
+    empty = await store.load()
+    await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)))
+    seen = await store.load()
+    default = SPARSE_MODEL.model_copy(update={"is_default": True, "calibration": None, "version": 2})
+    assert await store.replace(seen, Records(0, (SPARSE_PROVIDER,), (default,)))
+    after = await store.load()
+    assert (after.providers, after.models) == ((SPARSE_PROVIDER,), (default,))
+
+
+async def test_the_default_moves_although_there_is_never_more_than_one(store: SqlRegistryStore) -> None:
+    """skill-vector-retrieval.md § 运行时切换Embedding模型"""
+    empty = await store.load()
+    await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)))
+    for name in ("x", FULL_MODEL.name, "x"):
+        seen = await store.load()
+        models = tuple(model.model_copy(update={"is_default": model.name == name}) for model in seen.models)
+        assert await store.replace(seen, Records(0, seen.providers, models))
+    assert [model.is_default for model in (await store.load()).models] == [True, False]
+
+
+async def test_the_database_itself_refuses_two_defaults_and_models_of_nobody(
+    engine: AsyncEngine, store: SqlRegistryStore
+) -> None:
+    empty = await store.load()
+    await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)))
+    for statement in (
+        "UPDATE embedding_models SET is_default = true",
+        "DELETE FROM embedding_providers",
+        "UPDATE embedding_models SET provider = 'dashscope', name = 'same'",
+        "INSERT INTO embedding_registry (id, revision) VALUES (2, 0)",
+    ):
+        with pytest.raises(RegistryUnavailableError) as refused:
+            async with writing(engine) as connection:
+                await connection.execute(text(statement))
+        assert isinstance(refused.value.__cause__, IntegrityError)
+
+
+async def test_the_tables_are_those_that_the_migrations_make(engine: AsyncEngine) -> None:
+    def differences(connection: Connection) -> list[object]:
+        options = {"include_name": lambda name, kind, _: kind != "table" or name in METADATA.tables}
+        context = MigrationContext.configure(connection, opts=options)
+        found: list[object] = compare_metadata(context, METADATA)
+        return found
+
+    async with engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+def test_a_column_is_a_field_of_the_contract() -> None:
+    assert set(PROVIDERS.columns.keys()) == set(Provider.model_fields)
+    assert set(MODELS.columns.keys()) == set(Model.model_fields) - {"fingerprint"}
+
+
+async def test_what_is_kept_is_there_when_the_database_is_opened_again(database_url: str) -> None:
+    """skill-vector-retrieval.md § 读取本地Embedding模型配置, § 读取外部API Embedding配置"""
+    async with open_registry_store(database_url) as store:
+        before = replica(store).registry
+        await before.create_provider(
+            CreateProvider(name="openai", kind=ProviderKind.OPENAI, base_url="https://one.example/v1", timeout_s=10)
+        )
+        external = await before.create_model(
+            CreateModel(provider="openai", name="text-embedding-3-small", api_path="/embeddings", dimensions=512)
+        )
+        await before.create_provider(CreateProvider(name="local", kind=ProviderKind.LOCAL))
+        local = await before.create_model(
+            CreateModel(provider="local", name="all-MiniLM-L6-v2", path="embedding/all-MiniLM-L6-v2", is_default=True)
+        )
+    async with open_registry_store(database_url) as store:
+        after = replica(store).registry
+        assert await after.default_model() == local
+        assert await after.models() == (local, external)
+        assert (local.dimensions, external.dimensions) == (384, 512)
+
+
+async def test_the_second_snapshot_costs_no_sql(engine: AsyncEngine, one: Replica) -> None:
+    """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
+    statements: list[str] = []
+    event.listen(engine.sync_engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    await one.registry.snapshot()
+    assert statements
+    statements.clear()
+    for _ in range(1000):
+        await one.registry.snapshot()
+    await one.registry.default_model()
+    await one.registry.models()
+    assert statements == []
+    await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=1))
+    assert (await one.registry.default_model()).priority == 1
+    assert statements
+
+
+async def test_two_replicas_at_once_make_one_default(database_url: str) -> None:
+    """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
+
+    async def start() -> str:
+        async with open_registry_store(database_url) as store:
+            return (await replica(store).registry.ensure_default()).model.id
+
+    ids = await asyncio.gather(*(start() for _ in range(4)))
+    assert len(set(ids)) == 1
+
+
+OPEN = """
+import asyncio, sys
+from skillbus.embedder.adapters.sql.registry_store import open_registry_store
+async def main():
+    sys.stdin.readline()
+    async with open_registry_store(sys.argv[1]) as store:
+        print(len((await store.load()).providers))
+asyncio.run(main())
+"""
+
+
+async def test_processes_that_make_the_tables_at_once_wait_for_one_another(database_url: str) -> None:
+    pipe = asyncio.subprocess.PIPE
+    started = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPEN, database_url, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        for _ in range(3)
+    ]
+    async with asyncio.timeout(40):
+        outputs = await asyncio.gather(*(process.communicate(b"go\n") for process in started))
+    assert [(process.returncode, output) for process, output in zip(started, outputs, strict=True)] == [
+        (0, (b"0\n", b""))
+    ] * 3
+
+
+async def test_models_made_at_once_are_all_kept(store: SqlRegistryStore, one: Replica) -> None:
+    others = [one, replica(store), replica(store)]
+    made = [
+        other.registry.create_model(CreateModel(provider="openai", name=f"m{place}", dimensions=8))
+        for place, other in enumerate(others)
+    ]
+    await asyncio.gather(*made)
+    assert {model.name for model in (await store.load()).models} == {"use-multilingual-v3", "m0", "m1", "m2"}
+
+
+async def test_a_default_made_by_two_at_once_is_one(store: SqlRegistryStore, one: Replica) -> None:
+    other = replica(store)
+    await asyncio.gather(
+        one.registry.create_model(CreateModel(provider="openai", name="a", dimensions=8, is_default=True)),
+        other.registry.create_model(CreateModel(provider="openai", name="b", dimensions=8, is_default=True)),
+    )
+    assert sum(model.is_default for model in (await store.load()).models) == 1
+
+
+async def test_tables_of_a_newer_skillbus_are_left_alone(database_url: str, engine: AsyncEngine) -> None:
+    async with writing(engine) as connection:
+        await connection.execute(text("UPDATE embedding_registry_version SET version_num = '9999'"))
+    with pytest.raises(RegistryVersionError):
+        async with open_registry_store(database_url):
+            pass
+
+
+async def test_a_row_that_somebody_spoiled_by_hand_is_named(engine: AsyncEngine, one: Replica) -> None:
+    async with writing(engine) as connection:
+        await connection.execute(text("UPDATE embedding_providers SET kind = 'telepathy' WHERE name = 'openai'"))
+    one.registry.invalidate()
+    with pytest.raises(RegistryUnavailableError, match="Provider"):
+        await one.registry.snapshot()

@@ -1,0 +1,237 @@
+"""What may be registered, and what may not."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.registry import CreateModel, CreateProvider, ProviderKind, UpdateModel, UpdateProvider
+from skillbus.embedder.domain import registry_rules as rules
+from skillbus.embedder.domain.errors import ModelUnknownError, RegistryError
+from skillbus.embedder.domain.registry_errors import (
+    DefaultInUseError,
+    FieldNotAllowedError,
+    NameTakenError,
+    NotFitForDefaultError,
+    ProviderInUseError,
+    ProviderUnknownError,
+)
+from skillbus.embedder.domain.registry_store import Records
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+
+
+def with_provider(records: Records, name: str, kind: ProviderKind = ProviderKind.OPENAI, **more: object) -> Records:
+    request = CreateProvider.model_validate({"name": name, "kind": kind, **more})
+    return rules.with_provider(records, request, rules.New("", NOW))
+
+
+def with_model(records: Records, provider: str, name: str, **more: object) -> Records:
+    request = CreateModel.model_validate({"provider": provider, "name": name, **more})
+    return rules.with_model(records, request, rules.New(f"{provider}/{name}".encode().hex()[:32], NOW))
+
+
+def change_model(records: Records, reference: str, **changes: object) -> Records:
+    return rules.with_model_changed(records, UpdateModel.model_validate({"id": reference, **changes}), LATER)
+
+
+def change_provider(records: Records, name: str, **changes: object) -> Records:
+    return rules.with_provider_changed(records, UpdateProvider.model_validate({"name": name, **changes}), LATER)
+
+
+def default_of(records: Records) -> list[str]:
+    return [model.name for model in records.models if model.is_default]
+
+
+@pytest.fixture
+def records() -> Records:
+    """The local default, and a model of a provider over HTTP."""
+    local = rules.with_a_default(Records(1), rules.New("0" * 32, NOW))
+    return with_model(with_provider(local, "openai"), "openai", "text-embedding-3-small", dimensions=1536)
+
+
+def test_where_nothing_is_registered_a_local_default_is_made() -> None:
+    """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
+    records = rules.with_a_default(Records(0), rules.New("0" * 32, NOW))
+    (provider,), (model,) = records.providers, records.models
+    assert (provider.name, provider.kind, provider.enabled) == ("local", ProviderKind.LOCAL, True)
+    assert (model.provider, model.name, model.is_default, model.enabled) == ("local", "use-multilingual-v3", True, True)
+
+
+def test_a_default_that_is_there_stays(records: Records) -> None:
+    assert rules.with_a_default(records, rules.New("1" * 32, LATER)) is records
+
+
+def test_the_local_provider_that_is_there_gets_the_default_also_if_it_was_disabled() -> None:
+    """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
+    before = with_provider(Records(0), "here", ProviderKind.LOCAL, enabled=False)
+    records = rules.with_a_default(before, rules.New("0" * 32, NOW))
+    assert [(one.name, one.enabled) for one in records.providers] == [("here", True)]
+    assert records.models[0].provider == "here"
+
+
+def test_a_default_is_made_although_another_kind_of_provider_is_called_local() -> None:
+    records = rules.with_a_default(with_provider(Records(0), "local"), rules.New("0" * 32, NOW))
+    assert [one.name for one in records.providers] == ["local", "local-2"]
+    assert records.models[0].provider == "local-2"
+
+
+def test_a_new_default_takes_the_place_of_the_old_one_which_stays_registered(records: Records) -> None:
+    """skill-vector-retrieval.md § 运行时切换Embedding模型"""
+    after = change_model(records, "text-embedding-3-small", is_default=True)
+    assert default_of(after) == ["text-embedding-3-small"]
+    old = rules.model_of(after, "use-multilingual-v3")
+    assert (old.enabled, old.is_default, old.version, old.updated_at) == (True, False, 2, LATER)
+    created = with_model(records, "openai", "another", is_default=True)
+    assert default_of(created) == ["another"]
+
+
+def test_a_change_raises_the_version_and_what_is_not_said_stays() -> None:
+    records = with_provider(Records(0), "openai", base_url="https://one.example/v1/", api_key="env:KEY", timeout_s=3)
+    changed = rules.provider_of(change_provider(records, "openai", timeout_s=5.0, api_key=None), "openai")
+    assert (changed.version, changed.updated_at, changed.created_at) == (2, LATER, NOW)
+    assert (changed.base_url, changed.api_key, changed.timeout_s) == ("https://one.example/v1", "env:KEY", 5.0)
+
+
+def test_a_change_to_what_is_so_already_is_none(records: Records) -> None:
+    assert change_provider(records, "openai", enabled=True) is records
+    assert change_model(records, "use-multilingual-v3", is_default=True, priority=100) is records
+
+
+def test_an_empty_text_clears_what_may_be_absent(records: Records) -> None:
+    full = with_provider(records, "vllm", base_url="http://gpu:8000/v1", api_key="file:/run/key")
+    cleared = rules.provider_of(change_provider(full, "vllm", base_url="", api_key=""), "vllm")
+    assert (cleared.base_url, cleared.api_key) == (None, None)
+    model = with_model(full, "vllm", "bge-m3", api_path="/embed", query_prefix="query: ")
+    kept = rules.model_of(change_model(model, "bge-m3", api_path="", query_prefix=""), "bge-m3")
+    assert (kept.api_path, kept.query_prefix) == (None, "")
+
+
+def test_names_are_given_once(records: Records) -> None:
+    with pytest.raises(NameTakenError):
+        with_provider(records, "openai", ProviderKind.OLLAMA)
+    with pytest.raises(NameTakenError):
+        with_model(records, "openai", "text-embedding-3-small")
+    assert len(with_model(records, "local", "text-embedding-3-small").models) == 3
+
+
+def test_what_is_not_there_cannot_be_changed_or_removed(records: Records) -> None:
+    with pytest.raises(ProviderUnknownError) as provider:
+        change_provider(records, "nobody", enabled=False)
+    assert provider.value.code is ErrorCode.NOT_FOUND
+    with pytest.raises(ProviderUnknownError):
+        rules.without_provider(records, "nobody")
+    with pytest.raises(ProviderUnknownError):
+        with_model(records, "nobody", "x")
+    with pytest.raises(ModelUnknownError):
+        change_model(records, "nothing", priority=1)
+    with pytest.raises(ModelUnknownError):
+        rules.without_model(records, "nothing")
+
+
+def test_a_provider_with_models_is_not_removed_and_the_error_names_them(records: Records) -> None:
+    with pytest.raises(ProviderInUseError) as error:
+        rules.without_provider(records, "openai")
+    assert error.value.models == ("text-embedding-3-small",)
+    assert error.value.code is ErrorCode.CONFLICT
+    emptied = rules.without_model(records, "openai/text-embedding-3-small")
+    assert [one.name for one in rules.without_provider(emptied, "openai").providers] == ["local"]
+
+
+def test_the_default_and_its_provider_are_neither_removed_nor_disabled(records: Records) -> None:
+    for refused in (
+        lambda: rules.without_model(records, "use-multilingual-v3"),
+        lambda: change_model(records, "use-multilingual-v3", enabled=False),
+        lambda: change_model(records, "use-multilingual-v3", is_default=False),
+        lambda: change_provider(records, "local", enabled=False),
+    ):
+        with pytest.raises(DefaultInUseError):
+            refused()
+
+
+def test_other_models_and_providers_can_be_disabled(records: Records) -> None:
+    after = change_provider(change_model(records, "text-embedding-3-small", enabled=False), "openai", enabled=False)
+    assert not rules.model_of(after, "text-embedding-3-small").enabled
+    assert not rules.provider_of(after, "openai").enabled
+
+
+def test_a_default_has_to_be_enabled_and_its_provider_too(records: Records) -> None:
+    disabled = change_model(records, "text-embedding-3-small", enabled=False)
+    with pytest.raises(NotFitForDefaultError):
+        change_model(disabled, "text-embedding-3-small", is_default=True)
+    assert default_of(change_model(disabled, "text-embedding-3-small", is_default=True, enabled=True)) == [
+        "text-embedding-3-small"
+    ]
+    with pytest.raises(NotFitForDefaultError):
+        change_model(change_provider(records, "openai", enabled=False), "text-embedding-3-small", is_default=True)
+
+
+def test_a_model_of_anthropic_can_be_registered_but_is_never_the_default(records: Records) -> None:
+    claude = with_model(with_provider(records, "anthropic", ProviderKind.ANTHROPIC), "anthropic", "claude")
+    with pytest.raises(NotFitForDefaultError):
+        change_model(claude, "claude", is_default=True)
+    with pytest.raises(NotFitForDefaultError):
+        with_model(claude, "anthropic", "other", is_default=True)
+
+
+@pytest.mark.parametrize("kind", [ProviderKind.LOCAL, ProviderKind.ANTHROPIC])
+def test_what_has_no_address_takes_none(kind: ProviderKind) -> None:
+    with pytest.raises(FieldNotAllowedError) as error:
+        with_provider(Records(0), "one", kind, base_url="https://one.example")
+    assert error.value.code is ErrorCode.INVALID_REQUEST
+    with pytest.raises(FieldNotAllowedError):
+        change_provider(with_provider(Records(0), "one", kind), "one", base_url="https://one.example")
+
+
+def test_only_local_models_have_a_runtime_and_a_path(records: Records) -> None:
+    for field, value in (("runtime", "onnx"), ("path", "bge")):
+        with pytest.raises(FieldNotAllowedError):
+            with_model(records, "openai", "x", **{field: value})
+    model = rules.model_of(with_model(records, "local", "x", runtime="onnx", path="zh/bge-small"), "x")
+    assert model.path == "zh/bge-small"
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc", "a/../../b", "..", "C:/models", "a\\..\\..\\b", "C:\\models"])
+def test_a_path_stays_inside_the_model_folder(records: Records, path: str) -> None:
+    with pytest.raises(FieldNotAllowedError):
+        with_model(records, "local", "x", path=path)
+    with pytest.raises(FieldNotAllowedError):
+        change_model(with_model(records, "local", "x"), "x", path=path)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"api_key": "sk-abcdefghijklmnop"},
+        {"base_url": "https://user:sk-abc@one.example"},
+        {"base_url": "https://one.example?key=sk-abc"},
+        {"name": "Not A Name"},
+        {"timeout_s": 0},
+    ],
+)
+def test_a_key_is_never_taken_itself(field: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        CreateProvider.model_validate({"name": "openai", "kind": "openai", **field})
+
+
+def test_a_model_is_named_by_id_by_provider_and_name_or_by_name(records: Records) -> None:
+    both = with_model(with_provider(records, "hf"), "hf", "BAAI/bge-m3")
+    named = rules.model_of(both, "hf/BAAI/bge-m3")
+    assert (named.provider, named.name) == ("hf", "BAAI/bge-m3")
+    assert rules.model_of(both, "BAAI/bge-m3") == named
+    assert rules.model_of(both, named.id) == named
+
+
+def test_of_two_models_of_one_name_the_one_that_is_tried_first_is_meant(records: Records) -> None:
+    both = with_model(with_provider(records, "azure"), "azure", "text-embedding-3-small", priority=1)
+    assert rules.model_of(both, "text-embedding-3-small").provider == "azure"
+    default = change_model(both, "openai/text-embedding-3-small", is_default=True)
+    assert rules.model_of(default, "text-embedding-3-small").provider == "openai"
+
+
+def test_every_refusal_has_a_code_of_the_contract() -> None:
+    for error in (NameTakenError, ProviderInUseError, DefaultInUseError, NotFitForDefaultError, ProviderUnknownError):
+        assert issubclass(error, RegistryError)
+        assert isinstance(error.code, ErrorCode)

@@ -30,9 +30,11 @@ from tool_search_lab import (
     surroundings,
 )
 
+from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.ranking import Candidate, rank
-from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
+from skillbus.retriever.domain.relevance import relevance_of
 
+USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
 SEED = 7
 RESAMPLES = 1_000
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)

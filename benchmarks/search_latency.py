@@ -32,12 +32,13 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.logs import configure_logging
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
-from skillbus.embedder.adapters.use_model import UseModel
+from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery, Wanted
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
@@ -70,7 +71,7 @@ class Arms:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, ten tools."""
         dense = self.model.embed([query], Role.QUERY)[0].tolist()
         sparse = self.lexical.encode_query(query)
-        embedded = EmbeddedQuery(dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None)
+        embedded = EmbeddedQuery(dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None, NEUTRAL)
         live = await self.tools.live()
         assert live is not None
         found = await self.tools.candidates(live, embedded, Wanted("default", (), (), CANDIDATES))

@@ -9,10 +9,14 @@ WORKDIR /app
 # What others publish changes with the lock alone, so it is a layer of its own, before the first line of ours.
 COPY pyproject.toml uv.lock ./
 ARG SERVICE
-RUN /opt/uv/bin/uv sync --frozen --no-dev --no-install-workspace --package "skillbus-${SERVICE}"
+# Names of the package's extras, with spaces between.
+ARG EXTRAS=""
+RUN /opt/uv/bin/uv sync --frozen --no-dev --no-install-workspace --package "skillbus-${SERVICE}" \
+    $(for extra in ${EXTRAS}; do printf -- '--extra %s ' "$extra"; done)
 COPY libs libs
 COPY services/${SERVICE} services/${SERVICE}
-RUN /opt/uv/bin/uv sync --frozen --no-dev --no-editable --package "skillbus-${SERVICE}"
+RUN /opt/uv/bin/uv sync --frozen --no-dev --no-editable --package "skillbus-${SERVICE}" \
+    $(for extra in ${EXTRAS}; do printf -- '--extra %s ' "$extra"; done)
 
 FROM ${PYTHON_IMAGE}
 COPY docker/probe.py /app/probe.py

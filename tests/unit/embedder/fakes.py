@@ -1,16 +1,20 @@
-"""A dense model whose pace and failures a test decides."""
+"""A model whose pace and failures a test decides, and a registry of such models."""
 
-import threading
+import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.domain.model import ModelSpec
+from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.embedder.domain.model import ModelSpec, Rows
+from skillbus.embedder.domain.registered import Registered, RegisteredModel
 
 WAIT_S = 5.0
 SPEC = ModelSpec("local", "fake", "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)
+_NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def vector_of(text: str) -> NDArray[np.float32]:
@@ -19,47 +23,82 @@ def vector_of(text: str) -> NDArray[np.float32]:
 
 
 class FakeModel:
-    """Notes every batch. `held()` makes each call wait for `release()`; texts in `poison` kill their batch."""
+    """Notes every batch. After `hold()` each call waits for `release_all()`; texts in `poison` kill their batch."""
 
-    def __init__(self, poison: Sequence[str] = (), load_error: Exception | None = None) -> None:
+    def __init__(self, poison: Sequence[str] = (), open_error: Exception | None = None, spec: ModelSpec = SPEC) -> None:
+        self.spec = spec
         self.batches: list[list[str]] = []
         self.poison = frozenset(poison)
-        self.load_error = load_error
+        self.open_error = open_error
+        self.gone: Exception | None = None
+        """What every call raises."""
         self.returned: NDArray[np.float32] | None = None
-        self._gate = threading.Semaphore(0)
-        self._open = threading.Event()
-        self._open.set()
-        self.entered = threading.Semaphore(0)
-
-    @property
-    def spec(self) -> ModelSpec:
-        return SPEC
+        self.counted: int | None = None
+        self.closed = False
+        self.entered = asyncio.Semaphore(0)
+        self._go_on = asyncio.Event()
+        self._go_on.set()
 
     def hold(self) -> None:
-        self._open.clear()
-
-    def release_one(self) -> None:
-        self._gate.release()
+        self._go_on.clear()
 
     def release_all(self) -> None:
-        self._open.set()
-        self._gate.release()
+        self._go_on.set()
 
-    def load(self) -> None:
-        self._pass_gate()
-        if self.load_error is not None:
-            raise self.load_error
+    async def open(self) -> None:
+        await self._go_on.wait()
+        if self.open_error is not None:
+            raise self.open_error
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
         self.batches.append(list(texts))
         self.entered.release()
-        self._pass_gate()
+        await self._go_on.wait()
+        if self.gone is not None:
+            raise self.gone
         if self.poison.intersection(texts):
             raise RuntimeError("poisoned")
-        if self.returned is not None:
-            return self.returned
-        return np.stack([vector_of(text) for text in texts])
+        rows = self.returned if self.returned is not None else np.stack([vector_of(text) for text in texts])
+        return Rows(rows, self.counted)
 
-    def _pass_gate(self) -> None:
-        if not self._open.is_set():
-            assert self._gate.acquire(timeout=WAIT_S), "the test never released the model"
+    async def close(self) -> None:
+        self.closed = True
+
+
+def registered_model(name: str, *, is_default: bool = False, priority: int = 100, version: int = 1) -> RegisteredModel:
+    """A local model of this name, with a fingerprint of its own."""
+    spec = ModelSpec("local", name, "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)
+    provider = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
+    model = Model(
+        id=name.encode().hex().ljust(32, "0")[:32],
+        provider="local",
+        name=name,
+        is_default=is_default,
+        priority=priority,
+        dimensions=8,
+        fingerprint=spec.fingerprint,
+        version=version,
+        created_at=_NOW,
+        updated_at=_NOW,
+    )
+    return RegisteredModel(provider, model, spec)
+
+
+class FakeRegistry:
+    """What is registered, as a test changes it; and the models behind it, by name."""
+
+    def __init__(self, **models: FakeModel) -> None:
+        self.models = models
+        self.made: list[str] = []
+        self.now = self.of(*(registered_model(name, is_default=place == 0) for place, name in enumerate(models)))
+
+    @staticmethod
+    def of(*models: RegisteredModel) -> Registered:
+        return Registered({model.provider.name: model.provider for model in models}, models)
+
+    async def __call__(self) -> Registered:
+        return self.now
+
+    def make(self, registered: RegisteredModel) -> FakeModel:
+        self.made.append(registered.model.name)
+        return self.models[registered.model.name]

@@ -3,23 +3,30 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skillbus.contracts.embedder import Role
 from skillbus.embedder.domain.batching import Batched, Batcher
-from skillbus.embedder.domain.errors import EmbedderClosedError, OverloadedError, TextNotEmbeddableError
+from skillbus.embedder.domain.errors import (
+    EmbedderClosedError,
+    ModelUnavailableError,
+    OverloadedError,
+    TextNotEmbeddableError,
+)
 from skillbus.embedder.domain.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.vector_cache import VectorCache
 
-from .fakes import WAIT_S, FakeModel, vector_of
+from .fakes import SPEC, WAIT_S, FakeModel, vector_of
 
 LIMITS = LaneLimits(batch_tokens=1000)
 
 
 @asynccontextmanager
 async def batcher_of(model: FakeModel, limits: LaneLimits = LIMITS) -> AsyncIterator[Batcher]:
-    async with asyncio.timeout(WAIT_S), Batcher(model, limits) as batcher:
+    async with asyncio.timeout(WAIT_S), Batcher(model, limits, VectorCache()) as batcher:
         try:
             yield batcher
         finally:
@@ -33,7 +40,7 @@ def ask(batcher: Batcher, *texts: str, priority: Priority = Priority.QUERY) -> a
 
 async def entered(model: FakeModel) -> None:
     """Until the model has been called once more."""
-    assert await asyncio.to_thread(model.entered.acquire, timeout=WAIT_S)
+    await model.entered.acquire()
 
 
 async def queued(*_asked: asyncio.Task[Batched]) -> None:
@@ -131,7 +138,7 @@ async def test_a_text_seen_before_is_not_computed_again() -> None:
 
 async def test_indexing_does_not_drive_queries_out_of_the_cache() -> None:
     model = FakeModel()
-    async with asyncio.timeout(WAIT_S), Batcher(model, LIMITS, cached_texts=2) as batcher:
+    async with asyncio.timeout(WAIT_S), Batcher(model, LIMITS, VectorCache(2)) as batcher:
         await ask(batcher, "query")
         await ask(batcher, *"abcdef", priority=Priority.BULK)
         assert (await ask(batcher, "query")).cached == 1
@@ -260,6 +267,59 @@ async def test_a_bad_text_in_a_batch_fails_alone() -> None:
     assert len(found) == 8
     assert failed.value.text_index == 1
     assert isinstance(failed.value.__cause__, RuntimeError)
+
+
+async def test_a_model_that_cannot_be_had_is_asked_once_and_no_text_is_blamed() -> None:
+    model = FakeModel()
+    model.gone = ModelUnavailableError("the provider is down")
+    async with batcher_of(model) as batcher:
+        with pytest.raises(ModelUnavailableError, match="down"):
+            await ask(batcher, *"abcdefgh")
+        model.gone = None
+        assert (await ask(batcher, "a")).cached == 0
+    assert [len(batch) for batch in model.batches] == [8, 1]
+
+
+async def test_several_batches_are_at_work_when_the_model_has_several_slots() -> None:
+    model = FakeModel(spec=replace(SPEC, slots=3))
+    model.hold()
+    async with batcher_of(model) as batcher:
+        callers = []
+        for number in range(3):
+            callers.append(ask(batcher, f"text {number}"))
+            await entered(model)
+        callers += [ask(batcher, f"more {number}") for number in range(4)]
+        await queued(*callers)
+        assert len(model.batches) == 3
+        model.release_all()
+        await asyncio.gather(*callers)
+    assert [len(batch) for batch in model.batches] == [1, 1, 1, 4]
+
+
+async def test_tokens_are_those_that_the_provider_counted_or_an_estimate() -> None:
+    model = FakeModel()
+    async with batcher_of(model) as batcher:
+        estimated = await ask(batcher, "a" * 40, "b")
+        model.counted = 9
+        counted = await ask(batcher, "c" * 40, "d")
+    assert (estimated.tokens, counted.tokens) == (14, 9)
+
+
+async def test_a_batcher_that_finishes_answers_everyone_before_it_closes() -> None:
+    model = FakeModel()
+    model.hold()
+    async with batcher_of(model) as batcher:
+        running = ask(batcher, "running")
+        await entered(model)
+        waiting = ask(batcher, "waiting")
+        await queued(waiting)
+        finishing = asyncio.create_task(batcher.finish(within_s=WAIT_S))
+        await queued(waiting)
+        model.release_all()
+        assert (await running).rows.shape == (await waiting).rows.shape == (1, 8)
+        await finishing
+        with pytest.raises(EmbedderClosedError):
+            await ask(batcher, "late")
 
 
 async def test_every_waiter_is_answered_when_the_model_is_dead_and_the_next_request_is_tried_again() -> None:

@@ -1,64 +1,87 @@
-"""The embedder's one entry, on a model that a test holds and releases."""
+"""The embedder's one entry, on models that a test holds and releases."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.domain.embedding import EmbeddingService
-from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError
-from skillbus.embedder.domain.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
+from skillbus.embedder.domain.errors import (
+    EmbedderClosedError,
+    ModelFilesBrokenError,
+    ModelUnavailableError,
+    ModelUnknownError,
+    OverloadedError,
+    ProviderFailedError,
+)
+from skillbus.embedder.domain.lanes import Priority
 from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.embedder.domain.pool import ModelPool
+from skillbus.embedder.domain.vector_cache import VectorCache
 
-from .fakes import SPEC, WAIT_S, FakeModel
+from .fakes import WAIT_S, FakeModel, FakeRegistry, registered_model, vector_of
+
+QUERY = Wanted(Role.QUERY, Priority.QUERY)
+WITH_WORDS = Wanted(Role.QUERY, Priority.QUERY, sparse=True)
 
 
 @asynccontextmanager
-async def service_of(model: FakeModel) -> AsyncIterator[EmbeddingService]:
-    async with (
-        asyncio.timeout(WAIT_S),
-        EmbeddingService(model, LaneLimits(batch_tokens=1000), LexicalEncoder()) as service,
-    ):
+async def service_of(registry: FakeRegistry, queued: int = 100) -> AsyncIterator[EmbeddingService]:
+    async with asyncio.timeout(WAIT_S), ModelPool(registry.make, VectorCache(), queued=queued) as pool:
         try:
-            yield service
+            yield EmbeddingService(registry, pool, LexicalEncoder())
         finally:
-            model.release_all()
+            for model in registry.models.values():
+                model.release_all()
 
 
 async def test_dense_and_sparse_vectors_come_in_one_answer() -> None:
-    async with service_of(FakeModel()) as service:
-        found = await service.embed(["读取文件", "git"], Role.DOCUMENT, Priority.BULK, want_sparse=True)
+    async with service_of(FakeRegistry(first=FakeModel())) as service:
+        found = await service.embed(["读取文件", "git"], Wanted(Role.DOCUMENT, Priority.BULK, sparse=True))
     assert found.dense is not None
-    assert found.dense.shape == (2, SPEC.dim)
+    assert found.dense.shape == (2, 8)
     assert found.sparse is not None
     assert found.sparse[1].terms == ("git",)
-    assert (found.model, found.degraded) == (SPEC, None)
+    assert found.model is not None
+    assert (found.model.model.name, found.degraded, found.skipped) == ("first", None, ())
 
 
-async def test_sparse_vectors_alone_do_not_wait_for_the_model() -> None:
-    model = FakeModel()
-    model.hold()
-    async with service_of(model) as service:
-        found = await service.embed(["git"], Role.QUERY, Priority.QUERY, want_dense=False, want_sparse=True)
-    assert (found.dense, found.model, found.degraded) == (None, None, None)
+async def test_sparse_vectors_alone_do_not_open_the_model() -> None:
+    registry = FakeRegistry(first=FakeModel())
+    async with service_of(registry) as service:
+        found = await service.embed(["git"], Wanted(Role.QUERY, Priority.QUERY, dense=False, sparse=True))
+    assert (found.dense, found.model, found.degraded, registry.made) == (None, None, None, [])
     assert found.sparse is not None
 
 
 async def test_long_texts_are_encoded_alike_in_a_thread() -> None:
-    async with service_of(FakeModel()) as service:
-        found = await service.embed(["git " * 2000], Role.QUERY, Priority.QUERY, want_dense=False, want_sparse=True)
+    async with service_of(FakeRegistry(first=FakeModel())) as service:
+        wanted = Wanted(Role.QUERY, Priority.QUERY, dense=False, sparse=True)
+        found = await service.embed(["git " * 2000], wanted)
     assert found.sparse is not None
     assert found.sparse[0].terms == ("git",)
+
+
+async def test_a_model_is_opened_once_by_many_who_ask_at_the_same_time() -> None:
+    """skill-vector-retrieval.md § 本地Embedding模型加载和缓存"""
+    registry = FakeRegistry(first=FakeModel())
+    async with service_of(registry) as service:
+        await asyncio.gather(*(service.embed([f"text {n}"], QUERY) for n in range(20)))
+        await service.embed(["later"], QUERY)
+    assert registry.made == ["first"]
+    assert registry.models["first"].closed
 
 
 async def test_callers_wait_while_the_model_loads() -> None:
     model = FakeModel()
     model.hold()
-    async with service_of(model) as service:
-        call = asyncio.create_task(service.embed(["text"], Role.QUERY, Priority.QUERY))
+    async with service_of(FakeRegistry(first=model)) as service:
+        call = asyncio.create_task(service.embed(["text"], QUERY))
         await asyncio.sleep(0)
         assert not call.done()
         model.release_all()
@@ -68,39 +91,137 @@ async def test_callers_wait_while_the_model_loads() -> None:
 async def test_a_caller_with_no_time_left_gets_the_sparse_vectors_while_the_model_loads() -> None:
     model = FakeModel()
     model.hold()
-    async with service_of(model) as service:
-        found = await service.embed(["git"], Role.QUERY, Priority.QUERY, want_sparse=True, load_wait_s=0)
+    async with service_of(FakeRegistry(first=model)) as service:
+        found = await service.embed(["git"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, load_wait_s=0))
     assert found.dense is None
     assert "still loading" in (found.degraded or "")
 
 
 async def test_a_model_that_fails_to_load_is_warned_of_and_leaves_the_sparse_vectors() -> None:
-    """skill-vector-retrieval.md § 嵌入模型加载失败."""
+    """skill-vector-retrieval.md § 嵌入模型加载失败; knowledge-base.md § 降级到TF-IDF"""
     with capture_logs() as logs:
-        async with service_of(FakeModel(load_error=ModelUnavailableError("no weights"))) as service:
-            found = await service.embed(["提交代码"], Role.QUERY, Priority.QUERY, want_sparse=True)
+        async with service_of(FakeRegistry(first=FakeModel(open_error=RuntimeError("no weights")))) as service:
+            found = await service.embed(["提交代码"], WITH_WORDS)
     assert found.dense is None
     assert found.model is None
     assert found.degraded == "no weights"
     assert found.sparse is not None
     assert {"提交", "代码"} <= set(found.sparse[0].terms)
-    warning = next(line for line in logs if line["event"] == "embedding_model_unavailable")
-    assert (warning["log_level"], warning["degraded"]) == ("warning", "lexical")
+    warned = {line["event"]: line["log_level"] for line in logs}
+    assert warned["embedding_model_unavailable"] == warned["embedding_degraded"] == "warning"
+
+
+async def test_a_model_that_could_not_be_opened_is_tried_again_after_half_a_minute() -> None:
+    registry = FakeRegistry(first=FakeModel(open_error=ModelFilesBrokenError(Path("weights.npz"), "cut short")))
+    time = [0.0]
+    async with ModelPool(registry.make, VectorCache(), queued=10, clock=lambda: time[0]) as pool:
+        service = EmbeddingService(registry, pool, LexicalEncoder())
+        for time[0] in (0.0, 29.0):
+            assert "weights.npz" in ((await service.embed(["text"], WITH_WORDS)).degraded or "")
+        registry.models["first"] = FakeModel()
+        time[0] = 31.0
+        assert (await service.embed(["text"], WITH_WORDS)).degraded is None
+    assert registry.made == ["first", "first"]
 
 
 async def test_a_request_for_dense_vectors_alone_fails_without_a_model() -> None:
-    async with service_of(FakeModel(load_error=RuntimeError("broken"))) as service:
-        with pytest.raises(ModelUnavailableError):
-            await service.embed(["text"], Role.QUERY, Priority.QUERY)
+    async with service_of(FakeRegistry(first=FakeModel(open_error=RuntimeError("broken")))) as service:
+        with pytest.raises(ModelUnavailableError, match="broken"):
+            await service.embed(["text"], QUERY)
+
+
+async def test_the_next_model_answers_for_one_that_cannot_be_had_and_the_reply_says_so() -> None:
+    """knowledge-base.md § 降级到本地模型"""
+    down, broken, local = FakeModel(), FakeModel(open_error=ModelFilesBrokenError(Path("w.npz"), "cut")), FakeModel()
+    down.gone = ProviderFailedError("openai", "does not answer")
+    async with service_of(FakeRegistry(down=down, broken=broken, local=local)) as service:
+        found = await service.embed(["text"], QUERY)
+    assert found.model is not None
+    assert found.model.model.name == "local"
+    assert [(one.model, "answer" in one.reason or "w.npz" in one.reason) for one in found.skipped] == [
+        ("down", True),
+        ("broken", True),
+    ]
+    assert found.dense is not None
+    assert np.array_equal(found.dense[0], vector_of("text"))
+
+
+async def test_a_model_that_is_named_is_not_replaced_by_another() -> None:
+    down, other = FakeModel(), FakeModel()
+    down.gone = ProviderFailedError("openai", "does not answer")
+    registry = FakeRegistry(down=down, other=other)
+    fingerprint = registry.now.models[0].model.fingerprint
+    async with service_of(registry) as service:
+        for name in ("down", "local/down", fingerprint):
+            found = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model=name))
+            assert (found.dense, found.model) == (None, None)
+            with pytest.raises(ModelUnavailableError):
+                await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, model=name))
+    assert other.batches == []
+
+
+async def test_a_name_that_nobody_has_is_an_error_and_a_fingerprint_that_nobody_has_leaves_the_words() -> None:
+    async with service_of(FakeRegistry(first=FakeModel())) as service:
+        with pytest.raises(ModelUnknownError, match="list_models"):
+            await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model="unheard-of"))
+        found = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model="0" * 12))
+    assert (found.dense, found.degraded is None) == (None, False)
+
+
+async def test_the_next_call_uses_the_model_that_became_the_default() -> None:
+    """skill-vector-retrieval.md § 运行时切换Embedding模型"""
+    registry = FakeRegistry(first=FakeModel(), second=FakeModel())
+    async with service_of(registry) as service:
+        before = await service.embed(["text"], QUERY)
+        first, second = registry.now.models
+        registry.now = FakeRegistry.of(second, first)
+        after = await service.embed(["text"], QUERY)
+        await service.preload()
+        old = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, model="first"))
+    assert [found.model.model.name for found in (before, after, old) if found.model] == ["first", "second", "first"]
+    assert registry.made == ["first", "second"]
+
+
+async def test_a_model_that_was_changed_answers_what_it_was_asked_before_it_is_closed() -> None:
+    model = FakeModel()
+    registry = FakeRegistry(first=model)
+    async with service_of(registry) as service:
+        await service.embed(["warm"], QUERY)
+        model.hold()
+        running = asyncio.create_task(service.embed(["text"], QUERY))
+        await model.entered.acquire()
+        await model.entered.acquire()
+        registry.models["first"] = changed = FakeModel()
+        registry.now = FakeRegistry.of(registered_model("first", is_default=True, version=2))
+        await service.preload()
+        assert (await service.embed(["other"], QUERY)).dense is not None
+        model.release_all()
+        assert (await running).dense is not None
+    assert changed.batches == [["other"]]
+    assert model.closed
+
+
+async def test_a_full_queue_is_the_callers_to_know_and_no_reason_for_another_model() -> None:
+    full, other = FakeModel(), FakeModel()
+    async with service_of(FakeRegistry(full=full, other=other), queued=2) as service:
+        with pytest.raises(OverloadedError):
+            await service.embed(["a", "b", "c"], QUERY)
+    assert other.batches == []
 
 
 async def test_who_waits_for_the_model_is_answered_when_the_embedder_closes() -> None:
     model = FakeModel()
     model.hold()
-    service = EmbeddingService(model, LaneLimits(batch_tokens=1000), LexicalEncoder())
-    async with asyncio.timeout(WAIT_S), service:
-        call = asyncio.create_task(service.embed(["text"], Role.QUERY, Priority.QUERY))
+    async with service_of(FakeRegistry(first=model)) as service:
+        call = asyncio.create_task(service.embed(["text"], QUERY))
         await asyncio.sleep(0)
-    model.release_all()
+        await asyncio.sleep(0)
     with pytest.raises((EmbedderClosedError, ModelUnavailableError)):
         await call
+
+
+async def test_without_any_model_only_words_remain() -> None:
+    registry = FakeRegistry()
+    async with service_of(registry) as service:
+        found = await service.embed(["text"], WITH_WORDS)
+        assert await service.default() == ("", found.degraded)

@@ -1,23 +1,26 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 from skillbus.retriever.adapters.query_cache import QueryCache
+from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery
 
 
 class CountingEmbedder:
     def __init__(self, dense: Sequence[float] | None = (1.0,)) -> None:
         self.dense = dense
+        self.relevance = NEUTRAL
         self.asked: list[tuple[str, str]] = []
 
     async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
-        return EmbeddedQuery(self.dense, (), (), (), "model")
+        return EmbeddedQuery(self.dense, (), (), (), "model", self.relevance)
 
 
 async def test_a_query_seen_before_is_not_embedded_again() -> None:
     embedder = CountingEmbedder()
     cache = QueryCache(embedder, size=2)
-    assert await cache.embed("a", "m1") is await cache.embed("a", "m1")
+    assert await cache.embed("a", "m1") == await cache.embed("a", "m1")
     assert embedder.asked == [("a", "m1")]
 
 
@@ -43,3 +46,12 @@ async def test_an_answer_without_a_dense_vector_is_not_kept() -> None:
     await cache.embed("a", "m1")
     embedder.dense = (1.0,)
     assert (await cache.embed("a", "m1")).dense == (1.0,)
+
+
+async def test_a_map_of_scores_that_was_changed_holds_for_queries_seen_before_too() -> None:
+    embedder = CountingEmbedder()
+    cache = QueryCache(embedder, size=2)
+    await cache.embed("a", "m1")
+    embedder.relevance = replace(NEUTRAL, offset=1.0)
+    await cache.embed("b", "m1")
+    assert (await cache.embed("a", "m1")).relevance == embedder.relevance

@@ -4,9 +4,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
-from skillbus.retriever.domain.relevance import USE_MULTILINGUAL_V3
+from skillbus.retriever.domain.relevance import relevance_of
 
+USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
 SIZE = 1_000
 
 values = st.sampled_from([None, 0.0, 0.1, 0.3, 0.3000001, 0.7, 1.0])

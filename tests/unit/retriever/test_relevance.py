@@ -5,15 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.contracts.registry import Calibration
+from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import (
     NEUTRAL,
-    USE_MULTILINGUAL_V3,
     Relevance,
     probability,
     rarest_idf,
     relevance_of,
 )
 
+USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
 MAPS = [USE_MULTILINGUAL_V3, NEUTRAL]
 maps = st.sampled_from(MAPS)
 cosines = st.floats(-1.0, 1.0)
@@ -88,9 +90,10 @@ def test_an_empty_catalogue_has_an_idf_too() -> None:
 
 
 def test_the_default_model_has_its_own_map_and_any_other_the_neutral_one() -> None:
-    assert relevance_of("use-multilingual-v3") is USE_MULTILINGUAL_V3
-    assert relevance_of("some-model") is NEUTRAL
     assert relevance_of(None) is NEUTRAL
+    assert NEUTRAL.score(0.4, 0.0) == pytest.approx(0.4)
+    fitted = relevance_of(Calibration(slope=2.0, lexical=1.5, offset=-0.5))
+    assert (fitted.dense, fitted.lexical, fitted.offset) == (2.0, 1.5, -0.5)
 
 
 @given(st.floats(-1e6, 1e6))

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from skillbus.contracts.retriever import SearchTools, ToolType
 from skillbus.retriever.domain.ranking import Candidate
+from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery, Found, LiveIndex, ToolSearch, Wanted
 from skillbus.retriever.domain.tool import StoredTool
 
@@ -45,7 +46,7 @@ class FakeEmbedder:
     async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
         model = "use-multilingual-v3" if self.dense else None
-        return EmbeddedQuery(self.dense, (1, 2), (1.0, 1.0), ("提交", "代码"), model)
+        return EmbeddedQuery(self.dense, (1, 2), (1.0, 1.0), ("提交", "代码"), model, NEUTRAL)
 
 
 def tools(*kinds: str | None) -> dict[str, StoredTool]:

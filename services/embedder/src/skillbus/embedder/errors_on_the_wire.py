@@ -1,27 +1,45 @@
 """The embedder's own errors as callers get them: the one place where that is decided."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.embedder.domain.errors import (
     EmbedderClosedError,
     EmbedderError,
     ModelUnavailableError,
+    ModelUnknownError,
     OverloadedError,
+    RegistryError,
     TextNotEmbeddableError,
 )
+
+_CODES: Final[Mapping[type[EmbedderError], ErrorCode]] = {
+    OverloadedError: ErrorCode.OVERLOADED,
+    TextNotEmbeddableError: ErrorCode.INVALID_REQUEST,
+    ModelUnknownError: ErrorCode.NOT_FOUND,
+    ModelUnavailableError: ErrorCode.MODEL_UNAVAILABLE,
+    EmbedderClosedError: ErrorCode.UNAVAILABLE,
+}
 
 
 def to_wire(error: Exception) -> RequestError | None:
     """The error of the contract; None for what is not the embedder's."""
+    if not isinstance(error, EmbedderError):
+        return None
+    if isinstance(error, RegistryError):
+        return RequestError(error.code, str(error))
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
+    return RequestError(code, str(error), details=_details(error))
+
+
+def _details(error: EmbedderError) -> dict[str, JsonValue] | None:
     match error:
         case OverloadedError():
-            return RequestError(ErrorCode.OVERLOADED, str(error), details={"queued": error.queued})
+            return {"queued": error.queued}
         case TextNotEmbeddableError():
-            return RequestError(ErrorCode.INVALID_REQUEST, str(error), details={"text_index": error.text_index})
-        case ModelUnavailableError():
-            return RequestError(ErrorCode.MODEL_UNAVAILABLE, str(error))
-        case EmbedderClosedError():
-            return RequestError(ErrorCode.UNAVAILABLE, str(error))
-        case EmbedderError():
-            return RequestError(ErrorCode.INTERNAL, str(error))
+            return {"text_index": error.text_index}
         case _:
             return None

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.common.bus import headers
-from skillbus.contracts.embedder import EmbeddingModel, EmbedTexts, Role, SparseVector, TextsEmbedded
+from skillbus.contracts.embedder import EmbeddingModel, EmbedTexts, Role, SkippedModel, SparseVector, TextsEmbedded
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.message import FloatMatrix
 from skillbus.embedder.domain import lexical
-from skillbus.embedder.domain.embedding import EmbeddingService
+from skillbus.embedder.domain.calibrations import calibration_of
+from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
 from skillbus.embedder.domain.lanes import Priority
-from skillbus.embedder.domain.model import ModelSpec
+from skillbus.embedder.domain.registered import RegisteredModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +25,41 @@ class EmbedderHandlers:
 
     async def embed_texts(self, request: EmbedTexts) -> TextsEmbedded:
         """Dense and sparse vectors; queries overtake documents."""
-        wanted = request.model is None or request.model == self.embedding.spec.fingerprint
-        embedded = await self.embedding.embed(
-            request.texts,
+        wanted = Wanted(
             request.role,
             Priority.QUERY if request.role is Role.QUERY else Priority.BULK,
-            want_dense=request.dense and wanted,
-            want_sparse=request.sparse,
+            dense=request.dense,
+            sparse=request.sparse,
+            model=request.model,
             load_wait_s=headers.remaining_s(self.load_wait_s),
         )
-        refused = None if wanted else f"model {request.model} is not the one loaded here ({self.embedding.spec.name})"
+        embedded = await self.embedding.embed(request.texts, wanted)
         return TextsEmbedded(
             model=embedded.model and _model(embedded.model),
             dense=None if embedded.dense is None else _matrix(embedded.dense),
             sparse=None if embedded.sparse is None else tuple(_sparse(v, request.role) for v in embedded.sparse),
-            degraded=embedded.degraded or (refused if request.dense else None),
+            degraded=embedded.degraded,
+            skipped=tuple(SkippedModel(provider=s.provider, name=s.model, reason=s.reason) for s in embedded.skipped),
+            tokens=embedded.tokens,
         )
 
     async def model_loaded(self) -> Check:
-        """Whether dense vectors can be had."""
-        reason = await self.embedding.unavailable(wait_s=0)
-        return Check(name="model", ready=reason is None, detail=reason or self.embedding.spec.name)
+        """Whether the default model gives vectors."""
+        name, reason = await self.embedding.default()
+        return Check(name="model", ready=reason is None, detail=reason or name)
 
 
-def _model(spec: ModelSpec) -> EmbeddingModel:
-    return EmbeddingModel(provider=spec.provider, name=spec.name, fingerprint=spec.fingerprint, dimensions=spec.dim)
+def _model(registered: RegisteredModel) -> EmbeddingModel | None:
+    spec, model = registered.spec, registered.model
+    if spec is None:
+        return None
+    return EmbeddingModel(
+        provider=model.provider,
+        name=model.name,
+        fingerprint=spec.fingerprint,
+        dimensions=spec.dim,
+        calibration=model.calibration or calibration_of(model.name),
+    )
 
 
 def _matrix(rows: NDArray[np.float32]) -> FloatMatrix:

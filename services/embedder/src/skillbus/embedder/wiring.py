@@ -1,18 +1,30 @@
 """The embedder's composition root."""
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
+from skillbus.common.runner import StartError
 from skillbus.common.serving import serve
 from skillbus.contracts import embedder as contract
-from skillbus.embedder.adapters.use_model import UseModel
+from skillbus.embedder.adapters.announcer import BusAnnouncer
+from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
+from skillbus.embedder.adapters.model_factory import Models
+from skillbus.embedder.adapters.registry_requests import RegistryHandlers
+from skillbus.embedder.adapters.registry_watch import open_registry_watch
+from skillbus.embedder.adapters.secrets import Secrets
+from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.embedding import EmbeddingService
-from skillbus.embedder.domain.lanes import LaneLimits
 from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.embedder.domain.model import DenseModel
+from skillbus.embedder.domain.model_factory import ModelFactory
+from skillbus.embedder.domain.pool import ModelPool
+from skillbus.embedder.domain.registry import Registry
+from skillbus.embedder.domain.registry_errors import RegistryUnavailableError
+from skillbus.embedder.domain.vector_cache import VectorCache
 from skillbus.embedder.errors_on_the_wire import to_wire
 from skillbus.embedder.service import EmbedderHandlers
 from skillbus.embedder.settings import EmbedderSettings
@@ -20,14 +32,44 @@ from skillbus.embedder.settings import EmbedderSettings
 
 @asynccontextmanager
 async def open_embedder(
-    bus: Bus, settings: EmbedderSettings, model: DenseModel | None = None
+    bus: Bus, settings: EmbedderSettings, models: ModelFactory | None = None
 ) -> AsyncGenerator[ServiceHealth]:
-    """The embedder on the bus. Its model is loaded in a thread meanwhile; `model` is another one than the default."""
-    dense = model or UseModel(threads=settings.model_threads)
-    spec = dense.spec
-    limits = LaneLimits(spec.batch_tokens, padded=spec.padded, queued=settings.queue_texts)
-    async with EmbeddingService(dense, limits, LexicalEncoder(), slots=settings.slots) as embedding:
+    """The embedder on the bus. Its default model is opened meanwhile; `models` makes others than those we know.
+
+    Raises:
+        StartError: the database of providers and models cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        factory = models or await _models(stack, settings)
+        registry = await _registry(stack, bus, settings, factory)
+        pool = ModelPool(
+            lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
+        )
+        embedding = EmbeddingService(registry.snapshot, await stack.enter_async_context(pool), LexicalEncoder())
+        await embedding.preload()
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)
+        routes = [
+            route(contract.EMBED_TEXTS, handlers.embed_texts),
+            *RegistryHandlers(registry, factory).routes(),
+        ]
         health = ServiceHealth(contract.SERVICE, (handlers.model_loaded,))
-        async with serve(bus, contract.SERVICE, [route(contract.EMBED_TEXTS, handlers.embed_texts)], health, to_wire):
-            yield health
+        await stack.enter_async_context(serve(bus, contract.SERVICE, routes, health, to_wire))
+        yield health
+
+
+async def _models(stack: AsyncExitStack, settings: EmbedderSettings) -> Models:
+    providers = await stack.enter_async_context(HttpProviders(Secrets(folder=settings.secrets_folder)))
+    local = LocalSettings(settings.data / "models", threads=settings.model_threads, slots=settings.slots)
+    return Models(providers, LocalModels(local))
+
+
+async def _registry(stack: AsyncExitStack, bus: Bus, settings: EmbedderSettings, factory: ModelFactory) -> Registry:
+    try:
+        await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
+        store = await stack.enter_async_context(open_registry_store(settings.registry_url()))
+    except (RegistryUnavailableError, OSError) as error:
+        raise StartError(f"the registry of providers and models cannot be opened: {error}") from error
+    watch = await stack.enter_async_context(open_registry_watch(bus))
+    registry = Registry(store, factory, BusAnnouncer(bus), watch)
+    await registry.ensure_default()
+    return registry

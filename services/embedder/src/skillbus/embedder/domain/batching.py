@@ -2,25 +2,25 @@
 
 No timer: a batch is whatever waits when a slot of the model frees (as text-embeddings-inference does), so that a lone
 query waits for nothing and a crowd fills its batches by itself. Before the queue come the cache and singleflight: a
-text that is being embedded is not queued again. One task owns the queue; the model runs in `slots` worker threads.
+text that is being embedded is not queued again. One task owns the queue; the model works on `spec.slots` batches.
 """
 
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.domain.errors import EmbedderClosedError, TextNotEmbeddableError
+from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, TextNotEmbeddableError
 from skillbus.embedder.domain.inference import infer
 from skillbus.embedder.domain.lanes import Job, JobDone, LaneLimits, Lanes, Priority
-from skillbus.embedder.domain.model import DenseModel, estimated_tokens
+from skillbus.embedder.domain.model import EmbeddingModel, estimated_tokens
 from skillbus.embedder.domain.text import normalise
 from skillbus.embedder.domain.vector_cache import CacheKey, VectorCache
 
@@ -36,22 +36,22 @@ class Batched:
     """Of the slowest batch that a text was in; 0 if all were cached."""
     cached: int
     """Texts whose vector was there."""
+    tokens: int
+    """Of all texts: as the provider counted them, or an estimate."""
 
 
 class Batcher:
-    """Use as an async context manager around a loaded model."""
+    """Use as an async context manager around an open model, which stays its opener's to close."""
 
-    def __init__(self, model: DenseModel, limits: LaneLimits, *, slots: int = 1, cached_texts: int = 8192) -> None:
-        """`cached_texts` are per role."""
+    def __init__(self, model: EmbeddingModel, limits: LaneLimits, cache: VectorCache) -> None:
+        """`cache` may be shared by the batchers of several models."""
         self._model = model
         self._spec = model.spec
         self._fingerprint = model.spec.fingerprint
         self._lanes = Lanes(limits)
-        self._cache = VectorCache(cached_texts)
+        self._cache = cache
         self._flying: dict[CacheKey, Job] = {}
         self._running: set[Job] = set()
-        self._slots = slots
-        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="embed")
         self._work = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._closed = False
@@ -71,6 +71,7 @@ class Batcher:
         Raises:
             OverloadedError: too much is queued; nothing of this request is.
             TextNotEmbeddableError: the model fails on a text of this request, whatever batch it is in.
+            ModelUnavailableError: the model cannot be had now.
             EmbedderClosedError: the batcher was closed before or while this request waited.
         """
         if self._closed:
@@ -89,7 +90,18 @@ class Batcher:
             queue_ms=max((outcome.queue_ms for outcome in done.values()), default=0.0),
             inference_ms=max((outcome.inference_ms for outcome in done.values()), default=0.0),
             cached=cached,
+            tokens=round(sum(done[key].tokens if key in done else estimated_tokens(key.text) for key in keys)),
         )
+
+    async def finish(self, within_s: float) -> None:
+        """Answer everyone who asks and still waits, as long as that takes no more than `within_s`; then close."""
+        try:
+            async with asyncio.timeout(within_s):
+                while self._flying:
+                    await asyncio.wait({job.outcome for job in self._flying.values()})
+        except TimeoutError:
+            structlog.get_logger().warning("embedding_queue_abandoned", model=self._spec.name, texts=len(self._flying))
+        await self.close()
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Answers everyone: at once who still queues, within `grace_s` who is being computed."""
@@ -100,7 +112,6 @@ class Batcher:
         if self._owner is not None:
             self._owner.cancel()
             await asyncio.wait({self._owner})
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _jobs(self, keys: list[CacheKey], priority: Priority) -> dict[CacheKey, Job]:
         """A job for each key: the one in flight, else a new one in the queue."""
@@ -133,7 +144,7 @@ class Batcher:
         return {key: job.outcome.result() for key, job in jobs.items()}
 
     async def _own_queue(self) -> None:
-        free = asyncio.Semaphore(self._slots)
+        free = asyncio.Semaphore(self._spec.slots)
         try:
             async with asyncio.TaskGroup() as running:
                 while True:
@@ -155,12 +166,10 @@ class Batcher:
         taken_at = time.perf_counter()
         texts = [job.key.text for job in batch]
         try:
-            outcomes = await asyncio.get_running_loop().run_in_executor(
-                self._threads, infer, self._model, texts, batch[0].key.role
-            )
+            outcomes = await infer(self._model, texts, batch[0].key.role)
             for job, outcome in zip(batch, outcomes, strict=True):
                 queue_ms = (taken_at - job.queued_at) * 1e3
-                self._settle(job, JobDone(outcome.row, outcome.error, queue_ms, outcome.inference_ms))
+                self._settle(job, JobDone(outcome.row, outcome.error, queue_ms, outcome.inference_ms, outcome.tokens))
         finally:
             self._answer_closed(batch)
             self._running.difference_update(batch)
@@ -185,4 +194,6 @@ def _vector_of(done: JobDone, text_index: int) -> NDArray[np.float32]:
         return done.vector
     if isinstance(done.failure, EmbedderClosedError):
         raise EmbedderClosedError
+    if isinstance(done.failure, ModelUnavailableError):
+        raise ModelUnavailableError(str(done.failure)) from done.failure
     raise TextNotEmbeddableError(text_index, repr(done.failure)) from done.failure

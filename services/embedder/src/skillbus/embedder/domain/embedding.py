@@ -1,25 +1,48 @@
 """The embedder's one entry: texts in, dense and sparse vectors out, and the truth about what could not be had."""
 
 import asyncio
-import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import Final
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.domain.batching import Batcher
-from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.batching import Batched
+from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, ModelUnknownError
+from skillbus.embedder.domain.lanes import Priority
 from skillbus.embedder.domain.lexical import LexicalEncoder, SparseVector
-from skillbus.embedder.domain.model import DenseModel, ModelSpec
+from skillbus.embedder.domain.pool import ModelPool
+from skillbus.embedder.domain.registered import Registered, RegisteredModel
 
-_INLINE_CHARS = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
+_INLINE_CHARS: Final = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
+_FINGERPRINT: Final = re.compile("[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for beside the texts."""
+
+    role: Role
+    priority: Priority
+    dense: bool = True
+    sparse: bool = False
+    model: str | None = None
+    """Fingerprint, name or `provider/name`; the chain if None."""
+    load_wait_s: float | None = None
+    """How long a model that is being loaded is waited for, in seconds; for ever if None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A model that could not be had."""
+
+    provider: str
+    model: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,82 +58,106 @@ class Timings:
 class Embedded:
     """In the order of the texts. `dense` has shape (n, dim) and rows of length 1."""
 
-    dense: NDArray[np.float32] | None
-    sparse: tuple[SparseVector, ...] | None
-    model: ModelSpec | None
+    dense: NDArray[np.float32] | None = None
+    sparse: tuple[SparseVector, ...] | None = None
+    model: RegisteredModel | None = None
     """Whose dense vectors these are; None without dense vectors."""
-    timings: Timings
-    degraded: str | None
+    timings: Timings = Timings()
+    tokens: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    degraded: str | None = None
     """Why there are no dense vectors although they were asked for: the sparse ones have to do."""
 
 
 class EmbeddingService:
-    """An async context manager: entering starts to load the model in a thread and does not wait for it."""
+    """Asks the models of the registry, one after the other until one answers; after the last only words remain."""
 
-    def __init__(self, model: DenseModel, limits: LaneLimits, lexical: LexicalEncoder, *, slots: int = 1) -> None:
-        self._model = model
-        self._batcher = Batcher(model, limits, slots=slots)
-        self._lexical = lexical
-        self._resources = AsyncExitStack()
-        self._loading: asyncio.Task[str | None] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self._resources.enter_async_context(self._batcher)
-        self._loading = asyncio.create_task(self._load(), name="embedding-model-load")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self, registered: Callable[[], Awaitable[Registered]], pool: ModelPool, lexical: LexicalEncoder
     ) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.wait({self._loading})
-        await self._resources.aclose()
+        """`registered` gives what is registered now; it is asked for every request."""
+        self._read = registered
+        self._seen: Registered | None = None
+        self._pool = pool
+        self._lexical = lexical
 
-    @property
-    def spec(self) -> ModelSpec:
-        return self._model.spec
+    async def preload(self) -> None:
+        """Begin to open the default model."""
+        registered = await self._registered()
+        if registered.chain:
+            await self._ready(registered.chain[0], wait_s=0)
 
-    async def unavailable(self, wait_s: float | None = None) -> str | None:
-        """Why there are no dense vectors, None when there are; waits at most `wait_s` (None: for ever) for the load."""
-        if self._loading is None:
-            return "the embedder is not started"
-        await asyncio.wait({self._loading}, timeout=wait_s)
-        if not self._loading.done():
-            return f"model {self.spec.name} is still loading"
-        return "the embedder is shutting down" if self._loading.cancelled() else self._loading.result()
+    async def default(self) -> tuple[str, str | None]:
+        """Name of the default model, and why it gives no vectors now; None when it does."""
+        registered = await self._registered()
+        if not registered.chain:
+            return "", _nothing_to_try(None)
+        first = registered.chain[0]
+        return first.model.name, await self._ready(first, wait_s=0)
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        role: Role,
-        priority: Priority,
-        *,
-        want_dense: bool = True,
-        want_sparse: bool = False,
-        load_wait_s: float | None = None,
-    ) -> Embedded:
+    async def embed(self, texts: Sequence[str], wanted: Wanted) -> Embedded:
         """Embed texts; a model that is not there leaves the sparse vectors and a reason, if sparse ones are wanted.
 
         Raises:
-            ModelUnavailableError: only dense vectors are wanted and there is no model.
+            ModelUnavailableError: only dense vectors are wanted and no model can be had.
+            ModelUnknownError: no model of that name is registered.
             OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed`.
         """
-        sparse = await self._encode(texts, role) if want_sparse else None
-        if not want_dense:
-            return Embedded(None, sparse, None, Timings(), None)
-        degraded = await self.unavailable(load_wait_s)
-        if degraded is not None:
-            return self._without_dense(sparse, degraded)
-        batched = await self._batcher.embed(texts, role, priority)
-        timings = Timings(batched.queue_ms, batched.inference_ms, batched.cached)
-        return Embedded(batched.rows, sparse, self.spec, timings, None)
+        sparse = await self._encode(texts, wanted.role) if wanted.sparse else None
+        if not wanted.dense:
+            return Embedded(sparse=sparse)
+        skipped: list[Skipped] = []
+        for model in await self._candidates(wanted.model):
+            try:
+                made = await self._ask(model, texts, wanted)
+            except ModelUnavailableError as error:
+                skipped.append(Skipped(model.provider.name, model.model.name, str(error)))
+                continue
+            timings = Timings(made.queue_ms, made.inference_ms, made.cached)
+            return Embedded(made.rows, sparse, model, timings, made.tokens, tuple(skipped))
+        return self._without_dense(sparse, tuple(skipped), wanted.model)
 
-    def _without_dense(self, sparse: tuple[SparseVector, ...] | None, reason: str) -> Embedded:
+    async def _registered(self) -> Registered:
+        """What is registered now; models that are so no longer are closed at once."""
+        registered = await self._read()
+        if registered is not self._seen:
+            self._seen = registered
+            self._pool.keep(registered.chain)
+        return registered
+
+    async def _candidates(self, wanted: str | None) -> tuple[RegisteredModel, ...]:
+        """The chain, or the one model that is named; none for a fingerprint that is nobody's any more."""
+        registered = await self._registered()
+        if wanted is None:
+            return registered.chain
+        found = registered.find(wanted)
+        if found is None and not _FINGERPRINT.fullmatch(wanted):
+            raise ModelUnknownError(wanted)
+        return (found,) if found else ()
+
+    async def _ask(self, model: RegisteredModel, texts: Sequence[str], wanted: Wanted) -> Batched:
+        batcher = await self._pool.batcher(model, wanted.load_wait_s)
+        try:
+            return await batcher.embed(texts, wanted.role, wanted.priority)
+        except EmbedderClosedError:  # it was replaced just now: the pool has the new one, or is closed itself
+            batcher = await self._pool.batcher(model, wanted.load_wait_s)
+            return await batcher.embed(texts, wanted.role, wanted.priority)
+
+    async def _ready(self, model: RegisteredModel, wait_s: float) -> str | None:
+        try:
+            await self._pool.batcher(model, wait_s)
+        except (ModelUnavailableError, EmbedderClosedError) as error:
+            return str(error)
+        return None
+
+    def _without_dense(
+        self, sparse: tuple[SparseVector, ...] | None, skipped: tuple[Skipped, ...], wanted: str | None
+    ) -> Embedded:
+        reason = "; ".join(one.reason for one in skipped) or _nothing_to_try(wanted)
         if sparse is None:
             raise ModelUnavailableError(reason)
-        structlog.get_logger().warning("embedding_degraded", degraded="lexical", model=self.spec.name, reason=reason)
-        return Embedded(None, sparse, None, Timings(), reason)
+        structlog.get_logger().warning("embedding_degraded", degraded="lexical", wanted=wanted, reason=reason)
+        return Embedded(sparse=sparse, skipped=skipped, degraded=reason)
 
     async def _encode(self, texts: Sequence[str], role: Role) -> tuple[SparseVector, ...]:
         encode = self._lexical.encode_query if role is Role.QUERY else self._lexical.encode_document
@@ -118,14 +165,8 @@ class EmbeddingService:
             return tuple(map(encode, texts))
         return await asyncio.to_thread(lambda: tuple(map(encode, texts)))
 
-    async def _load(self) -> str | None:
-        """None once the model is ready, else the reason it never will be."""
-        log = structlog.get_logger().bind(model=self.spec.name, fingerprint=self.spec.fingerprint)
-        started = time.perf_counter()
-        try:
-            await asyncio.to_thread(self._model.load)
-        except Exception as error:  # a loader's own errors are of any class; callers get it as the reason
-            log.warning("embedding_model_unavailable", degraded="lexical", exc_info=error)
-            return str(error) or repr(error)
-        log.info("embedding_model_ready", load_ms=(time.perf_counter() - started) * 1e3)
-        return None
+
+def _nothing_to_try(wanted: str | None) -> str:
+    if wanted is None:
+        return "no model is enabled; enable one with `update_model`"
+    return f"no registered model makes vectors of fingerprint {wanted}"

@@ -4,16 +4,18 @@ EmbedderError
 ├── OverloadedError            the queue is full: try again later
 ├── EmbedderClosedError        the embedder is shutting down
 ├── TextNotEmbeddableError     the model failed on this text alone
+├── ModelMisbehavedError       the model returned something else than unit vectors
 ├── TextsRefusedError          a provider refuses some text of a batch
 ├── ModelUnknownError          no model of that name is registered
 ├── RegistryError              the registry cannot do what was asked; see `domain/registry.py`
 └── ModelUnavailableError      this model cannot be had: the next of the chain is tried
     ├── ModelFilesBrokenError  the model's files are missing or damaged
-    ├── ModelMisbehavedError   the model returned something else than unit vectors
     └── ProviderFailedError    a provider does not answer, or answers something else than vectors
 """
 
 from pathlib import Path
+
+from skillbus.contracts.errors import ErrorCode
 
 
 class EmbedderError(Exception):
@@ -53,13 +55,15 @@ class ModelUnknownError(EmbedderError):
 class RegistryError(EmbedderError):
     """Base of what `domain/registry.py` refuses."""
 
+    code: ErrorCode = ErrorCode.CONFLICT
+
+
+class ModelMisbehavedError(EmbedderError):
+    """Blamed on a text of the batch, which is halved."""
+
 
 class ModelUnavailableError(EmbedderError):
     """The message says what is missing and what to do."""
-
-
-class ModelMisbehavedError(ModelUnavailableError):
-    pass
 
 
 class ProviderFailedError(ModelUnavailableError):

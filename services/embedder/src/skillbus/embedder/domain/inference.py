@@ -1,4 +1,4 @@
-"""One batch through the model, in a worker thread."""
+"""One batch through a model."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ import structlog
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.domain.model import DenseModel, checked_rows
+from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.model import EmbeddingModel, Rows, checked_rows, estimated_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +21,33 @@ class TextOutcome:
     error: Exception | None
     inference_ms: float
     """Of the call that decided it."""
+    tokens: float = 0.0
+    """Its share of those that the provider counted, by the estimate of its own; or that estimate."""
 
 
-def infer(model: DenseModel, texts: Sequence[str], role: Role) -> list[TextOutcome]:
+async def infer(model: EmbeddingModel, texts: Sequence[str], role: Role) -> list[TextOutcome]:
     """An outcome for each text; never raises what the model raises.
 
-    A batch that dies is halved until the texts that kill it are alone: 2·log2(n) calls for one bad text among n.
+    A batch that dies is halved until the texts that kill it are alone: 2·log2(n) calls for one bad text among n. When
+    the model itself cannot be had no text is to blame, and none is tried again.
     """
     started = time.perf_counter()
     try:
-        rows = checked_rows(model.embed(texts, role), len(texts), model.spec.dim)
+        made = await model.embed(texts, role)
+        rows = checked_rows(made.rows, len(texts), model.spec.dim)
+    except ModelUnavailableError as error:
+        return [TextOutcome(None, error, _ms_since(started))] * len(texts)
     except Exception as error:  # noqa: BLE001 - a model's own errors are of any class
-        return _halves(model, texts, role, error, _ms_since(started))
+        return await _halves(model, texts, role, error, _ms_since(started))
     took = _ms_since(started)
-    return [TextOutcome(_detached(row), None, took) for row in rows]
+    return [
+        TextOutcome(_detached(row), None, took, tokens)
+        for row, tokens in zip(rows, _tokens_of(texts, made), strict=True)
+    ]
 
 
-def _halves(
-    model: DenseModel, texts: Sequence[str], role: Role, error: Exception, inference_ms: float
+async def _halves(
+    model: EmbeddingModel, texts: Sequence[str], role: Role, error: Exception, inference_ms: float
 ) -> list[TextOutcome]:
     structlog.get_logger().warning(
         "embedding_batch_died", batch_texts=len(texts), model=model.spec.name, inference_ms=inference_ms, exc_info=error
@@ -45,7 +55,15 @@ def _halves(
     if len(texts) == 1:
         return [TextOutcome(None, error, inference_ms)]
     middle = len(texts) // 2
-    return infer(model, texts[:middle], role) + infer(model, texts[middle:], role)
+    return await infer(model, texts[:middle], role) + await infer(model, texts[middle:], role)
+
+
+def _tokens_of(texts: Sequence[str], made: Rows) -> list[float]:
+    estimates = [float(estimated_tokens(text)) for text in texts]
+    if made.tokens is None:
+        return estimates
+    share = made.tokens / sum(estimates)
+    return [estimate * share for estimate in estimates]
 
 
 def _detached(row: NDArray[np.float32]) -> NDArray[np.float32]:

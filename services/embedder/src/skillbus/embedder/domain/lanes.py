@@ -28,6 +28,7 @@ class JobDone:
     failure: Exception | None
     queue_ms: float
     inference_ms: float
+    tokens: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
 from skillbus.contracts.message import MSGPACK
+from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.retriever.domain.search import EmbeddedQuery
 from skillbus.vectors.tools import NO_MODEL
 
@@ -25,4 +26,5 @@ class BusEmbedder:
             values=sparse.values,
             terms=sparse.terms,
             model=embedded.model.name if embedded.model else None,
+            relevance=relevance_of(embedded.model.calibration if embedded.model else None),
         )

@@ -1,7 +1,9 @@
 """Queries that were embedded before: the same text for the same model is the same vectors for ever."""
 
 from collections import OrderedDict
+from dataclasses import replace
 
+from skillbus.retriever.domain.relevance import Relevance
 from skillbus.retriever.domain.search import EmbeddedQuery, QueryEmbedder
 
 
@@ -12,14 +14,17 @@ class QueryCache:
         self._embedder = embedder
         self._size = size
         self._known: OrderedDict[tuple[str, str], EmbeddedQuery] = OrderedDict()
+        self._relevance: dict[str, Relevance] = {}
+        """By fingerprint, as the embedder said last: an operator can change it, and vectors stay as they are."""
 
     async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
         key = (fingerprint, query)
         if known := self._known.get(key):
             self._known.move_to_end(key)
-            return known
+            return replace(known, relevance=self._relevance[fingerprint])
         embedded = await self._embedder.embed(query, fingerprint)
         if embedded.dense is not None:
+            self._relevance[fingerprint] = embedded.relevance
             self._known[key] = embedded
             if len(self._known) > self._size:
                 self._known.popitem(last=False)

@@ -10,7 +10,9 @@ has (`rarest_idf`), so that it means the same in a catalogue of three tools as i
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from skillbus.contracts.registry import Calibration
 
 _LEAST_COSINE = 0.1  # what a cosine counts for beside a word that only this tool has: words outweigh a blind model
 
@@ -42,18 +44,18 @@ class Relevance:
         return probability(self.evidence(cosine, words))
 
 
-USE_MULTILINGUAL_V3 = Relevance(
-    dense=1.496, lexical=1.156, offset=0.678, lexical_alone_power=3.234, lexical_alone_half=1.055
-)
-"""Fitted by benchmarks/fit_relevance.py on the dev tools on 2026-11-21 (benchmarks/results/fit_relevance.json)."""
-
 NEUTRAL = Relevance(dense=1.0, lexical=0.77, offset=0.0, lexical_alone_power=3.234, lexical_alone_half=1.055)
-"""For a model that nobody fitted: the score is the cosine, and words weigh beside it as in `USE_MULTILINGUAL_V3`."""
+"""For a model that nobody fitted: the score is the cosine, and words weigh beside it as for the default model.
+
+Words alone: fitted by benchmarks/fit_relevance.py on the dev tools on 2026-11-21, as they are for every model.
+"""
 
 
-def relevance_of(model: str | None) -> Relevance:
-    """The map of a model, by the name under which the embedder answers; None when there is no model."""
-    return USE_MULTILINGUAL_V3 if model == "use-multilingual-v3" else NEUTRAL
+def relevance_of(calibration: Calibration | None) -> Relevance:
+    """The map that the embedder gives with a model's vectors; neutral without one."""
+    if calibration is None:
+        return NEUTRAL
+    return replace(NEUTRAL, dense=calibration.slope, lexical=calibration.lexical, offset=calibration.offset)
 
 
 def rarest_idf(catalogue_size: int) -> float:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from skillbus.contracts.retriever import SearchTools, ToolHit
 from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
-from skillbus.retriever.domain.relevance import relevance_of
+from skillbus.retriever.domain.relevance import Relevance
 from skillbus.retriever.domain.tool import StoredTool, hit_of
 
 
@@ -33,6 +33,8 @@ class EmbeddedQuery:
     """The terms at the positions of `indices`."""
     model: str | None
     """Name of the model of `dense`."""
+    relevance: Relevance
+    """The map of that model."""
 
 
 class QueryEmbedder(Protocol):
@@ -105,7 +107,7 @@ class ToolSearch:
             count=max(self._candidates, 2 * request.limit),
         )
         candidates = await self._index.candidates(live, query, wanted)
-        ranked = rank(candidates, relevance_of(query.model), live.tools, request.threshold)
+        ranked = rank(candidates, query.relevance, live.tools, request.threshold)
         hits = await self._hits(live, query, ranked, request.limit)
         return Found(hits, query.model, degraded=query.dense is None)
 

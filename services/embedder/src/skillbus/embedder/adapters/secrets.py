@@ -1,6 +1,7 @@
 """Keys by reference: `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets.
 
-A reference is resolved anew each time, so that a key that is exchanged is used at once, and no key is kept.
+A reference is resolved anew each time, so that a key that is exchanged is used at once, and no key is kept. No variable
+of a function that raises holds one, so that no traceback can show it, whoever formats it.
 """
 
 import os
@@ -49,22 +50,22 @@ class Secrets:
         else:
             # Whoever wrote a key in place of a reference must not read it in a log.
             raise SecretUnreadableError("reference", "it begins neither with env: nor with file:")
-        if not _KEY.fullmatch(key):
+        if not _KEY.fullmatch(key.get_secret_value()):
             raise SecretUnreadableError(
                 reference, "it is empty, or holds white space, control or non-ASCII characters; store the bare key"
             )
-        return SecretStr(key)
+        return key
 
-    def _variable(self, reference: str, name: str) -> str:
+    def _variable(self, reference: str, name: str) -> SecretStr:
         if not _VARIABLE.fullmatch(name):
             raise SecretUnreadableError(reference, "that is no name of an environment variable")
         if name.upper().startswith(_OURS):
             raise SecretUnreadableError(reference, f"variables that begin with {_OURS} are not for providers")
         if name not in self._environment:
             raise SecretUnreadableError(reference, "the embedder has no such environment variable; set it")
-        return self._environment[name].strip()
+        return SecretStr(self._environment[name].strip())
 
-    def _file(self, reference: str, place: str) -> str:
+    def _file(self, reference: str, place: str) -> SecretStr:
         path = self._allowed(reference, place)
         problem = None
         try:
@@ -75,7 +76,7 @@ class Secrets:
             raise SecretUnreadableError(reference, problem)
         if content is None:
             raise SecretUnreadableError(reference, f"it is no plain file of at most {_FILE_BYTES} bytes")
-        return content.decode("latin-1").strip()  # any byte that is not ASCII is refused afterwards
+        return SecretStr(content.decode("latin-1").strip())  # any byte that is not ASCII is refused afterwards
 
     def _allowed(self, reference: str, place: str) -> Path:
         outside = SecretUnreadableError(reference, f"only files below {self._folder} are read")

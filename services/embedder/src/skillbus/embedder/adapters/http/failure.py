@@ -63,11 +63,11 @@ class _Complaint:
 def failure_of(status: int, headers: dict[str, str], body: bytes, asked: Asked) -> Failure:
     """What a status other than 2xx means. `headers` with names in lower case; `body` may be cut."""
     if 300 <= status < 400:
-        return Failure(_redirect(headers.get("location", "")), Blame.REQUEST, status=status)
+        return Failure(_redirect(_without_key(headers.get("location", ""), asked.key)), Blame.REQUEST, status=status)
     if status in _KEY_STATUSES:
         return Failure(_rejected_key(status, asked.key_reference), Blame.REQUEST, status=status)
-    complaint = _complaint(body)
-    said = _excerpt(complaint.message, asked.key)
+    complaint = _complaint(body, asked.key)
+    said = _excerpt(complaint.message)
     if complaint.codes & _NOT_THE_TEXTS:
         return Failure(f"refused the request, whatever its texts ({status}){said}", Blame.REQUEST, status=status)
     if status == 404:
@@ -108,7 +108,7 @@ def _rejected_key(status: int, reference: str | None) -> str:
     return f"does not accept the key {reference} ({status}); check what it refers to"
 
 
-def _complaint(body: bytes) -> _Complaint:
+def _complaint(body: bytes, key: SecretStr | None) -> _Complaint:
     """What servers say in one of these: {"error": {…}}, {"error": "…"}, {"detail": "…"} or the fields at the top."""
     try:
         document: object = json.loads(body)
@@ -117,14 +117,17 @@ def _complaint(body: bytes) -> _Complaint:
     fields = document if isinstance(document, dict) else {}
     if isinstance(fields.get("error"), dict):
         fields = fields["error"]
-    texts = {str(name): value for name, value in fields.items() if isinstance(value, str)}
+    texts = {str(name): _without_key(value, key) for name, value in fields.items() if isinstance(value, str)}
     codes = frozenset(texts[name].lower() for name in ("code", "type") if name in texts)
     message = next((texts[name] for name in ("message", "error", "detail") if name in texts), "")
     return _Complaint(message, codes, texts.get("param", ""))
 
 
-def _excerpt(message: str, key: SecretStr | None) -> str:
-    """What the provider says, in one short line, without the key if it says that too."""
-    clean = message.replace(key.get_secret_value(), "[key]") if key else message
-    words = " ".join("".join(char if char.isprintable() else " " for char in clean).split())
+def _excerpt(message: str) -> str:
+    """What the provider says, in one short line."""
+    words = " ".join("".join(char if char.isprintable() else " " for char in message).split())
     return f": {words[:_EXCERPT_CHARS]}" if words else ""
+
+
+def _without_key(said: str, key: SecretStr | None) -> str:
+    return said.replace(key.get_secret_value(), "[key]") if key else said

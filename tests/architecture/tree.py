@@ -21,7 +21,7 @@ class Distribution:
     packages: tuple[str, ...]
     """Import packages: `skillbus.indexer`."""
     dependencies: tuple[str, ...]
-    """Requirements as they are declared."""
+    """Requirements as they are declared, those of its extras too."""
 
     @property
     def modules(self) -> Sequence[Path]:
@@ -41,7 +41,9 @@ def _distribution(file: Path) -> Distribution:
     read = tomllib.loads(file.read_text(encoding="utf-8"))
     modules = read["tool"]["uv"]["build-backend"]["module-name"]
     packages = (modules,) if isinstance(modules, str) else tuple(modules)
-    return Distribution(read["project"]["name"], file.parent, packages, tuple(read["project"]["dependencies"]))
+    project = read["project"]
+    extras = (one for some in project.get("optional-dependencies", {}).values() for one in some)
+    return Distribution(project["name"], file.parent, packages, (*project["dependencies"], *extras))
 
 
 def services() -> Sequence[str]:

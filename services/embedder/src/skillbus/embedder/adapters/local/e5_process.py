@@ -34,14 +34,15 @@ class E5Program:
     model_file: Path
     threads: int = 1
     """Of OpenMP. Two on a busy machine of two cores take longer than one, and eight times the CPU."""
-    module: str = "skillbus.embedder.adapters.local.e5_child"
+    arguments: tuple[str, ...] = ("-m", "skillbus.embedder.adapters.local.e5_child")
+    """Of Python; the model's file follows."""
     start_s: float = 30.0
     answer_s: float = 60.0
 
     @property
     def command(self) -> Sequence[str]:
         """Isolated: neither the environment nor the working directory decides what is imported."""
-        return (sys.executable, "-I", "-m", self.module, str(self.model_file))
+        return (sys.executable, "-I", *self.arguments, str(self.model_file))
 
     @property
     def environment(self) -> dict[str, str]:

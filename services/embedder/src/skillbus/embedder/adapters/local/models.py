@@ -96,7 +96,8 @@ class LocalModels:
                 return _checked(e5_spec(self._centring, self._settings.slots), model)
             case LocalRuntime.ONNX:
                 files = OnnxFiles.registered(model, self._settings.models_folder)
-                return self._encoder_spec(model, files.revision or self._digests.of(files), "nfkc, onnx")
+                cut = f", {files.max_tokens} tokens" if files.max_tokens else ""
+                return self._encoder_spec(model, files.revision or self._digests.of(files), f"nfkc, onnx{cut}")
             case LocalRuntime.FASTEMBED:
                 return self._encoder_spec(model, fastembed_revision(), "nfkc, fastembed")
 

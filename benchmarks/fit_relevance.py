@@ -20,6 +20,7 @@ from tool_search_lab import (
     RESULTS,
     embedder_of,
     figures,
+    lexical_scores,
     load,
     rounded,
     slices,
@@ -32,6 +33,7 @@ from skillbus.calibration.fit import Group, fitted, listwise, logistic, logit
 from skillbus.calibration.judged import Judged
 from skillbus.calibration.pairs import SEED, Pairs, Survey, survey
 from skillbus.calibration.vectors import embedded
+from skillbus.retriever.domain.relevance import rarest_idf
 
 
 def main() -> None:
@@ -61,16 +63,17 @@ def main() -> None:
 
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:
-    """Over pairs that share a word: the others are never found."""
+    """Over pairs that share a word, whoever found them: the others are never found."""
+    words = lexical_scores(judged, lambda tool: tool.lexical_text) / rarest_idf(len(judged.tools))
     near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     columns = ((pairs.right, True, 0.5), (pairs.random, False, 0.25), (near, False, 0.25))
-    power, shift = logistic(judged, [sharing(found, fits, share) for found, fits, share in columns])
+    power, shift = logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])
     return {"power": power, "half": float(np.exp(-shift / power))}
 
 
-def sharing(pairs: Pairs, fits: bool, share: float) -> Group:
-    found = pairs.where(pairs.words > 0)
-    return Group(found, np.log(found.words), fits, share)
+def sharing(pairs: Pairs, words: Floats, fits: bool, share: float) -> Group:
+    shared = words[pairs.query, pairs.tool]
+    return Group(pairs.where(shared > 0), np.log(shared[shared > 0]), fits, share)
 
 
 def leave_source_out(judged: Judged, pairs: Pairs) -> dict[str, object]:

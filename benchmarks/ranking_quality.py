@@ -10,32 +10,32 @@ fit_relevance.py has the figures with each source left out.
 import argparse
 import json
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from tool_search_lab import (
     DEFAULT_DATA,
+    DEFAULT_MODEL,
     RESULTS,
-    Bools,
-    Floats,
-    Judged,
-    Pairs,
-    candidates,
     dense_scores,
+    embedder_of,
     figures,
-    lexical_evidence,
     lexical_scores,
     load,
+    rounded,
+    slices,
     surroundings,
 )
 
+from skillbus.calibration.bm25 import Floats
+from skillbus.calibration.judged import Bools, Judged, JudgedTool
+from skillbus.calibration.pairs import SEED, Pairs, survey
+from skillbus.calibration.vectors import Embed, embedded
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.ranking import Candidate, rank
-from skillbus.retriever.domain.relevance import relevance_of
+from skillbus.retriever.domain.relevance import rarest_idf, relevance_of
 
-USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
-SEED = 7
+RELEVANCE = relevance_of(calibration_of(DEFAULT_MODEL))
 RESAMPLES = 1_000
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)
 
@@ -43,18 +43,16 @@ THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    judged = load(parser.parse_args().data)
-    cosine, bm25 = dense_scores(judged), lexical_scores(judged)
-    pairs = candidates(judged, cosine, bm25)
+    judged, embed = load(parser.parse_args().data), embedder_of(DEFAULT_MODEL)
+    pairs = survey(judged, embedded(judged, embed)).candidates
     scores, rank_us = ranked(judged, pairs)
     report = {
-        "measured": datetime.now(UTC).isoformat(timespec="seconds"),
-        **surroundings(SEED),
+        **surroundings(SEED, DEFAULT_MODEL),
         "tools": len(judged.tools),
-        "queries": {name: int(rows.sum()) for name, rows in judged.slices().items()},
+        "queries": {name: int(rows.sum()) for name, rows in slices(judged).items()},
         "ranking": compared(judged, pairs, scores),
         "lexical_only_recall_at_5": lexical_only(judged, pairs),
-        "texts_recall_at_5": texts(judged, cosine, bm25),
+        "texts_recall_at_5": texts(judged, embed),
         "no_match": abstention(judged, pairs, scores),
         "rank_us": {
             "candidates_median": float(np.median(np.bincount(pairs.query))),
@@ -70,29 +68,28 @@ def main() -> None:
 def ranked(judged: Judged, pairs: Pairs) -> tuple[Floats, Floats]:
     """The evidence of every candidate, and the time of `rank` for each query, µs."""
     size, took = len(judged.tools), []
-    columns = zip(pairs.cosine.tolist(), lexical_evidence(judged, pairs).tolist(), strict=True)
-    scores = np.array([USE_MULTILINGUAL_V3.evidence(cosine, words) for cosine, words in columns])
+    columns = zip(pairs.cosine.tolist(), pairs.words.tolist(), strict=True)
+    scores = np.array([RELEVANCE.evidence(cosine, words) for cosine, words in columns])
     ends = [*pairs.start[1:].tolist(), len(pairs.query)]
     for start, end in zip(pairs.start.tolist(), ends, strict=True):
-        found = [candidate(pairs, row) for row in range(start, end)]
+        found = [candidate(pairs, row, rarest_idf(size)) for row in range(start, end)]
         began = time.perf_counter()
-        hits = rank(found, USE_MULTILINGUAL_V3, size)
+        hits = rank(found, RELEVANCE, size)
         took.append((time.perf_counter() - began) * 1e6)
         assert hits[0].id == found[int(np.lexsort((-pairs.cosine[start:end], -scores[start:end]))[0])].id
     return scores, np.array(took)
 
 
-def candidate(pairs: Pairs, row: int) -> Candidate:
-    return Candidate(
-        id=f"{int(pairs.tool[row]):06}", cosine=float(pairs.cosine[row]), bm25=float(pairs.bm25[row]) or None
-    )
+def candidate(pairs: Pairs, row: int, rarest: float) -> Candidate:
+    bm25 = float(pairs.words[row]) * rarest
+    return Candidate(id=f"{int(pairs.tool[row]):06}", cosine=float(pairs.cosine[row]), bm25=bm25 or None)
 
 
 def compared(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object]:
     baselines = {
-        "bm25": pairs.bm25,
+        "bm25": pairs.words,
         "cosine": pairs.cosine,
-        "half_and_half": 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.bm25),
+        "half_and_half": 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.words),
     }
     ours = figures(judged, pairs, scores)
     theirs = {name: figures(judged, pairs, values) for name, values in baselines.items()}
@@ -102,7 +99,7 @@ def compared(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object]:
             | {name: beside(values[rows], other[figure][rows]) for name, other in theirs.items()}
             for figure, values in ours.items()
         }
-        for part, rows in judged.slices().items()
+        for part, rows in slices(judged).items()
     }
 
 
@@ -132,20 +129,20 @@ def resampled(values: Floats) -> Floats:
 
 def lexical_only(judged: Judged, pairs: Pairs) -> dict[str, float]:
     """Without the model: BM25 orders, ties by id."""
-    got = figures(judged, pairs, np.where(pairs.bm25 > 0, pairs.bm25, -pairs.tool))["recall_at_5"]
-    return {part: got[rows].mean() for part, rows in judged.slices().items()}
+    got = figures(judged, pairs, np.where(pairs.words > 0, pairs.words, -pairs.tool))["recall_at_5"]
+    return {part: got[rows].mean() for part, rows in slices(judged).items()}
 
 
-def texts(judged: Judged, cosine: Floats, bm25: Floats) -> dict[str, dict[str, float]]:
+def texts(judged: Judged, embed: Embed) -> dict[str, dict[str, float]]:
     """Of each side alone: the texts of tool_text.py, and name and description only."""
 
-    def plain(tool: dict) -> str:
-        return f"{tool['name']}. {tool['description']}"
+    def plain(tool: JudgedTool) -> str:
+        return f"{tool.name}. {tool.description}"
 
     sides = {
-        "dense": cosine,
-        "dense, name and description": dense_scores(judged, plain),
-        "lexical": bm25,
+        "dense": dense_scores(judged, embed, lambda tool: tool.dense_text),
+        "dense, name and description": dense_scores(judged, embed, plain),
+        "lexical": lexical_scores(judged, lambda tool: tool.lexical_text),
         "lexical, name and description": lexical_scores(judged, plain),
     }
     return {side: recalls(judged, values) for side, values in sides.items()}
@@ -156,13 +153,13 @@ def recalls(judged: Judged, scores: Floats) -> dict[str, float]:
     got = np.array(
         [len(tools & set(top)) / max(1, len(tools)) for tools, top in zip(judged.relevant, best, strict=True)]
     )
-    return {part: got[rows].mean() for part, rows in judged.slices().items()}
+    return {part: got[rows].mean() for part, rows in slices(judged).items()}
 
 
 def abstention(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object]:
     """Queries that no tool fits against the others: AUC of the best score, and what each threshold does."""
     nothing = ~judged.answerable
-    halves = 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.bm25)
+    halves = 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.words)
     best = np.maximum.reduceat(scores, pairs.start)
     chance = 1 / (1 + np.exp(-scores))
     return {
@@ -171,7 +168,7 @@ def abstention(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object
             name: auc(np.maximum.reduceat(values, pairs.start), judged.answerable)
             for name, values in (
                 ("ours", scores),
-                ("bm25", pairs.bm25),
+                ("bm25", pairs.words),
                 ("cosine", pairs.cosine),
                 ("half_and_half", halves),
             )
@@ -200,14 +197,6 @@ def lost(judged: Judged, pairs: Pairs, scores: Floats, kept: Bools) -> float:
 def auc(best: Floats, answerable: Bools) -> float:
     above = best[answerable][:, None] - best[~answerable][None, :]
     return float((above > 0).mean() + 0.5 * (above == 0).mean())
-
-
-def rounded(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: rounded(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray):
-        return [round(float(inner), 4) for inner in value]
-    return round(float(value), 4) if isinstance(value, float | np.floating) else value
 
 
 if __name__ == "__main__":

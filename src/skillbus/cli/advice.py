@@ -13,7 +13,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.SKILL_NOT_FOUND: "`skillbus list` shows what is installed, `skillbus install PATH` adds a skill.",
     ErrorCode.NOT_FOUND: "Check the name, and the --project where there is one.",
     ErrorCode.UNKNOWN_ACTION: "`skillbus list --json` shows the actions of each skill.",
-    ErrorCode.CONFLICT: "Do what the lines above say; if they name nothing to do, try again.",
+    ErrorCode.CONFLICT: "Do what it says; if it names nothing to do, try again.",
     ErrorCode.NO_ENTRY_POINT: "Read its SKILL.md: it tells a model what to do, and has no script to run.",
     ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
     ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",

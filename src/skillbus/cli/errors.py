@@ -28,8 +28,8 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 
-_DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action"})
-"""Codes whose detail says the title once more, with the names filled in."""
+_DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict"})
+"""Codes whose detail says the title once more, with the names filled in, or better than it."""
 
 
 class CliError(Exception):

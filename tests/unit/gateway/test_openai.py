@@ -1,21 +1,25 @@
 """`/v1/embeddings` and `/v1/models`: OpenAI's form, in pieces over the bus."""
 
+import asyncio
 import base64
 import json
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import pytest
 
 from skillbus.contracts import registry
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbeddingModel, EmbedTexts, Role, TextsEmbedded
+from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
-from skillbus.contracts.message import FloatMatrix, Message
+from skillbus.contracts.message import JSON, FloatMatrix, Message
+from skillbus.gateway.domain.embeddings import AT_ONCE
 
-from .fakes import KEY, World
+from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
 from .test_models import MODEL, PROVIDER
 
 HEADERS = {"Content-Type": "application/json"}
@@ -205,7 +209,7 @@ async def test_every_error_of_the_contract_has_openais_form_and_its_status(code:
     status = ERROR_CLASSES[code].status
     assert answer.status_code == status
     assert answer.json().keys() == {"error"}
-    assert answer.json()["error"]["message"] == "What to do."
+    assert answer.json()["error"]["message"] == "What to do." or code is ErrorCode.NOT_FOUND
     assert ("Retry-After" in answer.headers) == (status in {429, 503})
     assert answer.headers["x-should-retry"] == ("true" if ERROR_CLASSES[code].retryable else "false")
 
@@ -214,6 +218,7 @@ async def test_a_model_that_nobody_knows_is_not_found_as_openai_says_it() -> Non
     answer = await embed(world_with(lambda _: RequestError(ErrorCode.NOT_FOUND, "no model 'x'")), input="x")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (404, "model_not_found", "model")
+    assert "bge-m3" in error["message"]
 
 
 async def test_a_text_that_the_model_fails_on_is_counted_from_the_first_of_the_input() -> None:
@@ -238,6 +243,51 @@ async def test_no_vectors_are_a_503_and_never_an_empty_list() -> None:
     answer = await embed(world, input="x")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "model_unavailable")
     assert answer.headers["Retry-After"] == "2"
+
+
+class SilentCaller(FakeCaller):
+    """Is asked, and never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all_asked = asyncio.Event()
+        self.given_up = 0
+
+    async def call(
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        request: RequestT,
+        *,
+        timeout_s: float | None = None,
+        content_type: str = JSON,
+    ) -> ReplyT:
+        self.asked.append((endpoint.name, request))
+        if len(self.asked) == AT_ONCE:
+            self.all_asked.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            self.given_up += 1
+
+
+async def test_what_nobody_waits_for_any_more_is_not_embedded() -> None:
+    caller, statuses = SilentCaller(), list[int]()
+    messages = [{"type": "http.request", "body": json.dumps({"model": "m", "input": ["x"] * 2048}).encode()}]
+
+    async def receive() -> dict[str, object]:
+        if messages:
+            return messages.pop()
+        await caller.all_asked.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        statuses.append(message.get("status", 0))
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/embeddings", "query_string": b""}
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"9000")]
+    async with asyncio.timeout(5):
+        await World(caller=caller).app()({**scope, "headers": headers}, receive, send)
+    assert (statuses[0], len(caller.asked), caller.given_up) == (499, AT_ONCE, AT_ONCE)
 
 
 async def test_vectors_of_two_models_never_meet_in_an_answer() -> None:

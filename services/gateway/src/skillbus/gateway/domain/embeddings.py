@@ -126,7 +126,7 @@ class TextEmbedder:
                 reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         except RequestError as error:
             if error.code is not ErrorCode.PAYLOAD_TOO_LARGE or len(piece.texts) == 1:
-                raise _told(error, piece) from error
+                raise _told(error, piece, body.model) from error
         else:
             return [_checked(reply, piece, body)]
         # What was embedded is in the embedder's cache: asking again costs little.
@@ -144,16 +144,22 @@ def _pieces(texts: Sequence[str]) -> Iterator[_Piece]:
     yield _Piece(first, texts[first:])
 
 
-def _told(error: RequestError, piece: _Piece) -> RequestError:
+def _told(error: RequestError, piece: _Piece, model: str) -> RequestError:
     """The error with what it says of one text counted from the first of all, and with the field that it is about."""
+    if error.code is ErrorCode.NOT_FOUND:
+        return unknown_model(model)
     message, details = error.message, dict(error.details)
     at = details.get("text_index")
     if isinstance(at, int):
         message = message.replace(f"text {at}:", f"text {piece.first + at}:")
         details |= {"text_index": piece.first + at, "param": "input"}
-    if error.code is ErrorCode.NOT_FOUND:
-        details["param"] = "model"
     return RequestError(error.code, message, details=details, retryable=error.retryable)
+
+
+def unknown_model(wanted: str) -> RequestError:
+    """There is no such model."""
+    said = f"There is no model {wanted!r}: GET /v1/models names those that there are."
+    return RequestError(ErrorCode.NOT_FOUND, said, details={"param": "model"})
 
 
 def _checked(reply: TextsEmbedded, piece: _Piece, body: EmbeddingsBody) -> TextsEmbedded:

@@ -9,10 +9,9 @@ from typing import Final, Literal
 
 from pydantic_core import to_json
 
-from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import FloatMatrix, Message
 from skillbus.contracts.registry import Model, Provider, ProviderKind
-from skillbus.gateway.domain.embeddings import Embedded
+from skillbus.gateway.domain.embeddings import Embedded, unknown_model
 
 PART_FLOATS: Final = 65_536
 """Numbers that are written at a time: some 10 ms, in which nothing else is answered."""
@@ -114,8 +113,7 @@ def model_object(providers: Sequence[Provider], models: Sequence[Model], wanted:
     for model in usable:
         if wanted in {model.name, f"{model.provider}/{model.name}", model.fingerprint, model.id}:
             return _object(model, shared=sum(other.name == model.name for other in usable) > 1)
-    said = f"There is no model {wanted!r}: GET /v1/models names those that there are."
-    raise RequestError(ErrorCode.NOT_FOUND, said, details={"param": "model"})
+    raise unknown_model(wanted)
 
 
 def _usable(providers: Sequence[Provider], models: Sequence[Model]) -> list[Model]:

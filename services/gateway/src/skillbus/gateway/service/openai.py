@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 from starlette.responses import StreamingResponse
 
 from skillbus.contracts import embedder, registry
@@ -23,8 +23,11 @@ from skillbus.gateway.domain.openai_reply import (
 )
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import WITH_BODY, Documented, Errors, body_example, documented_errors
+from skillbus.gateway.service.while_connected import CallerLeftError, while_connected
 
 _JSON: Final = "application/json"
+_CLIENT_CLOSED_REQUEST: Final = 499
+"""What nginx logs for it; nobody gets this answer."""
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}
 ModelInPath = Annotated[PlainText, Path(min_length=1, max_length=300, description="As `model` of `/v1/embeddings`.")]
 
@@ -36,9 +39,12 @@ class OpenAiRoutes:
     caller: BusCaller
     embedder: TextEmbedder
 
-    async def create_embeddings(self, body: EmbeddingsBody) -> Response:
+    async def create_embeddings(self, body: EmbeddingsBody, request: Request) -> Response:
         """Embed texts, as OpenAI does. The answer names the model that made the vectors."""
-        embedded = await self.embedder.embed(body)
+        try:
+            embedded = await while_connected(request, self.embedder.embed(body))
+        except CallerLeftError:
+            return Response(status_code=_CLIENT_CLOSED_REQUEST)
         parts = embedding_parts(embedded, base64=body.encoding_format == "base64")
         if sum(matrix.count * matrix.dim for matrix in embedded.matrices) <= PART_FLOATS:
             return Response(b"".join(parts), media_type=_JSON)

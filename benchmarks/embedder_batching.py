@@ -19,9 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from skillbus.contracts.embedder import Role
+from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.batching import Batcher
 from skillbus.embedder.domain.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.vector_cache import VectorCache
 
 SEED = 7
 CALLERS = 64
@@ -122,7 +124,9 @@ async def measure() -> dict[str, float]:
     dice = random.Random(SEED)
     figures = lexical_cost(dice)
     model, loading = loaded_model()
-    async with Batcher(model, LaneLimits(batch_tokens=model.spec.batch_tokens)) as batcher:
+    asked = threaded(model)
+    await asked.open()
+    async with Batcher(asked, LaneLimits(batch_tokens=model.spec.batch_tokens), VectorCache()) as batcher:
         bare_rates: dict[int, list[float]] = {size: [] for size in BARE_SIZES}
         crowd_rates = []
         for _ in range(ROUNDS):

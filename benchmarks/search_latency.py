@@ -140,7 +140,7 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
         await store.ensure_collection(collection, CollectionSpec(dim=model.spec.dim))
         await fill(store, collection, tools, model)
         await store.switch_aliases({ALIAS: collection})
-        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(), model))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         return await compare(Arms(bus, VectorTools(store), model, LexicalEncoder()), queries, rounds)
 

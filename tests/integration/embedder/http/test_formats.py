@@ -218,6 +218,6 @@ def test_an_address_that_is_none_is_told_before_anything_is_sent(providers: Http
 async def test_a_caller_whose_time_is_over_asks_nobody(provider: FakeProvider, opened: OpenModel, waits: Waits) -> None:
     model = await opened()
     waits.remaining_s = -1.0
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="waits no longer"):
         await model.embed(["a"], Role.DOCUMENT)
     assert not provider.seen

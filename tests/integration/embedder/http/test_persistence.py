@@ -200,10 +200,34 @@ async def test_callers_without_time_do_not_count(provider: FakeProvider, opened:
     model = await opened()
     waits.remaining_s = 0.02
     for _ in range(4):
-        await fail(model)
+        await fail(model, r"within 0\.02 s")
     waits.remaining_s = None
     provider.release()
     await ask(model)
+
+
+async def test_what_fails_before_a_callers_time_is_over_counts(
+    provider: FakeProvider, opened: OpenModel, waits: Waits
+) -> None:
+    provider.always = DOWN
+    model = await opened()
+    waits.remaining_s = 4.0
+    for _ in range(3):
+        await fail(model, "answered 503")
+    await fail(model, "in a row")
+
+
+async def test_closing_all_providers_ends_what_is_asked(
+    provider: FakeProvider, opened: OpenModel, providers: HttpProviders
+) -> None:
+    provider.hold()
+    model = await opened()
+    asking = asyncio.create_task(model.embed(["a"], Role.DOCUMENT))
+    await provider.arrival()
+    await providers.close()
+    with pytest.raises(ProviderFailedError):
+        await asyncio.wait_for(asking, WAIT_S)
+    await fail(model, "is closed")
 
 
 async def test_a_caller_who_goes_away_frees_his_place(provider: FakeProvider, opened: OpenModel) -> None:

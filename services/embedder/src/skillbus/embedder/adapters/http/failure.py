@@ -27,6 +27,8 @@ class Blame(Enum):
     REQUEST = auto()
     """What the registry says of the model or the provider; the provider is well."""
     TEXTS = auto()
+    CALLER = auto()
+    """He waited less long than the provider may take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,22 +104,28 @@ class HttpProvider:
         return self._timeout_s if remaining is None else min(self._timeout_s, remaining)
 
     async def _guarded(self, question: Question, read: Read) -> Rows | Failure:
+        budget_s = self._left_s()
+        if budget_s <= 0:
+            return Failure("was not asked: the caller waits no longer", Blame.CALLER)
         admission = self._breaker.admit()
         if admission is None:
             return Failure(f"failed {self._breaker.in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s")
         verdict = Verdict.UNDECIDED
         try:
-            left_s = self._left_s()
-            outcome = await self._tries(question, read, asyncio.get_running_loop().time() + left_s)
-            verdict = _verdict(outcome, in_a_hurry=left_s < self._timeout_s)
+            outcome = await self._tries(question, read, budget_s)
+            verdict = _verdict(outcome)
             return outcome
         finally:
             self._breaker.settle(admission, verdict)
 
-    async def _tries(self, question: Question, read: Read, until: float) -> Rows | Failure:
+    async def _tries(self, question: Question, read: Read, budget_s: float) -> Rows | Failure:
+        until = asyncio.get_running_loop().time() + budget_s
         failed = 0
         while True:
             outcome = await self._try(question, read, until)
+            if outcome is None:
+                blame = Blame.PROVIDER if budget_s >= self._timeout_s else Blame.CALLER
+                return Failure(f"did not answer in full within {budget_s:g} s", blame)
             if isinstance(outcome, Rows) or not outcome.again:
                 return outcome
             failed += 1
@@ -130,34 +136,34 @@ class HttpProvider:
                 return outcome
             await self._tuning.sleep(delay_s)
 
-    async def _try(self, question: Question, read: Read, until: float) -> Rows | Failure:
+    async def _try(self, question: Question, read: Read, until: float) -> Rows | Failure | None:
+        """None if it took until `until`, in the loop's time."""
         key = self._secrets.resolve(self._reference) if self._reference else None
         started = time.perf_counter()
-        outcome: Rows | bytes | Failure
+        outcome: Rows | bytes | Failure | None
         try:
             async with asyncio.timeout_at(until):
                 outcome = await exchange(self._client, question, self._reference, key, self._tuning.reply_bytes)
         except TimeoutError:
-            outcome = Failure(f"did not answer in full within {self._timeout_s:g} s")
+            outcome = None
         if isinstance(outcome, bytes):
             outcome = await _rows_of(outcome, read)
-        if isinstance(outcome, Failure):
+        if not isinstance(outcome, Rows):
             structlog.get_logger().warning(
                 "embedding_try_failed",
                 provider=self.name,
                 model=question.model,
-                status=outcome.status,
-                reason=outcome.reason,
+                status=outcome.status if outcome else None,
+                reason=outcome.reason if outcome else "timeout",
                 took_ms=round((time.perf_counter() - started) * 1e3, 1),
             )
         return outcome
 
 
-def _verdict(outcome: Rows | Failure, *, in_a_hurry: bool) -> Verdict:
-    if isinstance(outcome, Rows) or outcome.blame is not Blame.PROVIDER:
+def _verdict(outcome: Rows | Failure) -> Verdict:
+    if isinstance(outcome, Rows) or outcome.blame in {Blame.REQUEST, Blame.TEXTS}:
         return Verdict.ANSWERED
-    # A caller who left it no time says nothing of the provider.
-    return Verdict.UNDECIDED if in_a_hurry else Verdict.FAILED
+    return Verdict.FAILED if outcome.blame is Blame.PROVIDER else Verdict.UNDECIDED
 
 
 async def _rows_of(body: bytes, read: Read) -> Rows | Failure:

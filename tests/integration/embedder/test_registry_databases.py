@@ -131,6 +131,10 @@ async def test_a_postgresql_that_was_restarted_is_used_again(postgres: Postgres)
         default = await registry.default_model()
         await registry.snapshot()
         postgres.stop()
+        postgres.start()
+        registry.invalidate()
+        assert await registry.default_model() == default, "its broken connections are not used again"
+        postgres.stop()
         try:
             assert (await registry.default_model()) == default, "the copy needs no database"
             registry.invalidate()

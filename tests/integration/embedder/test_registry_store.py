@@ -263,6 +263,26 @@ async def test_models_made_at_once_are_all_kept(store: SqlRegistryStore, one: Re
     assert {model.name for model in (await store.load()).models} == {"use-multilingual-v3", "m0", "m1", "m2"}
 
 
+async def test_of_a_name_given_many_times_at_once_one_is_kept(one: Replica, store: SqlRegistryStore) -> None:
+    others = [one, *(replica(store) for _ in range(2))]
+    request = CreateModel(provider="openai", name="same", dimensions=8)
+    made = [other.registry.create_model(request) for other in others for _ in range(3)]
+    outcomes = await asyncio.gather(*made, return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Model"] + ["NameTakenError"] * 8
+
+
+async def test_no_change_of_several_replicas_is_lost(one: Replica, store: SqlRegistryStore) -> None:
+    others = [one, *(replica(store) for _ in range(3))]
+    changes = [
+        other.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=10 * place + step))
+        for place, other in enumerate(others)
+        for step in range(5)
+    ]
+    async with asyncio.timeout(20):
+        changed = await asyncio.gather(*changes)
+    assert sorted(model.version for model in changed) == list(range(2, 22))
+
+
 async def test_a_default_made_by_two_at_once_is_one(store: SqlRegistryStore, one: Replica) -> None:
     other = replica(store)
     await asyncio.gather(

@@ -1,8 +1,12 @@
 """What may be registered, and what may not."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from skillbus.contracts.errors import ErrorCode
@@ -141,14 +145,13 @@ def test_a_provider_with_models_is_not_removed_and_the_error_names_them(records:
 
 
 def test_the_default_and_its_provider_are_neither_removed_nor_disabled(records: Records) -> None:
-    for refused in (
-        lambda: rules.without_model(records, "use-multilingual-v3"),
-        lambda: change_model(records, "use-multilingual-v3", enabled=False),
-        lambda: change_model(records, "use-multilingual-v3", is_default=False),
-        lambda: change_provider(records, "local", enabled=False),
-    ):
+    with pytest.raises(DefaultInUseError):
+        rules.without_model(records, "use-multilingual-v3")
+    for changes in ({"enabled": False}, {"is_default": False}):
         with pytest.raises(DefaultInUseError):
-            refused()
+            change_model(records, "use-multilingual-v3", **changes)
+    with pytest.raises(DefaultInUseError):
+        change_provider(records, "local", enabled=False)
 
 
 def test_other_models_and_providers_can_be_disabled(records: Records) -> None:
@@ -235,3 +238,53 @@ def test_every_refusal_has_a_code_of_the_contract() -> None:
     for error in (NameTakenError, ProviderInUseError, DefaultInUseError, NotFitForDefaultError, ProviderUnknownError):
         assert issubclass(error, RegistryError)
         assert isinstance(error.code, ErrorCode)
+
+
+KINDS = st.sampled_from(ProviderKind)
+NAMES = st.sampled_from(["local", "a", "b"])
+MODELS = st.sampled_from(["m", "n", "a/m"])
+MAYBE = st.none() | st.booleans()
+STEPS = st.one_of(
+    st.builds(
+        lambda name, kind, enabled: lambda records: with_provider(records, name, kind, enabled=enabled),
+        NAMES,
+        KINDS,
+        st.booleans(),
+    ),
+    st.builds(lambda name, enabled: lambda records: change_provider(records, name, enabled=enabled), NAMES, MAYBE),
+    st.builds(lambda name: lambda records: rules.without_provider(records, name), NAMES),
+    st.builds(
+        lambda name, model, default, enabled: (
+            lambda records: with_model(records, name, model, is_default=default, enabled=enabled)
+        ),
+        NAMES,
+        MODELS,
+        st.booleans(),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda model, default, enabled: (
+            lambda records: change_model(records, model, is_default=default, enabled=enabled)
+        ),
+        MODELS,
+        MAYBE,
+        MAYBE,
+    ),
+    st.builds(lambda model: lambda records: rules.without_model(records, model), MODELS),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_whatever_is_done_there_is_one_default_that_can_be_had(steps: list[Callable[[Records], Records]]) -> None:
+    records = rules.with_a_default(Records(0), rules.New("0" * 32, NOW))
+    for step in steps:
+        with suppress(RegistryError, ModelUnknownError):
+            records = step(records)
+        (default,) = [model for model in records.models if model.is_default]
+        providers = {provider.name: provider for provider in records.providers}
+        assert default.enabled
+        assert providers[default.provider].enabled
+        assert providers[default.provider].kind is not ProviderKind.ANTHROPIC
+        assert {model.provider for model in records.models} <= providers.keys()
+        assert len(providers) == len(records.providers)
+        assert len({(model.provider, model.name) for model in records.models}) == len(records.models)

@@ -1,6 +1,7 @@
 """What the embedder knows of providers and models: read often, changed seldom, shared by all replicas."""
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -38,8 +39,10 @@ EXPIRES_AFTER_S: Final = 300.0
 
 _UNREAD_AGAIN_AFTER_S: Final = 5.0
 TOLD_WITHIN_S: Final = 5.0
-_TRIES: Final = 5
-"""Each time that one replica's change is out of date, another's was kept: this many replicas can change at once."""
+_TRIES: Final = 20
+"""Each time that one replica's change is out of date, another's was kept; after this many somebody is told so."""
+_OTHERS_GO_FIRST_S: Final = 0.02
+"""At most, and by chance: those who came too late together do not come back together."""
 
 Decide = Callable[[Records], Records]
 
@@ -261,6 +264,7 @@ class Registry:
                 self.invalidate()
             if kept:
                 return seen, new
+            await asyncio.sleep(random.uniform(0, _OTHERS_GO_FIRST_S))  # noqa: S311 - jitter, not a secret
         raise ChangedMeanwhileError
 
     async def _tell(self, before: RegisteredModel | None, after: RegisteredModel | None) -> None:

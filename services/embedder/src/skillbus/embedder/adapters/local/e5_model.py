@@ -105,7 +105,7 @@ class E5Model:
                 raise _closed() from error
             if not alone:
                 raise
-            structlog.get_logger().warning("embedding_process_died", model=self.spec.name, exc_info=error)
+            structlog.get_logger().warning("embedding_process_died", model=self.spec.name, reason=str(error))
         return await seat.ask(payload)
 
 
@@ -162,7 +162,7 @@ class _Seat:
             try:
                 return await E5Process.start(self._program)
             except (ChildDiedError, ChildHungError) as error:
-                structlog.get_logger().warning("embedding_process_not_started", exc_info=error)
+                structlog.get_logger().warning("embedding_process_not_started", reason=str(error))
                 self._why = f"{error} while it started; see whether this machine has AVX2 and memory enough"
         self._not_before = time.monotonic() + _HOLD_OFF_S
         raise ModelUnavailableError(self._why)

@@ -15,6 +15,7 @@ from skillbus.embedder.adapters.local.e5_wire import LENGTH, Answer, framed
 from skillbus.embedder.domain.errors import EmbedderError, ModelFilesBrokenError, TextsRefusedError
 
 _STDERR_KEPT: Final = 500
+_DYING_S: Final = 1.0
 _INHERITED: Final = ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 """Of the environment, which may hold keys of providers: a process whose memory can be damaged gets none of them."""
 
@@ -97,8 +98,16 @@ class E5Process:
         """
         return await self._exchange(framed(payload), self._program.answer_s)
 
-    async def end(self) -> None:
-        """Kill it, which costs it nothing, and leave nothing of it behind."""
+    async def end(self, grace_s: float = 0.0) -> None:
+        """Kill it, which costs it nothing, and leave nothing of it behind.
+
+        Args:
+            grace_s: How long it may take to end by itself. One that is dying says only then how: `kill` collects it
+                unseen.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._process.wait()
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
@@ -110,7 +119,7 @@ class E5Process:
             async with asyncio.timeout(within_s):
                 answer = await self._answer_to(question)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
-            await self.end()
+            await self.end(_DYING_S)
             raise ChildDiedError(f"the process of e5 died ({self._how_it_ended()}){self._said()}") from error
         except TimeoutError as error:
             raise ChildHungError(f"the process of e5 took longer than {within_s:g} s and was killed") from error

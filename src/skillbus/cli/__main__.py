@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import index, models, providers
+from skillbus.cli.calibrate import calibrate
 from skillbus.cli.catalogue import list_skills, remove
 from skillbus.cli.demo import demo
 from skillbus.cli.install import install
@@ -34,6 +35,7 @@ _MODELS: Final[Mapping[str, Command]] = {
     "update": models.update,
     "remove": models.remove,
     "default": models.default,
+    "calibrate": calibrate,
 }
 _INDEX: Final[Mapping[str, Command]] = {"status": index.status, "switch": index.switch, "rollback": index.rollback}
 _EPILOG = "Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached."

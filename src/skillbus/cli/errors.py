@@ -10,6 +10,7 @@ CliError                 exit 1
 ├── NotASkillError       a folder here has no SKILL.md
 ├── StartFailedError     the one-process server did not start
 ├── RunFailedError       a run ended otherwise than well
+├── CannotCalibrateError what was judged, or the model's vectors, are not enough to fit anything
 ├── DemoFailedError      a step of the demo did not give what it should
 ├── StoppedError         a signal came before the work was done
 ├── SwitchNotBegunError  an index is not on its way to the model that is followed
@@ -176,6 +177,13 @@ class RunFailedError(CliError):
 
     title = "The run did not end well"
     code = "run_failed"
+
+
+class CannotCalibrateError(CliError):
+    """Nothing was fitted, and nothing saved."""
+
+    title = "The model cannot be calibrated"
+    code = "cannot_calibrate"
 
 
 class DemoFailedError(CliError):

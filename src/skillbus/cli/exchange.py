@@ -59,7 +59,14 @@ def parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
-        raise _strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
+        raise strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
+
+
+def strange(response: httpx.Response, what: str) -> StrangeReplyError:
+    """What to raise on an answer that is not one of skillbus."""
+    return StrangeReplyError(
+        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
+    )
 
 
 def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
@@ -67,12 +74,9 @@ def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
         problem = json_format.loads(response.content)
     except ValueError:
         problem = None
+    if isinstance(problem, dict) and isinstance(problem.get("error"), dict):
+        # Under /v1 errors are as OpenAI has them.
+        problem = {"detail": problem["error"].get("message"), "code": problem["error"].get("code")}
     if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
-        return _strange(response, f"it answered {response.status_code} without a problem document")
+        return strange(response, f"it answered {response.status_code} without a problem document")
     return ProblemError(problem, response.status_code, advice_on(str(problem.get("code") or "")))
-
-
-def _strange(response: httpx.Response, what: str) -> StrangeReplyError:
-    return StrangeReplyError(
-        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
-    )

@@ -1,12 +1,15 @@
 """A typed client of what the HTTP API has on providers, models and indexes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 import httpx
 
-from skillbus.cli.exchange import exchange, parsed
+from skillbus.cli.exchange import exchange, parsed, strange
+from skillbus.cli.replies import Embeddings
+from skillbus.contracts.embedder import Role
 from skillbus.contracts.index_switch import IndexesListed, IndexState
 from skillbus.contracts.registry import (
     CreateModel,
@@ -22,6 +25,8 @@ from skillbus.contracts.registry import (
 
 _PROVIDERS: Final = "/api/embedding/providers"
 _MODELS: Final = "/api/embedding/models"
+_EMBEDDING_S: Final = 300.0
+"""A provider may be slow, and others may be before us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,20 @@ class ModelsClient:
     async def default_model(self) -> Model:
         """The default model."""
         return parsed(Model, await exchange(self.http, "GET", f"{_MODELS}/default"))
+
+    async def model(self, name: str) -> Model:
+        """One model, by its id, its name, or `provider/name`."""
+        return parsed(Model, await exchange(self.http, "GET", _model(name)))
+
+    async def embed(self, model: str, texts: Sequence[str], role: Role) -> list[bytes]:
+        """A vector for each text, by that model and no other: little-endian float32 numbers."""
+        body: dict[str, object] = {"model": model, "input": list(texts), "input_type": role.value}
+        body["encoding_format"] = "base64"
+        response = await exchange(self.http, "POST", "/v1/embeddings", json=body, wait_s=_EMBEDDING_S)
+        found = parsed(Embeddings, response).data
+        if [it.index for it in found] != list(range(len(texts))):
+            raise strange(response, f"it sent {len(found)} vectors for {len(texts)} texts, or in another order")
+        return [it.embedding for it in found]
 
     async def add_model(self, new: CreateModel) -> Model:
         """Add a model."""

@@ -56,3 +56,16 @@ class SystemStatus(Message):
     services: tuple[Check, ...] = ()
     indexer: IndexerStatus | None = None
     """Absent when the indexer does not answer."""
+
+
+class Embedding(Message):
+    """A vector, as OpenAI's API has it in base64."""
+
+    index: int
+    embedding: Blob
+
+
+class Embeddings(Message):
+    """Vectors of texts, in their order."""
+
+    data: tuple[Embedding, ...]

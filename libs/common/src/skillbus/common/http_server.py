@@ -61,8 +61,11 @@ async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerat
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
+        listener = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise PortInUseError(
             f"cannot listen on {host}:{port}: {error.strerror or error}. Stop what is there, or choose another port."
         ) from error
+    # Connections inherit it. uvloop sets it by itself; asyncio does not, and then an answer can wait 40 ms for an ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -51,7 +51,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.SKILL_NOT_FOUND: ErrorClass(404, False, "No such skill is installed"),
     ErrorCode.NOT_FOUND: ErrorClass(404, False, "There is no such thing"),
     ErrorCode.UNKNOWN_ACTION: ErrorClass(404, False, "The skill has no such action"),
-    ErrorCode.CONFLICT: ErrorClass(409, True, "Someone else changed it at the same time"),
+    ErrorCode.CONFLICT: ErrorClass(409, True, "It clashes with what is there"),
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has nothing to run: it is instructions only"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),

@@ -15,6 +15,7 @@ from skillbus.embedder.domain.errors import (
     RegistryError,
     TextNotEmbeddableError,
 )
+from skillbus.embedder.domain.registry_errors import ChangedMeanwhileError
 
 _CODES: Final[Mapping[type[EmbedderError], ErrorCode]] = {
     OverloadedError: ErrorCode.OVERLOADED,
@@ -30,7 +31,9 @@ def to_wire(error: Exception) -> RequestError | None:
     if not isinstance(error, EmbedderError):
         return None
     if isinstance(error, RegistryError):
-        return RequestError(error.code, str(error))
+        # A clash with the rules stays one until somebody changes something.
+        retryable = error.code is ErrorCode.UNAVAILABLE or isinstance(error, ChangedMeanwhileError)
+        return RequestError(error.code, str(error), retryable=retryable)
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
     return RequestError(code, str(error), details=_details(error))
 

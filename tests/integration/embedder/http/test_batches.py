@@ -66,7 +66,8 @@ async def test_a_provider_that_is_down_is_not_asked_for_each_text(provider: Fake
     ("kind", "given", "dimensions", "texts"),
     [
         (ProviderKind.OPENAI, None, 256, 2048),
-        (ProviderKind.OPENAI, None, 3072, 682),  # 64 MiB of numbers of 32 bytes
+        (ProviderKind.OPENAI, None, 1536, 341),  # 16 MiB of numbers of 32 bytes
+        (ProviderKind.OPENAI, 2048, 1536, 1365),  # 64 MiB of them
         (ProviderKind.OPENAI, 16, 3072, 16),
         (ProviderKind.OPENAI, 2048, 65_536, 32),
         (ProviderKind.OLLAMA, None, 768, 64),

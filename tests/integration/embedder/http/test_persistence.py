@@ -128,11 +128,12 @@ async def test_what_speaks_another_protocol_is_told(providers: HttpProviders) ->
         await model.close()
 
 
+@pytest.mark.parametrize("places", [1, 4])
 async def test_failing_too_often_it_is_left_alone_and_then_asked_once(
-    provider: FakeProvider, opened: OpenModel, waits: Waits
+    provider: FakeProvider, opened: OpenModel, waits: Waits, places: int
 ) -> None:
     provider.always = DOWN
-    model = await opened()
+    model = await opened(max_concurrency=places)
     for _ in range(3):
         await fail(model, "answered 503")
     asked = len(provider.seen)

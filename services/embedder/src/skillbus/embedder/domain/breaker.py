@@ -53,12 +53,17 @@ class CircuitBreaker:
             return 0.0
         return max(0.0, self._opened_at + self._cool_down_s - self._clock())
 
+    @property
+    def admits(self) -> bool:
+        """False while it is open, or its one probe is under way."""
+        return self._opened_at is None or (self.wait_s == 0 and self._probe is None)
+
     def admit(self) -> Admission | None:
-        """Leave to ask; None while it is open, or its one probe is under way. Every admission must be settled."""
+        """Leave to ask, to be settled in any case; None if it admits nothing."""
+        if not self.admits:
+            return None
         if self._opened_at is None:
             return Admission(probe=False)
-        if self.wait_s > 0 or self._probe is not None:
-            return None
         self._probe = Admission(probe=True)
         return self._probe
 

@@ -79,9 +79,11 @@ class _HttpModel:
         running = set(self._asking)
         for asking in running:
             asking.cancel()
-        if running:
-            await asyncio.wait(running)
-        await self._providers.release(self._registered)
+        try:
+            if running:
+                await asyncio.wait(running)
+        finally:
+            await self._providers.release(self._registered)
 
     async def _ask(self, provider: HttpProvider, texts: Sequence[str], role: Role) -> Rows:
         prefix = self._model.query_prefix if role is Role.QUERY else self._model.document_prefix
@@ -104,7 +106,7 @@ def _spec(wire: Wire, provider: Provider, model: Model) -> ModelSpec:
         max_chars=model.max_chars or wire.max_chars,
         batch_tokens=wire.batch_tokens,
         padded=False,
-        batch_texts=_batch_texts(provider.max_batch_texts or wire.batch_texts, model.dimensions),
+        batch_texts=_batch_texts(provider.max_batch_texts, wire.batch_texts, model.dimensions),
         slots=provider.max_concurrency,
     )
 
@@ -123,9 +125,14 @@ def _preprocessing(model: Model) -> str:
     return ", ".join(["nfkc", *(f"{role} {json.dumps(prefix)}" for role, prefix in prefixes if prefix)])
 
 
-def _batch_texts(limit: int, dimensions: int | None) -> int:
-    """So many texts that the largest reply stays within what is read of one."""
-    return limit if dimensions is None else max(1, min(limit, REPLY_BYTES // (dimensions * _NUMBER_BYTES)))
+def _batch_texts(registered: int | None, usual: int, dimensions: int | None) -> int:
+    """So many texts that the largest reply stays within what is read of one.
+
+    Reading a reply holds the interpreter, some 5 ms a MiB, and with it every query: without a number in the registry a
+    reply has a quarter of what is read.
+    """
+    limit, reply_bytes = (usual, REPLY_BYTES // 4) if registered is None else (registered, REPLY_BYTES)
+    return limit if dimensions is None else max(1, min(limit, reply_bytes // (dimensions * _NUMBER_BYTES)))
 
 
 def _url(provider: Provider, model: Model, wire: Wire) -> httpx.URL:

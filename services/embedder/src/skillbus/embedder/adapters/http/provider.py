@@ -75,6 +75,8 @@ class HttpProvider:
             ProviderFailedError: it does not answer in time, or not with vectors, or failed too often just now.
             SecretUnreadableError: there is no key to ask it with.
         """
+        if not self._breaker.admits:  # also now, so as not to wait for a place in vain
+            raise ProviderFailedError(self.name, self._left_alone())
         await self._take_place()
         try:
             outcome = await self._guarded(question, read)
@@ -109,7 +111,7 @@ class HttpProvider:
             return Failure("was not asked: the caller waits no longer", Blame.CALLER)
         admission = self._breaker.admit()
         if admission is None:
-            return Failure(f"failed {self._breaker.in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s")
+            return Failure(self._left_alone())
         verdict = Verdict.UNDECIDED
         try:
             outcome = await self._tries(question, read, budget_s)
@@ -117,6 +119,9 @@ class HttpProvider:
             return outcome
         finally:
             self._breaker.settle(admission, verdict)
+
+    def _left_alone(self) -> str:
+        return f"failed {self._breaker.in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s"
 
     async def _tries(self, question: Question, read: Read, budget_s: float) -> Rows | Failure:
         until = asyncio.get_running_loop().time() + budget_s

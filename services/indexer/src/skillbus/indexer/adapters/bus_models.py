@@ -12,10 +12,11 @@ _NONE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
 
 
 class BusModels:
-    """Asks the embedder."""
+    """Asks the embedder, and remembers the models that were the default while this process ran."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self._known: dict[str, DefaultModel] = {}
 
     async def default(self) -> DefaultModel | None:
         try:
@@ -26,4 +27,9 @@ class BusModels:
             raise
         if model.fingerprint is None or model.dimensions is None or not model.enabled:
             return None
-        return DefaultModel(model.name, model.fingerprint, model.dimensions)
+        default = DefaultModel(model.name, model.fingerprint, model.dimensions)
+        self._known[default.fingerprint] = default
+        return default
+
+    def known(self, fingerprint: str) -> DefaultModel | None:
+        return self._known.get(fingerprint)

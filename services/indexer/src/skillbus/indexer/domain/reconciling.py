@@ -139,10 +139,9 @@ async def keep_reconciled(reconciler: Reconciler, every_s: float, wanted: asynci
     """
     while not stop.is_set():
         wanted.clear()
-        with going_on("reconcile"):
-            await reconciler.scan_folders()
-            await reconciler.compare_index()
-            await reconciler.sweep_packages()
+        for part in (reconciler.scan_folders, reconciler.compare_index, reconciler.sweep_packages):
+            with going_on(part.__name__):
+                await part()
         with suppress(TimeoutError):
             async with asyncio.timeout(every_s):
                 await wanted.wait()

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import structlog
 
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel, IndexState, SwitchPhase
 from skillbus.indexer.domain.announcing import SwitchAnnouncer, announce
 from skillbus.indexer.domain.errors import (
@@ -135,7 +134,7 @@ class SwitchDecisions:
     async def _put(self, decision: Decision, stored: StoredSwitch | None, live: str, default: DefaultModel) -> None:
         record, revision = (stored.record, stored.revision) if stored else (None, 0)
         if decision is Decision.BEGIN:
-            source = _described(self.index.collections.fingerprint_of(live), live, record, default)
+            source = self._described(live, record)
             target = model_of_index(self.index.collections, default)
             await self._write(begun(record, uuid4().hex, source, target, self.now()), revision)
             log.info("index_switch_begun", source=source.collection, target=target.collection, model=default.name)
@@ -155,37 +154,30 @@ class SwitchDecisions:
         live = await self.index.collections.live()
         stored = await self.switches.get(self.index.alias)
         record = stored.record if stored else None
-        model = None
-        if live is not None:
-            fingerprint = self.index.collections.fingerprint_of(live)
-            model = _described(fingerprint, live, record, await self._default_or_none())
-        return IndexState(alias=self.index.alias, live=model, switch=record.switch if record else None)
+        return IndexState(
+            alias=self.index.alias,
+            live=None if live is None else self._described(live, record),
+            switch=record.switch if record else None,
+        )
 
-    async def _default_or_none(self) -> DefaultModel | None:
-        """For the name of what is searched, which can be shown without it."""
-        try:
-            return await self.models.default()
-        except RequestError:
-            return None
+    def _described(self, collection: str, record: SwitchRecord | None) -> IndexModel:
+        """A collection with what is known of its model, by the last switch or because it was the default.
+
+        Of one that was made before, for a model that is not the default any more, neither name nor dimensions are
+        known; they are then None and 0.
+        """
+        for model in (record.switch.target, record.switch.source) if record else ():
+            if model is not None and model.collection == collection:
+                return model
+        fingerprint = self.index.collections.fingerprint_of(collection)
+        known = self.models.known(fingerprint)
+        return IndexModel(
+            collection=collection,
+            fingerprint=fingerprint,
+            name=known.name if known else None,
+            dimensions=known.dimensions if known else 0,
+        )
 
     def _check(self, alias: str) -> None:
         if alias != self.index.alias:
             raise IndexMissingError(alias)
-
-
-def _described(
-    fingerprint: str, collection: str, record: SwitchRecord | None, default: DefaultModel | None
-) -> IndexModel:
-    """A collection with what is known of its model: by the last switch, or as the default model.
-
-    Of another one neither name nor dimensions are known; they are then None and 0.
-    """
-    if default is not None and default.fingerprint == fingerprint:
-        return IndexModel(
-            collection=collection, fingerprint=fingerprint, name=default.name, dimensions=default.dimensions
-        )
-    known = (record.switch.target, record.switch.source) if record else ()
-    for model in known:
-        if model is not None and model.collection == collection:
-            return model
-    return IndexModel(collection=collection, fingerprint=fingerprint, name=None, dimensions=0)

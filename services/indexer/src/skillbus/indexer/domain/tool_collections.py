@@ -103,3 +103,7 @@ class EmbeddingModels(Protocol):
     async def default(self) -> DefaultModel | None:
         """The default model; None when there is none that gives vectors. Raises RequestError when nobody answers."""
         ...
+
+    def known(self, fingerprint: str) -> DefaultModel | None:
+        """A model that `default` told of before; None of others."""
+        ...

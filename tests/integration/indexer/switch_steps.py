@@ -1,0 +1,113 @@
+"""What tests of a change of models do and look at."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from qdrant_client import models
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.testing import eventually
+from skillbus.contracts.index_switch import LIST_INDEXES, IndexState, SwitchPhase
+from skillbus.contracts.message import Empty
+from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.tool_points import point_of
+from skillbus.indexer.domain.content_hash import content_hash
+from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.tool_text import dense_text
+from skillbus.vectors import DENSE, VectorStore
+from skillbus.vectors.tools import ALIAS, collection_of, model_of
+
+from .conftest import Package, Running
+from .fake_embedder import vector
+
+
+async def install_many(running: Running, package: Package, count: int) -> None:
+    """So many skills, some at a time."""
+    names = [f"tool-{number}" for number in range(count)]
+    for at in range(0, count, 8):
+        await asyncio.gather(*(running.install(package(name, f"Does {name}.")) for name in names[at : at + 8]))
+
+
+async def state_of(bus: Bus) -> IndexState:
+    (state,) = (await bus.caller.call(LIST_INDEXES, Empty())).indexes
+    return state
+
+
+async def until_phase(
+    bus: Bus, *phases: SwitchPhase, fingerprint: str | None = None, wait_s: float = 5.0
+) -> IndexState:
+    """Until the last switch, if need be that to a model, is in one of these phases."""
+
+    def there(state: IndexState) -> bool:
+        switch = state.switch
+        return switch is not None and switch.phase in phases and fingerprint in {None, switch.target.fingerprint}
+
+    return await eventually(lambda: state_of(bus), there, wait_s)
+
+
+async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str, tuple[str | None, str | None]]:
+    """Names whose points are not what the catalogue says, with what is and what should be."""
+    records = {record.name: record for record in await (await open_catalogue(bus)).all()}
+    wanted = {name: content_hash(record, model_of(collection)) for name, record in records.items()}
+    found: dict[str, str] = {}
+    offset = None
+    while True:
+        points, offset = await store.scroll(collection, offset=offset, with_vectors=(DENSE,))
+        for point in points:
+            payload = point.payload or {}
+            assert isinstance(point.vector, dict)
+            found[payload["name"]] = payload["content_hash"] if DENSE in point.vector else "no dense vector"
+        if offset is None:
+            break
+    names = wanted.keys() | found.keys()
+    return {name: (found.get(name), wanted.get(name)) for name in names if found.get(name) != wanted.get(name)}
+
+
+async def assert_live_is_exactly(bus: Bus, store: VectorStore, fingerprint: str) -> None:
+    """The alias points at the model's collection, and that is the catalogue."""
+    assert await store.resolve_alias(ALIAS) == collection_of(fingerprint)
+    await eventually(lambda: differences(bus, store, collection_of(fingerprint)), lambda found: not found)
+
+
+@dataclass
+class Searches:
+    """What a searcher found, which remembers the alias for a second, as the retriever does."""
+
+    took_s: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    collections: list[str] = field(default_factory=list)
+    """In the order in which they were searched first."""
+
+
+@asynccontextmanager
+async def searching(store: VectorStore, records: Sequence[SkillRecord]) -> AsyncGenerator[Searches]:
+    """Search for these tools, one after the other, while the context is open."""
+    seen = Searches()
+    task = asyncio.create_task(_search(store, records, seen))
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        ended = (await asyncio.gather(task, return_exceptions=True))[0]
+        assert isinstance(ended, asyncio.CancelledError), repr(ended)
+
+
+async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Searches) -> None:
+    live, until, number = "", 0.0, 0
+    while True:
+        if time.monotonic() >= until:
+            live, until = str(await store.resolve_alias(ALIAS)), time.monotonic() + 1
+            if live not in seen.collections:
+                seen.collections.append(live)
+        skill = records[number % len(records)].skill
+        number += 1
+        query = vector(model_of(live), dense_text(skill.name, skill.description, skill.tags))
+        began = time.monotonic()
+        ((best, *_),) = await store.query(live, [models.QueryRequest(query=query, using=DENSE, limit=1)])
+        seen.took_s.append(time.monotonic() - began)
+        if best.id != point_of(skill.project, skill.name) or best.score < 0.999:
+            seen.wrong.append(f"{skill.name} in {live}: {best}")
+        await asyncio.sleep(0.001)

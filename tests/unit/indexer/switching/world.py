@@ -1,0 +1,332 @@
+"""A world in memory in which an index is switched: all ports, each call of which a test can hook into."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
+from skillbus.contracts.indexer import Skill
+from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
+from skillbus.indexer.domain.errors import (
+    DenseUnavailableError,
+    IndexUnavailableError,
+    RecordConflictError,
+    SwitchConflictError,
+)
+from skillbus.indexer.domain.record import SkillRecord, Stored
+from skillbus.indexer.domain.switch_decisions import SwitchDecisions
+from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
+from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
+from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool, Key
+from skillbus.indexer.domain.tool_index import ToolIndex
+
+ALIAS = "tools"
+A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))
+TIMING = SwitchTiming(keep_s=3600, lease_s=15, retry_s=(0.0,), settle_s=(0.0,))
+
+
+def collection(model: DefaultModel) -> str:
+    return f"tools-{model.fingerprint}-v1"
+
+
+def skill(name: str, description: str = "Does something.") -> SkillRecord:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    values = Skill(
+        project="default",
+        name=name,
+        description=description,
+        digest=f"{name}:{description}",
+        content_digest=f"{name}:{description}",
+        size_bytes=1,
+        installed_at=now,
+        updated_at=now,
+    )
+    return SkillRecord(skill=values, skill_md_bytes=1, skill_hash="0" * 8)
+
+
+Hook = Callable[[int], Awaitable[None]]
+
+
+async def _nothing(_: int) -> None:
+    return
+
+
+@dataclass
+class Calls:
+    """Counts the calls of ports; a hook runs before and after each takes effect."""
+
+    count: int = 0
+    before: Hook = _nothing
+    after: Hook = _nothing
+    asleep: bool = False
+    """While a hook runs, its own calls are not counted."""
+
+    async def begin(self) -> int:
+        if self.asleep:
+            return 0
+        self.count += 1
+        at = self.count
+        await self._run(self.before, at)
+        return at
+
+    async def end(self, at: int) -> None:
+        if at:
+            await self._run(self.after, at)
+
+    async def _run(self, hook: Hook, at: int) -> None:
+        self.asleep = True
+        try:
+            await hook(at)
+        finally:
+            self.asleep = False
+
+
+@dataclass
+class FakeCatalogue:
+    calls: Calls
+    stored: dict[Key, Stored] = field(default_factory=dict)
+
+    async def get(self, project: str, name: str) -> Stored | None:
+        at = await self.calls.begin()
+        found = self.stored.get((project, name))
+        await self.calls.end(at)
+        return found
+
+    async def put(self, record: SkillRecord, revision: int) -> Stored:
+        key = (record.project, record.name)
+        known = self.stored[key].revision if key in self.stored else 0
+        if known != revision:
+            raise RecordConflictError(*key)
+        self.stored[key] = Stored(record, revision + 1)
+        return self.stored[key]
+
+    async def delete(self, project: str, name: str, revision: int) -> None:
+        del self.stored[project, name]
+
+    async def removed_at(self, project: str, name: str) -> datetime | None:
+        return None
+
+    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
+        at = await self.calls.begin()
+        records = [found.record for found in self.stored.values()]
+        await self.calls.end(at)
+        return records
+
+    def has(self, *records: SkillRecord) -> None:
+        """These are installed, in place of what was of their names."""
+        for record in records:
+            self.stored[record.project, record.name] = Stored(record, 1)
+
+    def lacks(self, name: str) -> None:
+        self.stored.pop(("default", name), None)
+
+
+@dataclass
+class FakeCollections:
+    calls: Calls
+    points: dict[str, dict[Key, str]] = field(default_factory=dict)
+    """Content hashes by collection."""
+    alias: str | None = None
+    without_dense: set[str] = field(default_factory=set)
+    """Models that cannot be had now."""
+
+    def collection_of(self, fingerprint: str) -> str:
+        return f"tools-{fingerprint}-v1"
+
+    def fingerprint_of(self, collection: str) -> str:
+        return collection.split("-")[1]
+
+    async def live(self) -> str | None:
+        at = await self.calls.begin()
+        found = self.alias
+        await self.calls.end(at)
+        return found
+
+    async def names(self) -> frozenset[str]:
+        at = await self.calls.begin()
+        found = frozenset(self.points)
+        await self.calls.end(at)
+        return found
+
+    async def ensure(self, model: IndexModel) -> None:
+        at = await self.calls.begin()
+        self.points.setdefault(model.collection, {})
+        await self.calls.end(at)
+
+    async def point_alias(self, collection: str) -> None:
+        at = await self.calls.begin()
+        self._of(collection)
+        self.alias = collection
+        await self.calls.end(at)
+
+    async def delete(self, collection: str) -> None:
+        at = await self.calls.begin()
+        self.points.pop(collection, None)
+        if self.alias == collection:
+            self.alias = None
+        await self.calls.end(at)
+
+    async def count(self, collection: str) -> int:
+        return len(self._of(collection))
+
+    async def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+        at = await self.calls.begin()
+        for (project, name), value in list(self._of(collection).items()):
+            yield IndexedTool(project, name, value)
+        await self.calls.end(at)
+
+    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+        at = await self.calls.begin()
+        found = {key: value for key, value in self._of(collection).items() if key in keys}
+        await self.calls.end(at)
+        return found
+
+    async def write(
+        self,
+        collection: str,
+        records: Sequence[SkillRecord],
+        *,
+        insert_only: bool = False,
+        dense_required: bool = False,
+    ) -> None:
+        at = await self.calls.begin()
+        fingerprint = self.fingerprint_of(collection)
+        if fingerprint in self.without_dense:
+            if dense_required:
+                raise DenseUnavailableError(fingerprint, "it was taken away")
+            fingerprint = NO_MODEL
+        points = self._of(collection)
+        for record in records:
+            if not insert_only or (record.project, record.name) not in points:
+                points[record.project, record.name] = content_hash(record, fingerprint)
+        await self.calls.end(at)
+
+    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+        at = await self.calls.begin()
+        for key in keys:
+            self._of(collection).pop(key, None)
+        await self.calls.end(at)
+
+    def _of(self, collection: str) -> dict[Key, str]:
+        if collection not in self.points:
+            raise IndexUnavailableError(f"there is no collection {collection}")
+        return self.points[collection]
+
+
+@dataclass
+class FakeSwitches:
+    calls: Calls
+    stored: StoredSwitch | None = None
+
+    async def get(self, alias: str) -> StoredSwitch | None:
+        at = await self.calls.begin()
+        found = self.stored
+        await self.calls.end(at)
+        return found
+
+    async def put(self, alias: str, record: SwitchRecord, revision: int) -> StoredSwitch:
+        at = await self.calls.begin()
+        if (self.stored.revision if self.stored else 0) != revision:
+            raise SwitchConflictError(alias)
+        self.stored = StoredSwitch(SwitchRecord.model_validate_json(record.model_dump_json()), revision + 1)
+        stored = self.stored
+        await self.calls.end(at)
+        return stored
+
+
+@dataclass
+class FakeModels:
+    model: DefaultModel | None = A
+
+    async def default(self) -> DefaultModel | None:
+        return self.model
+
+    def known(self, fingerprint: str) -> DefaultModel | None:
+        return {model.fingerprint: model for model in (A, B, C)}.get(fingerprint)
+
+
+@dataclass
+class FakeAnnouncer:
+    switches: list[IndexSwitch] = field(default_factory=list)
+
+    async def progressed(self, alias: str, switch: IndexSwitch) -> None:
+        self.switches.append(switch)
+
+    @property
+    def phases(self) -> list[SwitchPhase]:
+        """In their order, each once."""
+        return list(dict.fromkeys(switch.phase for switch in self.switches))
+
+
+class World:
+    """An index of model A, with some tools in it."""
+
+    def __init__(self, tools: int = 3) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+        self.calls = Calls()
+        self.catalogue = FakeCatalogue(self.calls)
+        self.collections = FakeCollections(self.calls)
+        self.switches = FakeSwitches(self.calls)
+        self.models = FakeModels()
+        self.announcer = FakeAnnouncer()
+        self.moved = 0
+        records = [skill(f"tool-{number}") for number in range(tools)]
+        self.catalogue.has(*records)
+        self.collections.points[collection(A)] = {
+            (record.project, record.name): content_hash(record, A.fingerprint) for record in records
+        }
+        self.collections.alias = collection(A)
+        self.index = ToolIndex(ALIAS, self.collections, self.catalogue, self.switches, self.models)
+        self.decisions = SwitchDecisions(
+            self.index, self.switches, self.models, self.announcer, self.now, wake=lambda: None
+        )
+
+    def now(self) -> datetime:
+        return self.time
+
+    def later(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+    def driver(self, owner: str = "one", timing: SwitchTiming = TIMING) -> SwitchDriver:
+        ports = SwitchPorts(ALIAS, self.collections, self.catalogue, self.switches, self.announcer, self.now)
+        return SwitchDriver(ports, owner, timing, self._on_moved)
+
+    def _on_moved(self) -> None:
+        self.moved += 1
+
+    async def default_is(self, model: DefaultModel) -> None:
+        self.models.model = model
+        await self.decisions.consider()
+
+    @property
+    def record(self) -> SwitchRecord:
+        assert self.switches.stored is not None
+        return self.switches.stored.record
+
+    @property
+    def phase(self) -> SwitchPhase:
+        return self.record.switch.phase
+
+    async def take_over(self, owner: str = "two") -> SwitchDriver:
+        """Another replica, which waits until the lease has run out."""
+        driver = self.driver(owner)
+        await driver.look()
+        self.later(TIMING.lease_s)
+        while self.record.running:
+            await driver.look()
+        return driver
+
+    def holds_exactly(self, model: DefaultModel) -> bool:
+        """Whether a collection is what the catalogue says."""
+        wanted = {key: content_hash(stored.record, model.fingerprint) for key, stored in self.catalogue.stored.items()}
+        return self.collections.points[collection(model)] == wanted
+
+    def assert_switched_to(self, model: DefaultModel) -> None:
+        assert self.phase is SwitchPhase.KEPT
+        assert self.collections.alias == collection(model)
+        assert self.holds_exactly(model)
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()

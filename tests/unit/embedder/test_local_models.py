@@ -144,6 +144,18 @@ def test_a_change_of_the_files_is_seen_by_the_same_factory(tmp_path: Path) -> No
     assert before.fingerprint != after.fingerprint
 
 
+def test_a_model_is_not_made_from_other_files_than_its_fingerprint_was_told_from(tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path / "tiny")
+    models, model = LocalModels(LocalSettings(tmp_path)), record("tiny", path="tiny", dimensions=3)
+    spec = models.spec(LOCAL, model)
+    assert spec is not None
+    told = model.model_copy(update={"fingerprint": spec.fingerprint})
+    assert models.make(LOCAL, told).spec == spec
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailableError, match="changed while it was in use"):
+        models.make(LOCAL, told)
+
+
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
     [

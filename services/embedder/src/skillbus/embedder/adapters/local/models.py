@@ -65,9 +65,14 @@ class LocalModels:
         """The model, not opened. Where the dimensions are unknown, its spec has `dim` 0 and any width is taken.
 
         Raises:
-            ModelUnavailableError: see `spec`.
+            ModelUnavailableError: see `spec`; or the files are no longer those that `model.fingerprint` was told from.
         """
         spec = self._spec(provider, model)
+        if model.fingerprint not in {None, spec.fingerprint}:
+            raise ModelUnavailableError(
+                f"the files of model {model.provider}/{model.name} were changed while it was in use; what they are now "
+                "is read with the next change of the registry, or within five minutes"
+            )
         return AsRegistered(self._made(model, spec), spec, Prefixes.of(model))
 
     @cached_property

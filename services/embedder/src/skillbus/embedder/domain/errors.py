@@ -5,11 +5,13 @@ EmbedderError
 ├── EmbedderClosedError        the embedder is shutting down
 ├── TextNotEmbeddableError     the model failed on this text alone
 ├── ModelMisbehavedError       the model returned something else than unit vectors
+├── NotVectorsError            a reply holds no vectors; see `adapters/http/reply.py`
 ├── TextsRefusedError          a provider refuses some text of a batch
 ├── ModelUnknownError          no model of that name is registered
 ├── RegistryError              the registry cannot do what was asked; see `domain/registry.py`
 └── ModelUnavailableError      this model cannot be had: the next of the chain is tried
     ├── ModelFilesBrokenError  the model's files are missing or damaged
+    ├── SecretUnreadableError  a key cannot be read; see `adapters/secrets.py`
     └── ProviderFailedError    a provider does not answer, or answers something else than vectors
 """
 

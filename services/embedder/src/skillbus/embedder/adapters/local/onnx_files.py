@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Self
 
 from skillbus.contracts.registry import Model
-from skillbus.embedder.domain.errors import ModelUnavailableError
+from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 
 GRAPHS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 TOKENIZER: Final = "tokenizer.json"
@@ -78,11 +78,19 @@ class OnnxFiles:
                 f"{record} needs a path: that of a directory with {GRAPHS[0]} and {TOKENIZER}, relative to "
                 f"{models_folder}"
             )
-        root = models_folder.resolve()
-        folder = (root / model.path).resolve()
-        if ".." in PurePosixPath(model.path).parts or not folder.is_relative_to(root):
+        try:
+            return cls._below(models_folder.resolve(), model.path, record)
+        except (OSError, RuntimeError) as error:  # pathlib calls a loop of links a RuntimeError
             raise ModelUnavailableError(
-                f"the path {model.path!r} of {record} leads out of the model folder; put the model below {root}"
+                f"{record} cannot be loaded: its path cannot be followed ({error}); correct the path or the files"
+            ) from error
+
+    @classmethod
+    def _below(cls, root: Path, path: str, record: str) -> Self:
+        folder = (root / path).resolve()
+        if ".." in PurePosixPath(path).parts or not folder.is_relative_to(root):
+            raise ModelUnavailableError(
+                f"the path {path!r} of {record} leads out of the model folder; put the model below {root}"
             )
         return cls._found(folder, root, record)
 
@@ -123,11 +131,17 @@ class Digests:
 
         Of names, sizes, and the first and last MiB of each file: weights of some hundred MB are not read through, and
         two that are alike in all of that and not the same have never been seen.
+
+        Raises:
+            ModelFilesBrokenError: a file cannot be read.
         """
-        paths = list(files.used)
-        seen = tuple(_seen(path) for path in paths)
-        if seen not in self._known:
-            self._known[seen] = _digest(files.folder, paths)
+        try:
+            paths = list(files.used)
+            seen = tuple(_seen(path) for path in paths)
+            if seen not in self._known:
+                self._known[seen] = _digest(files.folder, paths)
+        except OSError as error:
+            raise ModelFilesBrokenError(Path(error.filename or files.folder), str(error)) from error
         return self._known[seen]
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -150,12 +151,13 @@ async def keep_reconciled(reconciler: Reconciler, every_s: float, wanted: asynci
 async def keep_switching(decisions: SwitchDecisions, driver: SwitchDriver, stop: asyncio.Event) -> None:
     """Take the index to the default model whenever that is another one, until `stop` is set, which wakes the driver."""
     while not stop.is_set():
-        wait_s = _LOOK_AGAIN_S
+        considered_in_s = looked_in_s = _LOOK_AGAIN_S
         with going_on("consider_models"):
             await decisions.consider()
+            considered_in_s = inf
         with going_on("switch_models"):
-            wait_s = await driver.look()
-        await driver.rest(wait_s)
+            looked_in_s = await driver.look()
+        await driver.rest(min(considered_in_s, looked_in_s))
 
 
 async def follow_folders(

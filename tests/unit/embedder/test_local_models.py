@@ -104,7 +104,7 @@ def test_a_path_that_is_no_directory_is_refused_like_any_other_model_that_is_not
 
 def test_a_file_that_is_a_directory_is_an_error_of_the_model_and_not_of_the_registry(tmp_path: Path) -> None:
     (tiny_model(tmp_path / "tiny") / "model.onnx_data").mkdir()
-    with pytest.raises(ModelUnavailableError, match="model.onnx_data"):
+    with pytest.raises(ModelUnavailableError, match=r"model\.onnx_data"):
         spec_of(tmp_path, path="tiny", dimensions=3)
 
 

@@ -56,7 +56,8 @@ class OnnxModel:
             ModelUnavailableError: a package is missing, or the model is of a kind that is not computed here.
         """
         for path in self._files.used:
-            _check_fetched(path)
+            with blamed_on(path):
+                _check_fetched(path)
         settings = OnnxSettings.read(self._files.folder)
         with blamed_on(self._files.tokenizer):
             tokenizer = self._tokenizer(settings)

@@ -65,7 +65,7 @@ class FakeModel:
         self.closed = True
 
 
-def registered_model(name: str, *, is_default: bool = False, priority: int = 100, version: int = 1) -> RegisteredModel:
+def registered_model(name: str, *, is_default: bool = False, api_path: str | None = None) -> RegisteredModel:
     """A local model of this name, with a fingerprint of its own."""
     spec = ModelSpec("local", name, "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)
     provider = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
@@ -74,10 +74,10 @@ def registered_model(name: str, *, is_default: bool = False, priority: int = 100
         provider="local",
         name=name,
         is_default=is_default,
-        priority=priority,
+        api_path=api_path,
         dimensions=8,
         fingerprint=spec.fingerprint,
-        version=version,
+        version=1,
         created_at=_NOW,
         updated_at=_NOW,
     )

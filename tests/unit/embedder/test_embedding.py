@@ -173,8 +173,7 @@ async def test_the_next_call_uses_the_model_that_became_the_default() -> None:
     registry = FakeRegistry(first=FakeModel(), second=FakeModel())
     async with service_of(registry) as service:
         before = await service.embed(["text"], QUERY)
-        first, second = registry.now.models
-        registry.now = FakeRegistry.of(second, first)
+        registry.now = FakeRegistry.of(registered_model("second", is_default=True), registered_model("first"))
         after = await service.embed(["text"], QUERY)
         await service.preload()
         old = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, model="first"))
@@ -192,7 +191,7 @@ async def test_a_model_that_was_changed_answers_what_it_was_asked_before_it_is_c
         await model.entered.acquire()
         await model.entered.acquire()
         registry.models["first"] = changed = FakeModel()
-        registry.now = FakeRegistry.of(registered_model("first", is_default=True, version=2))
+        registry.now = FakeRegistry.of(registered_model("first", is_default=True, api_path="/other"))
         await service.preload()
         assert (await service.embed(["other"], QUERY)).dense is not None
         model.release_all()

@@ -30,16 +30,20 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What an open model was made from: any change in the registry makes another one."""
+    """What an open model was made from. Being the default, its priority and its calibration are no part of that."""
 
     model: str
-    model_version: int
+    spec: ModelSpec
     provider_version: int
-    fingerprint: str
+    api_path: str | None
+    request_dimensions: bool
+    path: str | None
 
     @classmethod
     def of(cls, registered: RegisteredModel, spec: ModelSpec) -> Self:
-        return cls(registered.model.id, registered.model.version, registered.provider.version, spec.fingerprint)
+        model = registered.model
+        version = registered.provider.version
+        return cls(model.id, spec, version, model.api_path, model.request_dimensions, model.path)
 
 
 class _OpenModel:

@@ -34,7 +34,7 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import Role
-from skillbus.contracts.index_switch import LIST_INDEXES, IndexState, SwitchPhase
+from skillbus.contracts.index_switch import LIST_INDEXES, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.message import Empty
 from skillbus.contracts.registry import CREATE_MODEL, UPDATE_MODEL, CreateModel, Model, Provider, UpdateModel
@@ -119,15 +119,23 @@ async def search(bus: Bus, queries: list[str], took_ms: list[float], stop: async
         await asyncio.sleep(PAUSE_S)
 
 
-async def until(bus: Bus, phase: SwitchPhase | None) -> IndexState:
-    async def read() -> IndexState:
-        return (await bus.caller.call(LIST_INDEXES, Empty())).indexes[0]
+async def until(bus: Bus, phase: SwitchPhase, model: Model) -> None:
+    async def read() -> IndexSwitch | None:
+        await asyncio.sleep(0.1)
+        return (await bus.caller.call(LIST_INDEXES, Empty())).indexes[0].switch
 
-    return await eventually(
+    await eventually(
         read,
-        lambda state: state.live if phase is None else state.switch and state.switch.phase is phase,
+        lambda switch: switch and switch.phase is phase and switch.target.fingerprint == model.fingerprint,
         wait_s=WAIT_S,
     )
+
+
+async def until_live(bus: Bus) -> None:
+    async def read() -> bool:
+        return (await bus.caller.call(LIST_INDEXES, Empty())).indexes[0].live is not None
+
+    await eventually(read, bool, wait_s=WAIT_S)
 
 
 async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> float:
@@ -143,16 +151,20 @@ async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> f
     return time.perf_counter() - start
 
 
-async def switch(bus: Bus, model: Model, queries: list[str]) -> tuple[float, list[float]]:
-    stop, during = asyncio.Event(), list[float]()
+async def switch(bus: Bus, model: Model) -> float:
     start = time.perf_counter()
     await bus.caller.call(UPDATE_MODEL, UpdateModel(id=model.id, is_default=True))
+    await until(bus, SwitchPhase.KEPT, model)
+    return time.perf_counter() - start
+
+
+async def searched_switch(bus: Bus, model: Model, queries: list[str]) -> list[float]:
+    stop, during = asyncio.Event(), list[float]()
     searching = asyncio.create_task(search(bus, queries, during, stop, 1_000_000))
-    await until(bus, SwitchPhase.KEPT)
-    took = time.perf_counter() - start
+    await switch(bus, model)
     stop.set()
     await searching
-    return took, during
+    return during
 
 
 async def measure(tools: Sequence[SkillRecord], queries: list[str]) -> dict[str, object]:
@@ -171,19 +183,21 @@ async def measure(tools: Sequence[SkillRecord], queries: list[str]) -> dict[str,
             await catalogue.put(record, 0)
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
-        await until(bus, None)
+        await until_live(bus)
         return await compare(bus, tools, queries)
 
 
 async def compare(bus: Bus, tools: Sequence[SkillRecord], queries: list[str]) -> dict[str, object]:
-    baseline, target = [
-        await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name)) for name in ("alone", "target")
+    baseline, target, searched = [
+        await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name))
+        for name in ("alone", "target", "searched")
     ]
     before: list[float] = []
     await search(bus, queries, [], asyncio.Event(), 20)
     await search(bus, queries, before, asyncio.Event(), SEARCHES_BEFORE)
     alone_s = await embed_alone(bus, baseline, tools)
-    switch_s, during = await switch(bus, target, queries)
+    switch_s = await switch(bus, target)
+    during = await searched_switch(bus, searched, queries)
     return {
         "embedding_alone_s": round(alone_s, 2),
         "switch_s": round(switch_s, 2),

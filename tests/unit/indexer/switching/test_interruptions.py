@@ -258,4 +258,4 @@ async def test_two_replicas_drive_one_switch_once() -> None:
 
     await eventually(both, lambda phase: phase is SwitchPhase.KEPT)
     world.assert_switched_to(B)
-    assert written == 4  # batches of 64
+    assert written == 7  # batches of 32

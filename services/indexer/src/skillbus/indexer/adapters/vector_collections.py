@@ -1,5 +1,6 @@
 """Collections of tools in the vector store: one point a tool."""
 
+import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -64,6 +65,7 @@ class VectorToolCollections:
                 yield _tool(record.payload or {})
             if offset is None:
                 return
+            await asyncio.sleep(0)  # an embedded store answers without giving others a turn
 
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         with _unavailable():

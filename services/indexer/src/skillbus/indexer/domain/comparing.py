@@ -1,11 +1,16 @@
 """What of a collection differs from the catalogue."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from skillbus.indexer.domain.content_hash import content_hash
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.tool_collections import Key, ToolCollections
+
+_AT_A_TIME: Final = 128
+"""Hashes computed between two turns of the event loop, some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ async def differences(collections: ToolCollections, catalogue: Catalogue, collec
     written once more, which changes nothing.
     """
     hashes = {tool.key: tool.content_hash async for tool in collections.tools(collection)}
-    return _between(hashes, await catalogue.all(), collections.fingerprint_of(collection))
+    return await _between(hashes, await catalogue.all(), collections.fingerprint_of(collection))
 
 
 async def still_different(
@@ -56,15 +61,18 @@ async def still_different(
     """Compare some tools again, point beside record: a write that was under way may have arrived meanwhile."""
     hashes = await collections.hashes(collection, keys)
     stored = [await catalogue.get(*key) for key in keys]
-    return _between(hashes, [found.record for found in stored if found], collections.fingerprint_of(collection))
+    return await _between(hashes, [found.record for found in stored if found], collections.fingerprint_of(collection))
 
 
-def _between(hashes: Mapping[Key, str], records: Sequence[SkillRecord], fingerprint: str) -> Differences:
-    by_key = {(record.project, record.name): record for record in records}
-    stale = [r for key, r in by_key.items() if key in hashes and hashes[key] != content_hash(r, fingerprint)]
-    return Differences(
-        missing=tuple(record for key, record in by_key.items() if key not in hashes),
-        stale=tuple(stale),
-        ghosts=tuple(key for key in hashes if key not in by_key),
-        compared=tuple(records),
-    )
+async def _between(hashes: Mapping[Key, str], records: Sequence[SkillRecord], fingerprint: str) -> Differences:
+    missing, stale = list[SkillRecord](), list[SkillRecord]()
+    for number, record in enumerate(records):
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)
+        found = hashes.get((record.project, record.name))
+        if found is None:
+            missing.append(record)
+        elif found != content_hash(record, fingerprint):
+            stale.append(record)
+    known = {(record.project, record.name) for record in records}
+    return Differences(tuple(missing), tuple(stale), tuple(key for key in hashes if key not in known), tuple(records))

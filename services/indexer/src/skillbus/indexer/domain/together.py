@@ -7,8 +7,8 @@ from typing import Final
 
 from skillbus.indexer.domain.record import SkillRecord
 
-BATCH: Final = 64
-"""Tools that are embedded by one request."""
+BATCH: Final = 32
+"""Tools that are embedded by one request and written by one call: in one process searches wait for either to end."""
 _AT_ONCE: Final = 2
 """Batches under way: while one is written, the next is embedded already."""
 

@@ -1,6 +1,7 @@
 """A blocking model in threads."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Sequence
 
@@ -132,6 +133,21 @@ async def test_closing_answers_who_waits_and_who_is_computed_at_once(slow: tuple
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [ModelUnavailableError] * 2
     await model.close()
+
+
+async def test_a_load_that_nobody_waits_for_any_more_leaves_no_error_behind(
+    slow: tuple[Blocking, EmbeddingModel], caplog: pytest.LogCaptureFixture
+) -> None:
+    model, asked = slow
+    model.gate.clear()
+    opening = asyncio.create_task(asked.open())
+    await asyncio.to_thread(model.entered.acquire, timeout=WAIT_S)
+    opening.cancel()
+    await asyncio.wait({opening})
+    await asked.close()
+    del opening, asked
+    gc.collect()
+    assert caplog.records == []
 
 
 async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingModel]) -> None:

@@ -61,6 +61,7 @@ class _Threaded:
         answer: asyncio.Future[_Made] = loop.create_future()
         self._waiting.add(answer)
         answer.add_done_callback(self._waiting.discard)
+        answer.add_done_callback(_seen)
 
         def finished(done: Future[_Made]) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
@@ -72,6 +73,12 @@ class _Threaded:
     def _unavailable(self) -> ModelUnavailableError:
         state = "was closed" if self._closed else "is not open"
         return ModelUnavailableError(f"model {self.spec.name} {state}; open it and ask again")
+
+
+def _seen(answer: asyncio.Future[_Made]) -> None:
+    """Whoever waited may be gone: asyncio would log an error that nobody came for."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 def _pass_on(done: Future[_Made], answer: asyncio.Future[_Made]) -> None:

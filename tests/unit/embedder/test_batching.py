@@ -305,6 +305,16 @@ async def test_tokens_are_those_that_the_provider_counted_or_an_estimate() -> No
     assert (estimated.tokens, counted.tokens) == (14, 9)
 
 
+async def test_a_count_that_no_float_holds_fails_its_texts_and_the_next_ones_are_served() -> None:
+    model = FakeModel()
+    async with batcher_of(model) as batcher:
+        model.counted = 10**400
+        with pytest.raises(TextNotEmbeddableError):
+            await ask(batcher, "a")
+        model.counted = 9
+        assert (await ask(batcher, "b")).tokens == 9
+
+
 async def test_a_batcher_that_finishes_answers_everyone_before_it_closes() -> None:
     model = FakeModel()
     model.hold()

@@ -1,6 +1,7 @@
 """Providers that answer something else than vectors: each is a clear error, and the next request is served again."""
 
 import gzip
+import json
 import time
 from collections.abc import Callable
 
@@ -67,6 +68,10 @@ BAD_REPLIES: dict[str, tuple[Behaviour, str]] = {
     "deep nesting": (raw("[" * 100_000), "something else than vectors"),
     "a negative count of tokens": (
         as_json({"data": [{"index": 0, "embedding": A}, {"index": 1, "embedding": B}], "usage": {"prompt_tokens": -1}}),
+        "usage.prompt_tokens",
+    ),
+    "a count of tokens that no float holds": (
+        raw(json.dumps({"data": [{"index": 0, "embedding": A}], "usage": {"prompt_tokens": 10**400}})),
         "usage.prompt_tokens",
     ),
     "more than is read": (raw(" " * (MIB + 1)), "more than 1 MiB"),

@@ -35,15 +35,13 @@ async def infer(model: EmbeddingModel, texts: Sequence[str], role: Role) -> list
     try:
         made = await model.embed(texts, role)
         rows = checked_rows(made.rows, len(texts), model.spec.dim)
+        tokens = _tokens_of(texts, made)
     except ModelUnavailableError as error:
         return [TextOutcome(None, error, _ms_since(started))] * len(texts)
     except Exception as error:  # noqa: BLE001 - a model's own errors are of any class
         return await _halves(model, texts, role, error, _ms_since(started))
     took = _ms_since(started)
-    return [
-        TextOutcome(_detached(row), None, took, tokens)
-        for row, tokens in zip(rows, _tokens_of(texts, made), strict=True)
-    ]
+    return [TextOutcome(_detached(row), None, took, its) for row, its in zip(rows, tokens, strict=True)]
 
 
 async def _halves(

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from skillbus.embedder.adapters.http.reply import Answer, ReplyFormat, parsed
+from skillbus.embedder.adapters.http.reply import Answer, ReplyFormat, TokenCount, parsed
 
 
 class _Reply(ReplyFormat):
     embeddings: Annotated[list[Annotated[list[float], Field(fail_fast=True)]], Field(fail_fast=True)]
-    prompt_eval_count: Annotated[int, Field(ge=0)] | None = None
+    prompt_eval_count: TokenCount | None = None
 
 
 def body(model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from skillbus.embedder.adapters.http.reply import Answer, NotVectorsError, ReplyFormat, parsed
+from skillbus.embedder.adapters.http.reply import Answer, NotVectorsError, ReplyFormat, TokenCount, parsed
 
 
 class _Embedding(ReplyFormat):
@@ -14,7 +14,7 @@ class _Embedding(ReplyFormat):
 
 
 class _Usage(ReplyFormat):
-    prompt_tokens: Annotated[int, Field(ge=0)] | None = None
+    prompt_tokens: TokenCount | None = None
 
 
 class _Reply(ReplyFormat):

@@ -1,11 +1,11 @@
 """What a provider's reply must hold, whichever format it has: a vector a text, of one width, finite and not zero."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from skillbus.embedder.domain.errors import EmbedderError
 from skillbus.embedder.domain.model import Rows
@@ -24,6 +24,8 @@ class ReplyFormat(BaseModel):
 
 
 Format = TypeVar("Format", bound=ReplyFormat)
+TokenCount = Annotated[int, Field(ge=0, le=2**31)]
+"""Of one request. OpenAI takes 300,000; JSON knows numbers that no float holds."""
 
 
 @dataclass(frozen=True, slots=True)

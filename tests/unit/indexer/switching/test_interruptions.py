@@ -243,11 +243,11 @@ async def test_two_replicas_drive_one_switch_once() -> None:
     written = 0
     original = world.collections.write
 
-    async def counting(*args: object, **options: object) -> None:
+    async def counting(*args: object, **options: object) -> bool:
         nonlocal written
         written += 1
         await asyncio.sleep(0)
-        await original(*args, **options)  # type: ignore[arg-type]
+        return await original(*args, **options)  # type: ignore[arg-type]
 
     world.collections.write = counting  # type: ignore[method-assign, assignment]
     one, two = world.driver("one"), world.driver("two")

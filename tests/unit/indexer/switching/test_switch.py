@@ -256,6 +256,20 @@ async def test_without_any_model_the_first_index_holds_words_alone_and_a_model_i
     world.assert_switched_to(B)
 
 
+async def test_once_the_model_is_back_the_index_is_compared_so_that_what_was_written_without_it_gets_its_vector() -> (
+    None
+):
+    world = World()
+    world.catalogue.has(skill("one"), skill("two"))
+    world.collections.without_dense = {A.fingerprint}
+    await world.index.put([skill("one")])
+    assert world.moved == 0
+    world.collections.without_dense = set()
+    await world.index.put([skill("two")])
+    await world.index.put([skill("two")])
+    assert world.moved == 1
+
+
 async def test_a_target_that_cannot_be_written_fails_no_install() -> None:
     world = World()
     await world.default_is(B)  # recorded, its collection is not made yet

@@ -189,7 +189,7 @@ class FakeCollections:
         *,
         insert_only: bool = False,
         dense_required: bool = False,
-    ) -> None:
+    ) -> bool:
         at = await self.calls.begin()
         fingerprint = self.fingerprint_of(collection)
         if fingerprint in self.without_dense:
@@ -201,6 +201,7 @@ class FakeCollections:
             if not insert_only or (record.project, record.name) not in points:
                 points[record.project, record.name] = content_hash(record, fingerprint)
         await self.calls.end(at)
+        return fingerprint == self.fingerprint_of(collection)
 
     async def remove(self, collection: str, keys: Sequence[Key]) -> None:
         at = await self.calls.begin()
@@ -277,7 +278,7 @@ class World:
             (record.project, record.name): content_hash(record, A.fingerprint) for record in records
         }
         self.collections.alias = collection(A)
-        self.index = ToolIndex(ALIAS, self.collections, self.catalogue, self.switches, self.models)
+        self.index = ToolIndex(ALIAS, self.collections, self.catalogue, self.switches, self.models, self._on_moved)
         self.decisions = SwitchDecisions(
             self.index, self.switches, self.models, self.announcer, self.now, wake=lambda: None
         )

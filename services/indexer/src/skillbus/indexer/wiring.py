@@ -79,7 +79,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     await asyncio.to_thread(folders.prepare)
     models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
     collections = VectorToolCollections(store, ToolPoints(bus.caller))
-    index = ToolIndex(ALIAS, collections, catalogue, switches, models)
+    index = ToolIndex(ALIAS, collections, catalogue, switches, models, on_model_back=wanted.set)
     driver = SwitchDriver(
         SwitchPorts(ALIAS, collections, catalogue, switches, announcer, _now),
         owner=uuid4().hex,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -28,15 +29,22 @@ def point_of(project: str, name: str) -> str:
     return point_id(project, tool_id_of(name))
 
 
+@dataclass(frozen=True, slots=True)
+class MadePoints:
+    """Points of some tools."""
+
+    points: list[models.PointStruct]
+    whole: bool
+    """Whether they have all the vectors that their collection is for."""
+
+
 class ToolPoints:
     """Makes points with vectors of one model each."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def of(
-        self, fingerprint: str, records: Sequence[SkillRecord], *, dense_required: bool
-    ) -> list[models.PointStruct]:
+    async def of(self, fingerprint: str, records: Sequence[SkillRecord], *, dense_required: bool) -> MadePoints:
         """Points with vectors of exactly that model, or, unless those are required, with sparse vectors alone.
 
         Raises:
@@ -44,17 +52,17 @@ class ToolPoints:
             RequestError: The embedder cannot be had.
         """
         if fingerprint == NO_MODEL:
-            return _points(records, await self._sparse(records), None, NO_MODEL)
+            return MadePoints(_points(records, await self._sparse(records), None, NO_MODEL), whole=True)
         dense, sparse = await asyncio.gather(
             self._dense(fingerprint, records), self._sparse(records), return_exceptions=True
         )
         if isinstance(sparse, BaseException):
             raise sparse
         if isinstance(dense, DenseUnavailableError) and not dense_required:
-            return _points(records, sparse, None, NO_MODEL)
+            return MadePoints(_points(records, sparse, None, NO_MODEL), whole=False)
         if isinstance(dense, BaseException):
             raise dense
-        return _points(records, sparse, dense, fingerprint)
+        return MadePoints(_points(records, sparse, dense, fingerprint), whole=True)
 
     async def _dense(self, fingerprint: str, records: Sequence[SkillRecord]) -> list[list[float]]:
         texts = tuple(dense_text(r.skill.name, r.skill.description, r.skill.tags) for r in records)

@@ -82,10 +82,11 @@ class VectorToolCollections:
         *,
         insert_only: bool = False,
         dense_required: bool = False,
-    ) -> None:
+    ) -> bool:
         with _unavailable():
-            points = await self._points.of(model_of(collection), records, dense_required=dense_required)
-            await self._store.upsert(collection, points, insert_only=insert_only)
+            made = await self._points.of(model_of(collection), records, dense_required=dense_required)
+            await self._store.upsert(collection, made.points, insert_only=insert_only)
+        return made.whole
 
     async def remove(self, collection: str, keys: Sequence[Key]) -> None:
         if keys:

@@ -75,11 +75,11 @@ class ToolCollections(Protocol):
         *,
         insert_only: bool = False,
         dense_required: bool = False,
-    ) -> None:
-        """Embed records with the model of the collection and write their points.
+    ) -> bool:
+        """Embed records with the model of the collection and write their points; tells whether that model could be had.
 
-        Without that model they are written with sparse vectors alone, and content hashes that tell so; with
-        `dense_required` that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.
+        Without it they are written with sparse vectors alone, and content hashes that tell so; with `dense_required`
+        that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.
         """
         ...
 

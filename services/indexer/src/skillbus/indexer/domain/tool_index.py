@@ -63,13 +63,17 @@ class ToolIndex:
         catalogue: Catalogue,
         switches: Switches,
         models: EmbeddingModels,
+        on_model_back: Callable[[], None],
     ) -> None:
         self.alias = alias
         self.collections = collections
         self._catalogue = catalogue
         self._switches = switches
         self._models = models
+        self._on_model_back = on_model_back
         self._opening = asyncio.Lock()
+        self._owed: set[str] = set()
+        """Collections that got points without the vectors of their model."""
 
     async def put(self, records: Sequence[SkillRecord]) -> None:
         """Index records that are in the catalogue already, in place of what was indexed of them."""
@@ -98,13 +102,17 @@ class ToolIndex:
         return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
 
     async def _write(self, records: Sequence[SkillRecord], collection: str) -> None:
-        await self.collections.write(collection, records)
+        if not await self.collections.write(collection, records):
+            self._owed.add(collection)
+        elif collection in self._owed:  # the model is back: what it owes need not wait for the next comparison
+            self._owed.discard(collection)
+            self._on_model_back()
 
     async def _open(self) -> str:
         model = model_of_index(self.collections, await self._models.default())
         await self.collections.ensure(model)
         differing = await differences(self.collections, self._catalogue, model.collection)
-        await in_batches(differing.records, lambda batch: self.collections.write(model.collection, batch))
+        await in_batches(differing.records, lambda batch: self._write(batch, model.collection))
         await self.collections.remove(model.collection, differing.ghosts)
         await self.collections.point_alias(model.collection)
         log.info("tools_collection_live", collection=model.collection, tools=differing.total)

@@ -74,9 +74,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 async def providers(waits: Waits, environment: dict[str, str], tmp_path: Path) -> AsyncGenerator[HttpProviders]:
-    tuning = Tuning(
-        breaker_failures=3, breaker_cool_down_s=30.0, reply_bytes=1 << 20, clock=waits.clock, sleep=waits.sleep
-    )
+    tuning = Tuning(breaker_failures=3, breaker_cool_down_s=30.0, clock=waits.clock, sleep=waits.sleep)
     async with HttpProviders(Secrets(environment, tmp_path), remaining=waits.remaining, tuning=tuning) as opened:
         yield opened
 

@@ -27,7 +27,7 @@ from .fake_provider import (
 
 TEXTS = ["a", "b"]
 A, B = (vector_of(text) for text in TEXTS)
-MIB = 1 << 20  # the limit of a reply in these tests
+MIB = 1 << 20  # more than two vectors of 8 dimensions take
 
 
 def raw(body: str, **headers: str) -> Reply:
@@ -74,11 +74,16 @@ BAD_REPLIES: dict[str, tuple[Behaviour, str]] = {
         raw(json.dumps({"data": [{"index": 0, "embedding": A}], "usage": {"prompt_tokens": 10**400}})),
         "usage.prompt_tokens",
     ),
-    "more than is read": (raw(" " * (MIB + 1)), "more than 1 MiB"),
+    "more than is read": (raw(" " * MIB), "more than the 257 KiB"),
     "a small body that unpacks to a large one": (
         Reply(200, gzip.compress(b" " * (40 * MIB)), {"content-encoding": "gzip"}),
-        "more than 1 MiB",
+        "more than the 257 KiB",
     ),
+    "a smaller one that unpacks twice": (
+        Reply(200, gzip.compress(gzip.compress(b" " * (40 * MIB))), {"content-encoding": "gzip, gzip"}),
+        "decompressed",
+    ),
+    "an encoding that nobody asked for": (raw("{}", **{"content-encoding": "br"}), "decompressed"),
     "a body that does not unpack": (raw("not gzip", **{"content-encoding": "gzip"}), "decompressed"),
 }
 
@@ -99,6 +104,28 @@ async def test_a_reply_that_holds_no_vectors_is_the_providers_failure_and_not_tr
 async def test_the_same_reply_with_a_number_in_its_place_is_good(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [openai_with("-1")]
     assert (await (await opened()).embed(TEXTS, Role.DOCUMENT)).rows[0, 0] < 0
+
+
+async def test_a_compressed_reply_is_read(provider: FakeProvider, opened: OpenModel) -> None:
+    body = openai_reply([A, B]).body
+    provider.script = [Reply(200, gzip.compress(body), {"content-encoding": "gzip"})]
+    assert (await (await opened()).embed(TEXTS, Role.DOCUMENT)).rows.shape == (2, DIM)
+    assert provider.seen[0].headers["accept-encoding"] == "gzip"
+
+
+async def test_the_longest_numbers_of_many_wide_vectors_are_read(provider: FakeProvider, opened: OpenModel) -> None:
+    texts = [f"text {number}" for number in range(64)]
+    vectors = [[-0.00012345678901234567] * 4096 for _ in texts]
+    document = {"data": [{"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)]}
+    provider.script = [Reply(200, json.dumps(document, indent=2).replace("        ", " ").encode())]
+    model = await opened(model=a_model(dimensions=4096))
+    assert (await model.embed(texts, Role.DOCUMENT)).rows.shape == (64, 4096)
+
+
+async def test_a_rejected_key_is_told_in_whatever_encoding(provider: FakeProvider, opened: OpenModel) -> None:
+    provider.script = [Reply(401, b"\x8b", {"content-encoding": "br"})]
+    with pytest.raises(ProviderFailedError, match="env:ACME_KEY"):
+        await (await opened()).embed(TEXTS, Role.DOCUMENT)
 
 
 OLLAMA_REPLIES: dict[str, tuple[Behaviour, str]] = {

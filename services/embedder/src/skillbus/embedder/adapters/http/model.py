@@ -18,6 +18,12 @@ from skillbus.embedder.adapters.http.wire import Wire, wire_of
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec, Rows
 
+_WIDEST: Final = 65_536
+"""As the contract has it, of a model whose dimensions are not known yet."""
+_ENVELOPE_BYTES: Final = 256 * 1024
+"""Of a reply, beside its vectors: room for two of 4096 dimensions, so that it is told when others are registered."""
+_ITEM_BYTES: Final = 256
+"""Around one vector."""
 _NUMBER_BYTES: Final = 32  # 24 of the longest float64, and a comma, a line break and some indent, which OpenAI sends
 
 
@@ -89,7 +95,7 @@ class _HttpModel:
         prefix = self._model.query_prefix if role is Role.QUERY else self._model.document_prefix
         dimensions = self._model.dimensions if self._model.request_dimensions else None
         body = self._wire.body(self._model.name, [prefix + text for text in texts], dimensions)
-        question = Question(self._model.name, self._url, body)
+        question = Question(self._model.name, self._url, body, _reply_bytes(len(texts), self.spec.dim))
         return await provider.ask(question, lambda reply: unit_rows(self._wire.read(reply), len(texts), self.spec.dim))
 
     def _not_open(self) -> ModelUnavailableError:
@@ -133,6 +139,10 @@ def _batch_texts(registered: int | None, usual: int, dimensions: int | None) -> 
     """
     limit, reply_bytes = (usual, REPLY_BYTES // 4) if registered is None else (registered, REPLY_BYTES)
     return limit if dimensions is None else max(1, min(limit, reply_bytes // (dimensions * _NUMBER_BYTES)))
+
+
+def _reply_bytes(count: int, dim: int) -> int:
+    return min(REPLY_BYTES, _ENVELOPE_BYTES + count * (_ITEM_BYTES + (dim or _WIDEST) * _NUMBER_BYTES))
 
 
 def _url(provider: Provider, model: Model, wire: Wire) -> httpx.URL:

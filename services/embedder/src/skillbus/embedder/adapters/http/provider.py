@@ -13,7 +13,7 @@ import httpx
 import structlog
 
 from skillbus.contracts.registry import Provider
-from skillbus.embedder.adapters.http.exchange import Question, exchange
+from skillbus.embedder.adapters.http.exchange import ACCEPTED_ENCODING, Question, exchange
 from skillbus.embedder.adapters.http.failure import Blame, Failure
 from skillbus.embedder.adapters.http.reply import NotVectorsError
 from skillbus.embedder.adapters.secrets import Secrets
@@ -40,8 +40,6 @@ class Tuning:
     breaker_failures: int = 5
     """Requests in a row, each after its tries."""
     breaker_cool_down_s: float = 30.0
-    reply_bytes: int = REPLY_BYTES
-    """Of one reply, decompressed: what is larger is broken off."""
     clock: Clock = time.monotonic
     """Of the breaker."""
     jitter: Callable[[], float] = random.random
@@ -148,7 +146,7 @@ class HttpProvider:
         outcome: Rows | bytes | Failure | None
         try:
             async with asyncio.timeout_at(until):
-                outcome = await exchange(self._client, question, self._reference, key, self._tuning.reply_bytes)
+                outcome = await exchange(self._client, question, self._reference, key)
         except TimeoutError:
             outcome = None
         if isinstance(outcome, bytes):
@@ -182,7 +180,7 @@ def http_client(registered: Provider, base_url: str, tls: ssl.SSLContext) -> htt
     """Connections of one provider, as many as it may be asked at the same time."""
     return httpx.AsyncClient(
         verify=tls,
-        headers={"Accept": "application/json", "User-Agent": "skillbus"},
+        headers={"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, "User-Agent": "skillbus"},
         timeout=None,  # noqa: S113 - httpx counts each read alone, which a trickle outlasts: see HttpProvider._try
         follow_redirects=False,
         trust_env=not _is_loopback(base_url),

@@ -17,6 +17,8 @@ from skillbus.embedder.adapters.local.fastembed_model import FastembedModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec, checked_rows
 
+pytest.importorskip("fastembed", reason="fastembed is not installed: uv sync --group fastembed")
+
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 LOAD = f"""
 import sys, time

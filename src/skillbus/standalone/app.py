@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import PortInUseError
-from skillbus.common.runner import StartError
+from skillbus.common.runner import StartError, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.wiring import open_gateway
@@ -60,6 +60,7 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
         http_url = await _open_http(stack, bus, settings)
         address = nats.address
         stack.enter_context(connection_note(settings.data, http_url, address.url, address.token))
+        settle_memory()
         log.info("standalone_ready", http_url=http_url, nats_url=address.url, data=str(settings.data))
         yield Standalone(http_url, nats, settings.data, bus)
         log.info("standalone_stopping")

@@ -1,6 +1,7 @@
 """Runs one service as a process: logging, signals, the connection, the operators' port, and an orderly end."""
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -64,6 +65,12 @@ def run_loop(main: Coroutine[object, object, None]) -> None:
         runner.run(main)
 
 
+def settle_memory() -> None:
+    """Leave what the start made out of later garbage collections: each full one would walk it, for 0.2 s."""
+    gc.collect()
+    gc.freeze()
+
+
 async def until_signal() -> None:
     """Wait for SIGINT or SIGTERM."""
     asked = asyncio.Event()
@@ -89,6 +96,7 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
                 settings.operations_host, settings.operations_port, service, bus.metrics.registry
             )
             await stack.enter_async_context(port)
+        settle_memory()
         log.info("service_ready", service=name)
         await until_signal()
         log.info("service_stopping", service=name)

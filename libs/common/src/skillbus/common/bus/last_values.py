@@ -5,14 +5,16 @@ before the first message arrives.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
 from nats.aio.msg import Msg
+from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 _FETCH: Final = 256
-_FETCH_TIMEOUT_S: Final = 5.0
+_FETCH_TIMEOUT_S: Final = 1.0
 _FORGOTTEN_AFTER_S: Final = 30.0
 
 
@@ -25,10 +27,10 @@ async def last_values(jetstream: JetStreamContext, stream: str, subjects: str) -
     )
     consumer = await jetstream.pull_subscribe(subjects, stream=stream, config=config)
     try:
-        waiting = (await consumer.consumer_info()).num_pending or 0
-        while waiting:
-            for message in await consumer.fetch(min(waiting, _FETCH), timeout=_FETCH_TIMEOUT_S):
-                waiting = message.metadata.num_pending
-                yield message
+        while waiting := (await consumer.consumer_info()).num_pending or 0:
+            # What is written anew meanwhile is pending no longer: the fetch then waits in vain, and is asked again.
+            with suppress(NatsTimeoutError):
+                for message in await consumer.fetch(min(waiting, _FETCH), timeout=_FETCH_TIMEOUT_S):
+                    yield message
     finally:
         await consumer.unsubscribe()

@@ -1,5 +1,6 @@
 """What may be registered, and what may not."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.registry import CreateModel, CreateProvider, ProviderKind, UpdateModel, UpdateProvider
+from skillbus.contracts.registry import (
+    Calibration,
+    CreateModel,
+    CreateProvider,
+    ProviderKind,
+    UpdateModel,
+    UpdateProvider,
+)
 from skillbus.embedder.domain import registry_rules as rules
 from skillbus.embedder.domain.errors import ModelUnknownError, RegistryError
 from skillbus.embedder.domain.registry_errors import (
@@ -210,13 +218,37 @@ def test_a_path_stays_inside_the_model_folder(records: Records, path: str) -> No
         {"api_key": "sk-abcdefghijklmnop"},
         {"base_url": "https://user:sk-abc@one.example"},
         {"base_url": "https://one.example?key=sk-abc"},
+        {"base_url": "https://user:sk-abc\uff20one.example"},
+        {"base_url": "https://[sk-abc"},
+        {"base_url": "https://one.example:sk-abc"},
+        {"base_url": "https://one.example:0"},
+        {"base_url": "https://one.example:65536"},
+        {"base_url": "https://one.example/v1 sk-abc"},
+        {"base_url": "https://one.ex\nample/sk-abc"},
+        {"base_url": "https://one.example/v1?"},
+        {"base_url": "https://one.example/v1#"},
+        {"api_key": "env:sk-abc-def"},
         {"name": "Not A Name"},
         {"timeout_s": 0},
     ],
 )
 def test_a_key_is_never_taken_itself(field: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError) as refused:
         CreateProvider.model_validate({"name": "openai", "kind": "openai", **field})
+    assert "sk-abc" not in str([error["msg"] for error in refused.value.errors()])
+
+
+@pytest.mark.parametrize("url", ["http://[::1]:11434/v1", "https://one.example/run/@cf/v1/", "http://名.example:8000"])
+def test_an_address_without_a_key_is_taken(url: str) -> None:
+    taken = CreateProvider.model_validate({"name": "openai", "kind": "openai", "base_url": url})
+    assert taken.base_url == url.rstrip("/")
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1e308, -1e308])
+@pytest.mark.parametrize("field", ["slope", "lexical", "offset"])
+def test_a_calibration_that_makes_no_score_is_refused(field: str, number: float) -> None:
+    with pytest.raises(ValidationError):
+        Calibration.model_validate({"slope": 1.0, "lexical": 0.0, "offset": 0.0, field: number})
 
 
 def test_a_model_is_named_by_id_by_provider_and_name_or_by_name(records: Records) -> None:

@@ -3,10 +3,11 @@
 In an update a field that is absent stays as it is, and an empty text clears one that may be absent.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -43,21 +44,37 @@ class LocalRuntime(StrEnum):
     """Any model that fastembed knows; it is fetched from a model hub when it is first used."""
 
 
+_ENVIRONMENT_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_PART_OF_AN_ADDRESS: Final = re.compile(r"[\s\x00-\x20\x7f?#\\]")
+
+
 def _base_url(value: str) -> str:
     if not value:
         return value
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = _split(value)
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("is no address like https://api.example.com/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError("holds a user, a query or a fragment: keys are given by reference in api_key")
+    if "@" in parts.netloc or _NO_PART_OF_AN_ADDRESS.search(value):
+        raise ValueError("holds a user, a query, a fragment or white space: keys are given by reference in api_key")
     return value.rstrip("/")
+
+
+def _split(value: str) -> SplitResult | None:
+    """None if it cannot be read. Python's own errors quote what they were given, and it may hold a key."""
+    try:
+        parts = urlsplit(value)
+        usable = parts.port != 0
+    except ValueError:
+        return None
+    return parts if usable else None
 
 
 def _secret_reference(value: str) -> str:
     kind, _, place = value.partition(":")
     if value and (kind not in {"env", "file"} or not place):
         raise ValueError("is no reference: give env:NAME or file:PATH, never the key itself")
+    if kind == "env" and not _ENVIRONMENT_VARIABLE.fullmatch(place):
+        raise ValueError("names no environment variable: give env:NAME, never the key itself")
     return value
 
 
@@ -156,9 +173,9 @@ class ProviderTested(Message):
 class Calibration(Message):
     """How cosine and lexical evidence become a `score`: σ(slope · logit(cosine) + lexical · BM25/idf₁ + offset)."""
 
-    slope: float = Field(gt=0)
-    lexical: float = Field(ge=0)
-    offset: float
+    slope: float = Field(gt=0, le=1_000)
+    lexical: float = Field(ge=0, le=1_000)
+    offset: float = Field(ge=-1_000, le=1_000)
 
 
 class ModelFields(Message):

@@ -23,9 +23,10 @@ from skillbus.contracts.registry import (
     UpdateModel,
 )
 from skillbus.embedder.adapters.sql.engine import make_engine, writing
+from skillbus.embedder.adapters.sql.migrate import migrate, newest
 from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open_registry_store
 from skillbus.embedder.adapters.sql.tables import METADATA, MODELS, PROVIDERS
-from skillbus.embedder.adapters.sql.upgrade import upgrade
+from skillbus.embedder.adapters.sql.upgrade import NEWEST, VERSION, upgrade
 from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryVersionError
 from skillbus.embedder.domain.registry_store import Records
 
@@ -79,10 +80,13 @@ SPARSE_MODEL = Model(
 )
 
 
-@pytest.fixture
-async def engine(database_url: str) -> AsyncGenerator[AsyncEngine]:
-    """With its tables."""
+@pytest.fixture(params=["made at once", "migrated"])
+async def engine(database_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[AsyncEngine]:
+    """With its tables, in one way or the other."""
     engine = make_engine(database_url)
+    if request.param == "migrated":
+        async with writing(engine) as connection:
+            await connection.run_sync(migrate, VERSION.name)
     await upgrade(engine)
     yield engine
     await engine.dispose()
@@ -171,6 +175,26 @@ async def test_the_tables_are_those_that_the_migrations_make(engine: AsyncEngine
 
     async with engine.connect() as connection:
         assert await connection.run_sync(differences) == []
+
+
+def test_tables_that_are_made_at_once_are_those_of_the_last_migration() -> None:
+    assert newest() == NEWEST
+
+
+async def test_a_start_that_finds_its_tables_does_not_load_alembic(database_url: str) -> None:
+    async with open_registry_store(database_url):
+        pass
+    program = (
+        "import asyncio, sys\n"
+        "from skillbus.embedder.adapters.sql.registry_store import open_registry_store\n"
+        "async def main():\n"
+        f"    async with open_registry_store({database_url!r}) as store:\n"
+        "        assert (await store.load()).revision == 0\n"
+        "asyncio.run(main())\n"
+        "sys.exit('alembic' in sys.modules)\n"
+    )
+    ran = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await ran.wait() == 0
 
 
 def test_a_column_is_a_field_of_the_contract() -> None:

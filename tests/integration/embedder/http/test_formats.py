@@ -209,7 +209,7 @@ def test_kinds_without_embeddings_over_http_are_told(kind: ProviderKind, provide
         http_model(registered(None, kind), a_model(), providers)
 
 
-@pytest.mark.parametrize("address", ["http://xn--/v1"])
+@pytest.mark.parametrize("address", ["http://a:65536/v1", "http://a:0/v1", "http://xn--/v1"])
 def test_an_address_that_is_none_is_told_before_anything_is_sent(providers: HttpProviders, address: str) -> None:
     with pytest.raises(ModelUnavailableError, match="correct its base_url"):
         http_model(registered(address), a_model(), providers)

@@ -7,6 +7,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     DateTime,
     Dialect,
@@ -43,8 +44,9 @@ METADATA: Final = MetaData()
 STATE: Final = Table(
     "embedding_registry",
     METADATA,
-    Column("id", Integer, primary_key=True),
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("revision", BigInteger, nullable=False),
+    CheckConstraint("id = 1", name="embedding_registry_one_row"),
 )
 
 PROVIDERS: Final = Table(

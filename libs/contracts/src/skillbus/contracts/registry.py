@@ -111,9 +111,11 @@ class CreateProvider(ProviderFields):
 
 
 class Provider(ProviderFields):
-    """A provider as it is kept."""
+    """A provider as it is kept: also one that was taken by older rules."""
 
     name: ProviderName
+    base_url: Annotated[PlainText, AfterValidator(lambda value: value.rstrip("/"))] | None = None
+    api_key: PlainText | None = None
     version: int
     """Counts its changes, from 1."""
     created_at: datetime

@@ -1,8 +1,10 @@
 """The embedder over the bus: with its default model, without one, and while it is being loaded."""
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.runner import StartError
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import EMBED_TEXTS, HEALTH, EmbedTexts, Role, TextsEmbedded
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -194,3 +197,24 @@ async def test_texts_over_the_queue_are_refused_as_overload(bus: Bus, tmp_path: 
         with pytest.raises(RequestError) as caught:
             await _embed(bus, *(f"text {number}" for number in range(64)))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.OVERLOADED, True)
+
+
+async def test_a_spoiled_registry_is_named_when_it_does_not_start(bus: Bus, tmp_path: Path) -> None:
+    model = HeldModel()
+    model.go_on.set()
+    settings = embedder_in(tmp_path)
+    async with open_embedder(bus, settings, OnlyModel(model)):
+        pass
+    with closing(sqlite3.connect(settings.data / "embedder.db")) as database, database:
+        database.execute("UPDATE embedding_providers SET kind = 'telepathy'")
+    with pytest.raises(StartError, match="Provider"):
+        async with open_embedder(bus, settings, OnlyModel(model)):
+            pass
+
+
+async def test_words_come_before_the_deadline_when_the_model_keeps_silent(bus: Bus, tmp_path: Path) -> None:
+    async with open_embedder(bus, embedder_in(tmp_path), OnlyModel(held := HeldModel())):
+        request = EmbedTexts(texts=("weather",), role=Role.QUERY, sparse=True)
+        answered = await bus.caller.call(EMBED_TEXTS, request, timeout_s=0.5)
+        held.go_on.set()
+    assert (answered.dense, answered.sparse is not None) == (None, True)

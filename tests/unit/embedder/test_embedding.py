@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,27 @@ async def test_the_next_model_answers_for_one_that_cannot_be_had_and_the_reply_s
     ]
     assert found.dense is not None
     assert np.array_equal(found.dense[0], vector_of("text"))
+
+
+async def test_words_come_in_time_when_the_model_keeps_silent() -> None:
+    model = FakeModel()
+    async with service_of(FakeRegistry(first=model)) as service:
+        await service.embed(["other"], QUERY)
+        model.hold()
+        found = await service.embed(["text"], replace(WITH_WORDS, within_s=0.1))
+        assert found.sparse is not None
+        assert (found.dense, [one.model for one in found.skipped]) == (None, ["first"])
+        model.release_all()
+        assert (await service.embed(["text"], WITH_WORDS)).dense is not None
+
+
+async def test_the_next_model_gets_its_time_when_the_first_keeps_silent() -> None:
+    silent = FakeModel()
+    silent.hold()
+    async with service_of(FakeRegistry(first=silent, second=FakeModel())) as service:
+        found = await service.embed(["text"], replace(QUERY, within_s=0.1))
+    assert found.model is not None
+    assert (found.model.model.name, [one.model for one in found.skipped]) == ("second", ["first"])
 
 
 async def test_a_model_that_is_named_is_not_replaced_by_another() -> None:

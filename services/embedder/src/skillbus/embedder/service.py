@@ -1,5 +1,6 @@
 """The embedder's handlers: decode, one call of the domain, encode."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ class EmbedderHandlers:
             sparse=request.sparse,
             model=request.model,
             load_wait_s=headers.remaining_s(self.load_wait_s),
+            within_s=_left_s(),
         )
         embedded = await self.embedding.embed(request.texts, wanted)
         return TextsEmbedded(
@@ -47,6 +49,11 @@ class EmbedderHandlers:
         """Whether the default model gives vectors."""
         name, reason = await self.embedding.default()
         return Check(name="model", ready=reason is None, detail=reason or name)
+
+
+def _left_s() -> float | None:
+    left_s = headers.remaining_s(math.inf)
+    return None if math.isinf(left_s) else left_s
 
 
 def _model(registered: RegisteredModel) -> EmbeddingModel | None:

@@ -69,9 +69,9 @@ async def _registry(stack: AsyncExitStack, bus: Bus, settings: EmbedderSettings,
     try:
         await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
         store = await stack.enter_async_context(open_registry_store(settings.registry_url()))
+        watch = await stack.enter_async_context(open_registry_watch(bus))
+        registry = Registry(store, factory, BusAnnouncer(bus), watch)
+        await registry.ensure_default()
     except (RegistryUnavailableError, OSError) as error:
         raise StartError(f"the registry of providers and models cannot be opened: {error}") from error
-    watch = await stack.enter_async_context(open_registry_watch(bus))
-    registry = Registry(store, factory, BusAnnouncer(bus), watch)
-    await registry.ensure_default()
     return registry

@@ -19,6 +19,10 @@ from skillbus.embedder.domain.pool import ModelPool
 from skillbus.embedder.domain.registered import Registered, RegisteredModel
 
 _INLINE_CHARS: Final = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
+_SHARE: Final = 0.5
+"""Of the time that is left, for a model after which there is another."""
+_LAST_SHARE: Final = 0.9
+"""For the last one where words alone would do; what is left of the time is for the reply and for who uses it."""
 _FINGERPRINT: Final = re.compile("[0-9a-f]{12}")
 
 
@@ -34,6 +38,8 @@ class Wanted:
     """Fingerprint, name or `provider/name`; the chain if None."""
     load_wait_s: float | None = None
     """How long a model that is being loaded is waited for, in seconds; for ever if None."""
+    within_s: float | None = None
+    """How long whoever asks waits for all of it, in seconds; None if he does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +112,13 @@ class EmbeddingService:
         sparse = await self._encode(texts, wanted.role) if wanted.sparse else None
         if not wanted.dense:
             return Embedded(sparse=sparse)
+        until = None if wanted.within_s is None else asyncio.get_running_loop().time() + wanted.within_s
         skipped: list[Skipped] = []
-        for model in await self._candidates(wanted.model):
+        candidates = await self._candidates(wanted.model)
+        for place, model in enumerate(candidates, start=1):
+            share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else None
             try:
-                made = await self._ask(model, texts, wanted)
+                made = await self._ask_within(_share_of(until, share), model, texts, wanted)
             except ModelUnavailableError as error:
                 skipped.append(Skipped(model.provider.name, model.model.name, str(error)))
                 continue
@@ -134,6 +143,18 @@ class EmbeddingService:
         if found is None and not _FINGERPRINT.fullmatch(wanted):
             raise ModelUnknownError(wanted)
         return (found,) if found else ()
+
+    async def _ask_within(
+        self, seconds: float | None, model: RegisteredModel, texts: Sequence[str], wanted: Wanted
+    ) -> Batched:
+        """As `_ask`; who was asked goes on, and what he answers later is cached."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._ask(model, texts, wanted)
+        except TimeoutError as error:
+            raise ModelUnavailableError(
+                f"model {model.model.name} gave no vectors within {seconds:.1f} s, and the caller waits not much longer"
+            ) from error
 
     async def _ask(self, model: RegisteredModel, texts: Sequence[str], wanted: Wanted) -> Batched:
         batcher = await self._pool.batcher(model, wanted.load_wait_s)
@@ -164,6 +185,13 @@ class EmbeddingService:
         if sum(map(len, texts)) <= _INLINE_CHARS:
             return tuple(map(encode, texts))
         return await asyncio.to_thread(lambda: tuple(map(encode, texts)))
+
+
+def _share_of(until: float | None, share: float | None) -> float | None:
+    """Seconds from now; None where nobody waits for less than all, or nothing would come after it."""
+    if until is None or share is None:
+        return None
+    return max(0.0, until - asyncio.get_running_loop().time()) * share
 
 
 def _nothing_to_try(wanted: str | None) -> str:

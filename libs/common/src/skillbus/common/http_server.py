@@ -11,6 +11,9 @@ from uvicorn._types import ASGIApplication
 
 _GRACE_S: Final = 10
 _START_TIMEOUT_S: Final = 10.0
+_KEEP_ALIVE_S: Final = 75
+"""Of idle connections. Uvicorn's 5 s are also when httpx, and so OpenAI's client, gives one up: whoever sends in that
+moment finds it closed, and a POST is not sent again."""
 
 
 class PortInUseError(Exception):
@@ -44,7 +47,13 @@ async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerat
     """
     listener = _listen(host, port)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_GRACE_S, server_header=False
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        server_header=False,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))

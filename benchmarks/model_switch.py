@@ -32,6 +32,7 @@ from pydantic import SecretStr
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
+from skillbus.common.runner import settle_memory
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.index_switch import LIST_INDEXES, IndexSwitch, SwitchPhase
@@ -184,6 +185,7 @@ async def measure(tools: Sequence[SkillRecord], queries: list[str]) -> dict[str,
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         await until_live(bus)
+        settle_memory()
         return await compare(bus, tools, queries)
 
 

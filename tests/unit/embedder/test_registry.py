@@ -7,6 +7,8 @@ import pytest
 from skillbus.contracts.registry import (
     CreateModel,
     CreateProvider,
+    Model,
+    ModelsListed,
     ProviderKind,
     TestProvider,
     UpdateModel,
@@ -17,6 +19,7 @@ from skillbus.embedder.domain.registry import EXPIRES_AFTER_S
 from skillbus.embedder.domain.registry_errors import (
     ChangedMeanwhileError,
     ChangeNotToldError,
+    RegistryFullError,
     RegistryUnavailableError,
 )
 from skillbus.embedder.domain.registry_probe import try_provider, width_of
@@ -274,6 +277,18 @@ async def test_a_model_that_can_no_longer_be_had_stays_listed_without_fingerprin
     assert snapshot.default is not None
     assert (snapshot.default.model.fingerprint, snapshot.default.spec) == (None, None)
     assert snapshot.default.problem is not None
+
+
+async def test_no_more_is_registered_than_one_message_can_list(one: Replica) -> None:
+    long = {"dimensions": 8, "query_prefix": "名" * 2_000, "document_prefix": "名" * 2_000}
+    made = [one.registry.create_model(remote(f"m{number}", **long)) for number in range(100)]
+    refused = [got for got in await asyncio.gather(*made, return_exceptions=True) if not isinstance(got, Model)]
+    assert {type(got) for got in refused} == {RegistryFullError}
+    assert len(ModelsListed(models=await one.registry.models()).model_dump_json().encode()) < 1024 * 1024
+    shorter = await one.registry.update_model(UpdateModel(id="m1", is_default=True, query_prefix=""))
+    assert (await one.registry.default_model()).id == shorter.id
+    await one.registry.delete_model("m2")
+    await one.registry.create_model(remote("again", **long))
 
 
 async def test_models_are_listed_in_the_order_in_which_they_are_tried(one: Replica) -> None:

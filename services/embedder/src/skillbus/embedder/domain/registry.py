@@ -32,6 +32,7 @@ from skillbus.embedder.domain.registry_errors import (
     RegistryUnavailableError,
 )
 from skillbus.embedder.domain.registry_probe import width_of
+from skillbus.embedder.domain.registry_room import check_room
 from skillbus.embedder.domain.registry_store import ChangeFeed, Changes, Records, RegistryStore
 
 EXPIRES_AFTER_S: Final = 300.0
@@ -258,6 +259,7 @@ class Registry:
             new = decide(seen)
             if new == seen:
                 return seen, seen
+            check_room(seen, new)
             try:
                 kept = await self._store.replace(seen, new)
             finally:

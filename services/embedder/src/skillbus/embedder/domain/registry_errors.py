@@ -7,6 +7,7 @@ RegistryError                     see `domain/errors.py`; `code` is what callers
 ├── DefaultInUseError             the default model, or its provider, is not removed or disabled
 ├── NotFitForDefaultError         a model that cannot be the default
 ├── FieldNotAllowedError          a field that this kind of provider has no use for
+├── RegistryFullError             more than one list of it can hold
 ├── ChangedMeanwhileError         others changed the registry again and again: try again
 ├── RegistryUnavailableError      the database does not answer, or cannot be opened
 │   ├── RegistryUrlError          the URL names no database that can be opened here
@@ -59,6 +60,13 @@ class FieldNotAllowedError(RegistryError):
     def __init__(self, field: str, kind: ProviderKind, reason: str) -> None:
         super().__init__(f"`{field}` does not fit a provider of kind {kind}: {reason}")
         self.field = field
+
+
+class RegistryFullError(RegistryError):
+    def __init__(self, what: str, count: int) -> None:
+        super().__init__(
+            f"{count} {what} are registered, and one list can hold no more; remove some, or shorten prefixes"
+        )
 
 
 class ChangedMeanwhileError(RegistryError):

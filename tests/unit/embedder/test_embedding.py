@@ -159,6 +159,14 @@ async def test_words_come_in_time_when_the_model_keeps_silent() -> None:
         assert (await service.embed(["text"], WITH_WORDS)).dense is not None
 
 
+async def test_nobody_is_worked_for_who_waits_no_longer() -> None:
+    silent = FakeModel()
+    silent.hold()
+    async with service_of(FakeRegistry(first=silent)) as service:
+        with pytest.raises(ModelUnavailableError, match="waits no longer"):
+            await service.embed(["text"], replace(QUERY, within_s=0.05))
+
+
 async def test_the_next_model_gets_its_time_when_the_first_keeps_silent() -> None:
     silent = FakeModel()
     silent.hold()

@@ -116,7 +116,7 @@ class EmbeddingService:
         skipped: list[Skipped] = []
         candidates = await self._candidates(wanted.model)
         for place, model in enumerate(candidates, start=1):
-            share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else None
+            share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else 1.0
             try:
                 made = await self._ask_within(_share_of(until, share), model, texts, wanted)
             except ModelUnavailableError as error:
@@ -153,7 +153,7 @@ class EmbeddingService:
                 return await self._ask(model, texts, wanted)
         except TimeoutError as error:
             raise ModelUnavailableError(
-                f"model {model.model.name} gave no vectors within {seconds:.1f} s, and the caller waits not much longer"
+                f"model {model.model.name} gave no vectors within {seconds:.1f} s, and the caller waits no longer"
             ) from error
 
     async def _ask(self, model: RegisteredModel, texts: Sequence[str], wanted: Wanted) -> Batched:
@@ -187,9 +187,9 @@ class EmbeddingService:
         return await asyncio.to_thread(lambda: tuple(map(encode, texts)))
 
 
-def _share_of(until: float | None, share: float | None) -> float | None:
-    """Seconds from now; None where nobody waits for less than all, or nothing would come after it."""
-    if until is None or share is None:
+def _share_of(until: float | None, share: float) -> float | None:
+    """Seconds from now. Past `until` nobody waits for the answer, and a request that goes on is a place less for others."""
+    if until is None:
         return None
     return max(0.0, until - asyncio.get_running_loop().time()) * share
 

@@ -188,7 +188,7 @@ class EmbeddingService:
 
 
 def _share_of(until: float | None, share: float) -> float | None:
-    """Seconds from now. Past `until` nobody waits for the answer, and a request that goes on is a place less for others."""
+    """Seconds from now. Past `until` nobody waits, and a request that goes on keeps a place from others."""
     if until is None:
         return None
     return max(0.0, until - asyncio.get_running_loop().time()) * share

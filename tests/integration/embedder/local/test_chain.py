@@ -20,7 +20,7 @@ from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
 from skillbus.embedder.domain.lanes import Priority
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.domain.pool import ModelPool
-from skillbus.embedder.domain.registered import registered
+from skillbus.embedder.domain.registered import Registered, registered
 from skillbus.embedder.domain.vector_cache import VectorCache
 
 from ....unit.embedder.local_records import LOCAL, record
@@ -35,7 +35,7 @@ async def service_of(providers: list[Provider], models: list[Model], folder: Pat
         factory = Models(http, LocalModels(LocalSettings(folder)))
         snapshot = registered(providers, models, factory)
 
-        async def now() -> object:
+        async def now() -> Registered:
             return snapshot
 
         pool = ModelPool(lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=100)

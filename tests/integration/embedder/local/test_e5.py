@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,8 @@ KILLER = "\ufdfa" * 50
 HOSTILE = ["", "\x00", "a\x00b", "\ud800", KILLER, "长" * 10_000_000, "👩‍👩‍👧‍👦🏳️‍🌈" * 9, "a" + "\u0301\u0316" * 9999]
 
 
-def new_model(slots: int = 1, **program: object) -> E5Model:
-    return E5Model(E5Program(**{"model_file": e5_model_file()} | program), e5_centring(), slots)
+def new_model(slots: int = 1, program: E5Program | None = None) -> E5Model:
+    return E5Model(program or E5Program(e5_model_file()), e5_centring(), slots)
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ async def test_a_process_that_died_between_two_calls_costs_no_text(model: E5Mode
 
 
 async def test_a_process_that_takes_too_long_is_killed() -> None:
-    model = new_model(answer_s=0.2)
+    model = new_model(program=E5Program(e5_model_file(), answer_s=0.2))
     await model.open()
     child = the_child()
     os.kill(child, signal.SIGSTOP)
@@ -192,9 +193,9 @@ def test_deaths_and_restarts_leave_no_process_and_no_file_open(
     assert open_after[0] == open_after[1]
 
 
-def program_of(path: Path, source: str) -> dict[str, object]:
+def program_of(path: Path, source: str) -> E5Program:
     path.write_text(source)
-    return {"arguments": (str(path),), "start_s": WAIT_S}
+    return E5Program(e5_model_file(), arguments=(str(path),), start_s=WAIT_S)
 
 
 async def test_three_deaths_at_start_make_the_model_unavailable_and_no_fourth_is_tried_at_once(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ async def test_three_deaths_at_start_make_the_model_unavailable_and_no_fourth_is
         f"import os, sys\nopen({str(starts)!r}, 'a').write('x')\n"
         "sys.stderr.write('no AVX2')\nsys.stderr.flush()\nos.abort()"
     )
-    model = new_model(**program_of(tmp_path / "child.py", source))
+    model = new_model(program=program_of(tmp_path / "child.py", source))
     for _ in range(2):
         with pytest.raises(ModelUnavailableError, match=r"SIGABRT.*no AVX2"):
             await model.open()
@@ -213,8 +214,8 @@ async def test_three_deaths_at_start_make_the_model_unavailable_and_no_fourth_is
 
 
 async def test_a_process_that_does_not_come_to_answer_is_killed(tmp_path: Path) -> None:
-    program = program_of(tmp_path / "child.py", "import signal\nsignal.pause()") | {"start_s": 0.1}
-    model = new_model(**program)
+    program = program_of(tmp_path / "child.py", "import signal\nsignal.pause()")
+    model = new_model(program=replace(program, start_s=0.1))
     with pytest.raises(ModelUnavailableError, match="longer than"):
         await model.open()
     assert not children()
@@ -224,7 +225,7 @@ async def test_a_file_that_is_cut_is_an_error_that_names_it(tmp_path: Path) -> N
     cut = tmp_path / "e5-small-q4.bin"
     cut.write_bytes(e5_model_file().read_bytes()[:-1])
     with pytest.raises(ModelFilesBrokenError) as error:
-        await new_model(model_file=cut).open()
+        await new_model(program=E5Program(cut)).open()
     assert error.value.path == cut
 
 
@@ -233,7 +234,7 @@ async def test_a_file_of_something_else_is_an_error_that_names_it(tmp_path: Path
     with other.open("wb") as file:
         file.truncate(e5_model_file().stat().st_size)
     with pytest.raises(ModelFilesBrokenError, match="failed to load") as error:
-        await new_model(model_file=other).open()
+        await new_model(program=E5Program(other)).open()
     assert error.value.path == other
     assert not children()
 

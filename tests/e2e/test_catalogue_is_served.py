@@ -10,10 +10,21 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
+from skillbus.common.testing import eventually
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
 from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer import INSTALL_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
-from skillbus.contracts.message import Message
+from skillbus.contracts.message import Empty, Message
+from skillbus.contracts.registry import (
+    CREATE_MODEL,
+    DELETE_MODEL,
+    LIST_MODELS,
+    UPDATE_MODEL,
+    CreateModel,
+    NameModel,
+    UpdateModel,
+)
 from skillbus.contracts.resources import EVENTS as STREAM
 from skillbus.contracts.resources import UPLOADS
 
@@ -24,6 +35,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 _QUIET_S = 0.5
 """After so long without another answer, all have answered."""
 _WAIT_S = 5.0
+_FIRST, _OTHER = "use-multilingual-v3", "all-MiniLM-L6-v2"
 
 
 async def served(bus: Bus) -> AsyncIterator[tuple[str, str]]:
@@ -68,8 +80,24 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
     for name, data in (("broken.zip", b"no zip"), ("good.zip", pack_directory(EXAMPLES / "calculate"))):
         await (await bus.jetstream.object_store(UPLOADS.name)).put(name, data)
         await dealt_with.next_msg(timeout=_WAIT_S)
+    await make_default(bus, _OTHER)
+    await make_default(bus, _FIRST)
+    await bus.caller.call(DELETE_MODEL, NameModel(id=_OTHER))
 
     assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
+
+
+async def make_default(bus: Bus, name: str) -> None:
+    """Register the model if it is not, make it the default, and wait until the index is of it."""
+    if name not in {model.name for model in (await bus.caller.call(LIST_MODELS, Empty())).models}:
+        await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name))
+    await bus.caller.call(UPDATE_MODEL, UpdateModel(id=name, is_default=True))
+
+    def settled(listed: IndexesListed) -> bool:
+        (index,) = listed.indexes
+        return index.switch is not None and (index.switch.target.name, index.switch.phase) == (name, SwitchPhase.KEPT)
+
+    await eventually(lambda: bus.caller.call(LIST_INDEXES, Empty()), settled, wait_s=30)
 
 
 async def ask(bus: Bus, endpoint: Endpoint[Message, Message], **instead: str) -> Message:
@@ -85,5 +113,7 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
     if not system.data.joinpath("skills/calculate").exists():
         installed = await system.install(pack_directory(EXAMPLES / "calculate"))
         assert installed.status_code == 201
+    if endpoint is ROLL_BACK:
+        await make_default(system.standalone.bus, _OTHER)
 
     assert isinstance(await ask(system.standalone.bus, endpoint), endpoint.reply)

@@ -194,7 +194,8 @@ async def test_a_collection_deleted_during_an_upsert_ends_it_with_an_error(edge_
         assert (await store.health()).ready
 
 
-async def test_writes_are_flushed_soon_without_being_asked(edge_path):
+async def test_writes_are_flushed_soon_without_being_asked(edge_path, monkeypatch):
+    monkeypatch.setattr("skillbus.vectors.edge.FLUSH_DELAY_S", 0.1)
     async with open_edge_store(edge_path) as store:
         await store.ensure_collection("tools", SPEC)
         await store.upsert("tools", points(1))

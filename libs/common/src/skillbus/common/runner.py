@@ -69,11 +69,11 @@ def settle_memory() -> None:
     """Keep pauses of the garbage collector short, in which nothing is answered.
 
     What the start made is left out of it: a full collection would walk it, for 0.2 s. What is garbage of it stays too,
-    some 2,000 objects. Young objects are looked at in larger portions, of a millisecond, and old ones seldom: with the
-    defaults a full collection came every other second while an index of 10,000 tools was built, and took 0.1 s.
+    some 2,000 objects. Young objects are looked at in larger portions, of some milliseconds, and older ones seldom: by
+    default a full collection came every other second while an index of 10,000 tools was built, and took 0.1 s.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 10, 100)
+    gc.set_threshold(5_000, 100, 100)
 
 
 async def until_signal() -> None:

@@ -34,8 +34,11 @@ from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHeal
 UPSERT_CHUNK: Final = 100
 """Points written between two turns of the event loop: 10 to 25 ms of 512 dimensions."""
 
-FLUSH_DELAY_S: Final = 0.5
-"""How long after a write its fsync starts. Until then the log holds it: a killed process loses nothing."""
+FLUSH_DELAY_S: Final = 5.0
+"""How long after a write its fsync starts. Until then the log holds it: a killed process loses nothing.
+
+A flush stops the loop for 10 to 40 ms, however little there is to write: not oftener, while an index is filled.
+"""
 
 EXACT_SCAN_POINTS: Final = 50_000
 """Points of one collection up to which an exact scan stays below 10 ms."""

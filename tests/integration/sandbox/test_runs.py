@@ -203,6 +203,35 @@ async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
     assert any("no lock here" in note for note in report.notes)
 
 
+async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
+    make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation
+) -> None:
+    tried: list[Level] = []
+
+    def overloaded_at_first(plan: Plan) -> tuple[str, ...]:
+        tried.append(plan.level)
+        return ("/bin/sh", "-c", "exit 1") if len(tried) == 1 else command_line(plan)
+
+    strongest = (await isolation.probe()).level
+    report = await make_isolation(profile=overloaded_at_first, levels=(strongest, Level.CONTAINER)).probe()
+    assert (report.level, tried, report.notes) == (strongest, [strongest, strongest], (await isolation.probe()).notes)
+
+
+async def test_a_machine_that_can_isolate_later_runs_skills_later(
+    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    broken = True
+
+    def for_a_while(plan: Plan) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", "exit 1") if broken else command_line(plan)
+
+    isolation = make_isolation(profile=for_a_while, refused_for_s=0.0)
+    with pytest.raises(SandboxUnavailable):
+        await run("print('ran')", within=isolation)
+    broken = False
+    assert (await run("print('ran')", within=isolation)).stdout == b"ran\n"
+
+
 async def test_a_sandbox_that_hangs_at_its_start_is_given_up(
     make_isolation: Callable[..., BubblewrapIsolation],
     isolation: BubblewrapIsolation,

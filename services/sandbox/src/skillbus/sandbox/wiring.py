@@ -1,9 +1,7 @@
 """The sandbox's composition root."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-
-import structlog
+from contextlib import asynccontextmanager, suppress
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
@@ -23,8 +21,6 @@ from skillbus.sandbox.errors_on_the_wire import to_wire
 from skillbus.sandbox.service import SandboxHandlers
 from skillbus.sandbox.settings import SandboxSettings
 
-log = structlog.get_logger(__name__)
-
 
 @asynccontextmanager
 async def open_sandbox(
@@ -35,7 +31,8 @@ async def open_sandbox(
     limits = Limits(wall_s=settings.wall_s, memory_bytes=settings.memory_mib * MIB)
     skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), settings.data, settings.kept_skills)
     await skills.prepare()
-    await _announce(isolation)
+    with suppress(SandboxUnavailable):  # which it logs; each run is refused with it, or tries again
+        await isolation.probe()
     runner = Runner(skills, isolation, limits, settings.slots)
     files = BusRunFiles(await open_object_store(bus, RUN_FILES))
     handlers = SandboxHandlers(runner, isolation, files, limits, settings.slots)
@@ -46,13 +43,3 @@ async def open_sandbox(
     ]
     async with serve(bus, contract.SERVICE, routes, health, to_wire):
         yield health
-
-
-async def _announce(isolation: Isolation) -> None:
-    """Find the level before the first run, and tell the operator."""
-    try:
-        report = await isolation.probe()
-    except SandboxUnavailable as error:
-        log.error("sandbox_unavailable", reason=str(error))  # noqa: TRY400 - the reason is whole without its traceback
-    else:
-        log.info("sandbox_ready", isolation=report.level, engine=report.engine, notes=report.notes)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -11,6 +12,8 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
@@ -30,12 +33,16 @@ Profile = Callable[[Plan], Sequence[str]]
 
 UIDS: Final = range(64001, 64065)
 """Users of the runs when the service is root: one each, so that no two runs share a user."""
-_PROBE_LIMITS: Final = Limits(wall_s=10.0)
+_PROBE_LIMITS: Final = Limits(wall_s=30.0)
+_ATTEMPTS: Final = 2
+"""Of each level. A machine that starts all its services at once can fail one that holds a second later."""
 _SECCOMP: Final = "seccomp"
 _ADVICE: Final = (
     "Nothing is run without isolation. On a host, allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "and on Ubuntu an AppArmor profile with `userns,`); in a container, give it its seccomp and AppArmor options."
 )
+
+log = structlog.get_logger(__name__)
 
 
 class BubblewrapIsolation:
@@ -49,6 +56,7 @@ class BubblewrapIsolation:
         start_s: float = 10.0,
         profile: Profile = command_line,
         levels: Sequence[Level] = tuple(Level),
+        refused_for_s: float = 10.0,
     ) -> None:
         self._installation = installation
         self._start_s = start_s
@@ -61,19 +69,29 @@ class BubblewrapIsolation:
                 self._uids.put_nowait(uid)
         self._agent = files(__package__).joinpath("agent.py").read_bytes()
         self._probing = asyncio.Lock()
-        self._found: IsolationReport | SandboxUnavailable | None = None
+        self._found: IsolationReport | None = None
+        self._refused: SandboxUnavailable | None = None
+        self._refused_for_s = refused_for_s
+        self._refused_until = 0.0
 
     async def probe(self) -> IsolationReport:
-        """See `Isolation.probe`. The first answer stands: levels are never lowered while the service runs."""
+        """See `Isolation.probe`. A level that was found stands while the service runs; a refusal for ten seconds."""
         async with self._probing:
             if self._found is None:
-                try:
-                    self._found = await self._find_level()
-                except SandboxUnavailable as unavailable:
-                    self._found = unavailable
-        if isinstance(self._found, SandboxUnavailable):
-            raise self._found.with_traceback(None)
-        return self._found
+                if self._refused is not None and time.monotonic() < self._refused_until:
+                    raise self._refused.with_traceback(None)
+                self._found = await self._look()
+            return self._found
+
+    async def _look(self) -> IsolationReport:
+        try:
+            found = await self._find_level()
+        except SandboxUnavailable as unavailable:
+            log.error("sandbox_unavailable", reason=str(unavailable))  # noqa: TRY400 - the reason is whole without it
+            self._refused, self._refused_until = unavailable, time.monotonic() + self._refused_for_s
+            raise
+        log.info("sandbox_ready", isolation=found.level, engine=found.engine, notes=found.notes)
+        return found
 
     async def run(self, spec: RunSpec) -> RunOutcome:
         """See `Isolation.run`."""
@@ -101,11 +119,21 @@ class BubblewrapIsolation:
         version = await in_thread(partial(_version, host))
         reasons: dict[str, list[Level]] = {}
         for level in self._levels:
-            reason = await self._try(level)
+            reason = await self._try_again(level)
             if reason is None:
                 return IsolationReport(level, version, host.runtimes, (*host.notes, *_said(reasons)))
             reasons.setdefault(reason, []).append(level)
         raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *_said(reasons), _ADVICE)))
+
+    async def _try_again(self, level: Level) -> str | None:
+        """Why `level` did not hold in any of a few attempts; None when it held in one."""
+        reason = None
+        for attempt in range(1, _ATTEMPTS + 1):
+            reason = await self._try(level)
+            if reason is None:
+                return None
+            log.warning("sandbox_level_failed", level=level, attempt=attempt, reason=reason)
+        return reason
 
     async def _try(self, level: Level) -> str | None:
         """Why `level` does not hold here, found by running the self-check in it; None when it does."""

@@ -27,6 +27,8 @@ class Isolation(Protocol):
     async def probe(self) -> IsolationReport:
         """Try the levels from the strongest down, with the real sandbox, and remember the first that holds.
 
+        While none does, it is tried again from time to time.
+
         Raises:
             SandboxUnavailable: when none does.
         """

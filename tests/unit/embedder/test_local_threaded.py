@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,3 +164,20 @@ async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingM
     await model.close()
     with pytest.raises(ModelUnavailableError, match="closed"):
         await model.open()
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_the_loop"), [(["short"], True), (["short", "too"], False), (["long" * 9], False)]
+)
+async def test_a_lone_short_text_is_computed_without_a_thread_where_the_model_says_so(
+    texts: list[str], in_the_loop: bool
+) -> None:
+    blocking = Blocking()
+    blocking.spec = replace(blocking.spec, inline_tokens=8)
+    model = threaded(blocking)
+    try:
+        await model.open()
+        await model.embed(texts, Role.QUERY)
+        assert (blocking.threads == {threading.get_ident()}) is in_the_loop
+    finally:
+        await model.close()

@@ -34,6 +34,8 @@ class ModelSpec:
     batch_texts: int = 64
     slots: int = 1
     """Batches at the same time."""
+    inline_tokens: int = 0
+    """A lone text of at most so many estimated tokens costs less than handing it to a thread and back."""
 
     @property
     def fingerprint(self) -> str:

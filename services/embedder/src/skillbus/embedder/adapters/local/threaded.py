@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from skillbus.contracts.embedder import Role
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import DenseModel, EmbeddingModel, ModelSpec, Rows
+from skillbus.embedder.domain.model import DenseModel, EmbeddingModel, ModelSpec, Rows, estimated_tokens
 
 _Made = TypeVar("_Made", None, Rows)
 
@@ -19,7 +19,10 @@ def threaded(model: DenseModel) -> EmbeddingModel:
 
 
 class _Threaded:
-    """One hop to a thread and back for each call. A thread that computes cannot be stopped: its result is dropped."""
+    """One hop to a thread and back for each call, except for a lone text that costs less than the hop.
+
+    A thread that computes cannot be stopped: its result is dropped.
+    """
 
     def __init__(self, model: DenseModel) -> None:
         self._model = model
@@ -44,6 +47,8 @@ class _Threaded:
     async def embed(self, texts: Sequence[str], role: Role) -> Rows:
         if self._workers is None:
             raise self._unavailable()
+        if self._is_loaded() and len(texts) == 1 and estimated_tokens(texts[0]) <= self.spec.inline_tokens:
+            return Rows(self._model.embed(texts, role))
         return await self._submit(self._workers, lambda: Rows(self._model.embed(texts, role)))
 
     async def close(self) -> None:
@@ -54,6 +59,10 @@ class _Threaded:
                 answer.set_exception(self._unavailable())
         if workers is not None:
             workers.shutdown(wait=False, cancel_futures=True)
+
+    def _is_loaded(self) -> bool:
+        loading = self._loading
+        return loading is not None and loading.done() and loading.exception() is None
 
     def _submit(self, workers: ThreadPoolExecutor, work: Callable[[], _Made]) -> asyncio.Future[_Made]:
         """The answer is the loop's own future and no thread's, so that `close` can give it before the thread does."""

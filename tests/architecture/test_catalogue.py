@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from skillbus.contracts import embedder, index_switch, indexer, registry, resources, retriever, sandbox
+from skillbus.contracts import agent, embedder, index_switch, indexer, registry, resources, retriever, sandbox, tools
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
@@ -13,7 +13,7 @@ from skillbus.contracts.message import Message
 
 from .tree import distributions
 
-MODULES: Final = (embedder, registry, indexer, index_switch, retriever, sandbox)
+MODULES: Final = (agent, embedder, registry, indexer, index_switch, retriever, sandbox, tools)
 
 
 def test_every_error_code_has_a_class() -> None:

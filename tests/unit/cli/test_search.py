@@ -10,7 +10,8 @@ from skillbus.cli import tables
 from skillbus.cli.names import NAME, NAME_CHARS_MAX
 from skillbus.cli.search import Kind
 from skillbus.contracts.message import SkillName
-from skillbus.contracts.retriever import ToolsFound, ToolType
+from skillbus.contracts.retriever import ToolsFound
+from skillbus.contracts.tools import ToolType
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, Json, hit

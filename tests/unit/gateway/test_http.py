@@ -17,7 +17,8 @@ from skillbus.contracts.indexer import (
     UpdateSkill,
 )
 from skillbus.contracts.message import Message
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound, ToolType
+from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
+from skillbus.contracts.tools import ToolType
 from skillbus.contracts.sandbox import GET_LIMITS, SandboxLimits
 
 from .fakes import CALCULATE, KEY, World

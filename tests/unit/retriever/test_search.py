@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 from structlog.testing import capture_logs
 
-from skillbus.contracts.retriever import SearchTools, ToolType
+from skillbus.contracts.retriever import SearchTools
+from skillbus.contracts.tools import ToolType
 from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery, Found, LiveIndex, ToolSearch, Wanted

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from skillbus.contracts import embedder, index_switch, indexer, registry, retriever, sandbox
+from skillbus.contracts import agent, embedder, index_switch, indexer, registry, retriever, sandbox, tools
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.message import Message
 
@@ -26,6 +26,17 @@ ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = (
     indexer.UNINSTALL_SKILL,
     indexer.GET_SKILL,
     indexer.LIST_SKILLS,
+    indexer.CHECK_SKILL,
+    indexer.PIN_SKILL,
+    indexer.ROLL_BACK_SKILL,
+    indexer.GET_SKILL_HISTORY,
+    tools.PUT_TOOLS,
+    tools.REMOVE_TOOLS,
+    tools.GET_TOOL,
+    tools.LIST_TOOLS,
+    tools.ACCEPT_TOOL,
+    tools.SET_TOOL_STATE,
+    tools.AUDIT_INDEX,
     indexer.GET_STATUS,
     index_switch.LIST_INDEXES,
     index_switch.START_SWITCH,
@@ -36,6 +47,15 @@ ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = (
     sandbox.RUN_SKILL,
     sandbox.GET_LIMITS,
     sandbox.HEALTH,
+    agent.REGISTER_MCP_SERVER,
+    agent.LIST_MCP_SERVERS,
+    agent.GET_MCP_SERVER,
+    agent.REFRESH_MCP_SERVER,
+    agent.REMOVE_MCP_SERVER,
+    agent.LIST_BUILTINS,
+    agent.CALL_TOOL,
+    agent.AUDIT_CALLABLE,
+    agent.HEALTH,
 )
 EVENTS: Final[tuple[Event[Message], ...]] = (
     indexer.SKILL_INSTALLED,
@@ -44,6 +64,9 @@ EVENTS: Final[tuple[Event[Message], ...]] = (
     indexer.SKILL_REMOVED,
     indexer.UPLOAD_TAKEN,
     indexer.UPLOAD_REJECTED,
+    tools.TOOL_QUARANTINED,
+    agent.MCP_SERVER_LISTED,
+    agent.MCP_SERVER_FAILED,
     registry.DEFAULT_MODEL_CHANGED,
     index_switch.SWITCH_PROGRESSED,
 )

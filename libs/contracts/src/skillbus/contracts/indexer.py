@@ -53,6 +53,41 @@ class Finding(Message):
     """The file or field it is about."""
 
 
+class NetworkWish(Message):
+    """A place in a script that would reach for the network, which a run does not have."""
+
+    file: str
+    line: int
+    what: str
+    """The module or command: `requests`, `curl`."""
+
+
+class SkillScan(Message):
+    """What a look at a package's files found. Nothing of it is run for that."""
+
+    files: int
+    unpacked_bytes: int
+    scripts: tuple[str, ...] = ()
+    """Files that a runtime could run; the first hundred."""
+    network: tuple[NetworkWish, ...] = ()
+    """The first hundred."""
+    executables: tuple[str, ...] = ()
+    """Files that are no text and that a machine could run, as ELF or PE; the first hundred."""
+
+
+class SkillVersion(Message):
+    """A package that was installed under the name of a skill, and can be gone back to."""
+
+    content_digest: str
+    digest: str
+    """Of the package as it came."""
+    version: str | None = None
+    description: str
+    installed_at: datetime
+    """When it became the current one."""
+    reason: Literal["installed", "updated", "described", "rolled_back"]
+
+
 class Skill(Message):
     """An installed skill, as the catalogue records it."""
 
@@ -75,6 +110,12 @@ class Skill(Message):
     updated_at: datetime
     indexed: bool = False
     """Whether search can find it already."""
+    enabled: bool = True
+    """A disabled skill is neither found nor run."""
+    pinned: bool = False
+    """Whether only the package with this `content_digest` may be installed under the name."""
+    scan: SkillScan | None = None
+    """Absent for a skill that was installed before packages were looked at."""
 
 
 class InstallSkill(Message):
@@ -105,6 +146,44 @@ class UpdateSkill(Message):
     description: NewDescription
 
 
+class SkillChecked(Message):
+    """What the validation of a package says, without installing it."""
+
+    valid: bool
+    """Whether it follows the Agent Skills format to the letter: no errors and no warnings."""
+    installable: bool
+    """Whether it would be installed: no errors."""
+    errors: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    scan: SkillScan | None = None
+
+
+class PinSkill(Message):
+    """Have only the package that is installed now accepted under this name, or any again."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+    pinned: bool
+
+
+class RollBackSkill(Message):
+    """Go back to an earlier package of a skill."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+    content_digest: str | None = None
+    """Of its history; the one before the current if absent."""
+
+
+class SkillHistory(Message):
+    """The packages of a skill, the current one first; at most twenty are kept."""
+
+    name: SkillName
+    versions: tuple[SkillVersion, ...]
+
+
 class NameSkill(Message):
     """One skill."""
 
@@ -126,6 +205,10 @@ class ListSkills(Message):
     limit: int = Field(default=100, ge=1, le=1000)
     after: str | None = None
     """The last name of the page before."""
+    tag: str | None = None
+    enabled: bool | None = None
+    text: str | None = Field(default=None, max_length=200)
+    """Only skills with this in their name or description, whatever the case."""
 
 
 class SkillsListed(Message):
@@ -133,6 +216,7 @@ class SkillsListed(Message):
 
     skills: tuple[Skill, ...]
     total: int
+    """Of all pages."""
     next: str | None = None
 
 
@@ -140,6 +224,8 @@ class IndexerStatus(Message):
     """What the indexer holds and what it works with."""
 
     skills: int
+    tools: int = 0
+    """Tools that are no skills."""
     waiting: int
     """Skills that are in the catalogue but not yet in the vector store."""
     points: int | None
@@ -246,6 +332,45 @@ LIST_SKILLS: Final = Endpoint(
     reply=SkillsListed,
     summary="A page of the catalogue.",
     example={"limit": 10},
+)
+CHECK_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="check_skill",
+    request=InstallSkill,
+    reply=SkillChecked,
+    summary="Whether a package is a valid skill, to the letter and well enough, without installing it.",
+    raises=(ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND),
+    timeout_s=30.0,
+    example=INSTALL_SKILL.example,
+)
+PIN_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="pin_skill",
+    request=PinSkill,
+    reply=Skill,
+    summary="Hold a skill at the package that is installed now, or let it go.",
+    raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+    example={"name": "calculate", "pinned": False},
+)
+ROLL_BACK_SKILL: Final = Endpoint(
+    service=SERVICE,
+    name="roll_back_skill",
+    request=RollBackSkill,
+    reply=SkillInstalled,
+    summary="Go back to an earlier package of a skill.",
+    raises=(*_SKILL_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+    example={"name": "calculate"},
+)
+GET_SKILL_HISTORY: Final = Endpoint(
+    service=SERVICE,
+    name="get_skill_history",
+    request=NameSkill,
+    reply=SkillHistory,
+    summary="The packages that were installed under the name of a skill, the current one first.",
+    raises=_SKILL_NOT_FOUND,
+    example={"name": "calculate"},
 )
 GET_STATUS: Final = Endpoint(
     service=SERVICE,

@@ -77,7 +77,9 @@ RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
 """Of runs: large inputs as the caller names them, outputs as `<run id>/stdout`, artifacts as `<run id>/out/<name>`."""
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
-"""Records of tools, as `<project>.skill.<name>`."""
+"""Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""
+MCP_SERVERS: Final = KeyValueBucket("mcp-servers")
+"""MCP servers, as `<project>.<name>`: what was registered, and what its last listing gave."""
 REGISTRY: Final = KeyValueBucket("registry", history=1)
 """The key `changed` is written after each change of providers and models; whoever keeps a copy then reads anew."""
 SWITCHES: Final = KeyValueBucket("switches")
@@ -94,7 +96,7 @@ INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (registry.DEFAUL
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
-KEY_VALUE_BUCKETS: Final = (CATALOGUE, REGISTRY, SWITCHES)
+KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES)
 CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES, INDEXER_MODELS)
 
 

@@ -1,6 +1,5 @@
 """What the retriever answers."""
 
-from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
@@ -8,16 +7,9 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from skillbus.contracts.endpoint import Endpoint, health_of
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, PlainText, Project
+from skillbus.contracts.tools import Source, ToolType
 
 SERVICE: Final = "retriever"
-
-
-class ToolType(StrEnum):
-    """What kind of tool a hit is, which tells how it is called."""
-
-    MCP = "mcp"
-    BUILTIN = "builtin"
-    SKILL = "skill"
 
 
 def _not_blank(value: str) -> str:
@@ -35,12 +27,21 @@ class SearchTools(Message):
 
     query: Query
     limit: int = Field(default=5, ge=1, le=100)
-    threshold: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Hits with a `score` below it are left out."""
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    """Hits with a `score` below it are left out. If absent, the service's own, above which a tool is likely to fit: when
+    nothing fits, nothing comes back. 0 asks for the nearest, whether they fit or not."""
     tool_types: Annotated[tuple[ToolType, ...], Field(fail_fast=True)] = ()
     """Only these kinds; all when empty."""
     tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()
     """Only tools that have one of these tags; all when empty."""
+    sources: Annotated[tuple[Source, ...], Field(max_length=50, fail_fast=True)] = ()
+    """Only tools that one of these described; all when empty."""
+    quotas: dict[ToolType, Annotated[int, Field(ge=0, le=100)]] = Field(default_factory=dict)
+    """At most so many hits of a kind; as many as fit of the kinds that are not named."""
+    split: bool | None = None
+    """Whether a request for several things is searched for each of them; if absent, when that helps."""
+    explain: bool = False
+    """Whether to tell what each stage did and how long it took."""
     project: Project = DEFAULT_PROJECT
 
 
@@ -54,6 +55,8 @@ class Reason(Message):
     """Cosine of the dense side, BM25 of the lexical side."""
     terms: tuple[str, ...] = ()
     """Terms of the query that the tool's text holds; lexical side only."""
+    parts: tuple[str, ...] = ()
+    """Which parts of the tool hold them: `name`, `description`, `tags`, `arguments`, `examples`; lexical side only."""
 
 
 class ToolHit(Message):
@@ -67,10 +70,36 @@ class ToolHit(Message):
     cosine: float | None
     """Cosine of query and tool; absent when the answer is lexical only."""
     tool_type: ToolType
+    source: str | None = None
+    """Who described it; absent where the index does not say."""
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """More about the tool; `type` repeats `tool_type` for older callers."""
     reasons: tuple[Reason, ...] = ()
+
+
+class Stage(Message):
+    """One step of a search."""
+
+    name: str
+    """`embed`, `candidates`, `rank`, `fetch`."""
+    took_ms: float
+    candidates: int
+    """Tools that came out of it."""
+
+
+class Explanation(Message):
+    """What a search did."""
+
+    stages: tuple[Stage, ...]
+    threshold: float
+    """That was applied."""
+    below_threshold: int
+    """Tools that were found and left out for their score."""
+    best_score: float | None
+    """Of all candidates, left out or not."""
+    terms: tuple[str, ...] = ()
+    """What the lexical side looked for, translations of terms included."""
 
 
 class ToolsFound(Message):
@@ -81,6 +110,9 @@ class ToolsFound(Message):
     """Set when no dense vector could be had and the lexical side answered alone."""
     model: str | None = None
     """Name of the model that embedded the query."""
+    split: tuple[str, ...] = ()
+    """The parts of the request that were searched each by itself; empty when it was searched as a whole."""
+    explanation: Explanation | None = None
     took_ms: float
 
 

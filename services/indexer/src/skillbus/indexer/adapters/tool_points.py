@@ -13,7 +13,7 @@ from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, SparseVector
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK
-from skillbus.contracts.retriever import ToolType
+from skillbus.contracts.tools import ToolType
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.record import SkillRecord, tool_id_of

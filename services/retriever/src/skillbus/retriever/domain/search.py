@@ -107,7 +107,7 @@ class ToolSearch:
             count=max(self._candidates, 2 * request.limit),
         )
         candidates = await self._index.candidates(live, query, wanted)
-        ranked = rank(candidates, query.relevance, live.tools, request.threshold)
+        ranked = rank(candidates, query.relevance, live.tools, request.threshold or 0.0)
         hits = await self._hits(live, query, ranked, request.limit)
         return Found(hits, query.model, degraded=query.dense is None)
 

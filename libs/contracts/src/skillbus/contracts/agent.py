@@ -1,0 +1,275 @@
+"""What the agent answers: MCP servers and their tools, and the builtin ones."""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final, Self
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+
+from skillbus.contracts.endpoint import Endpoint, Event, health_of
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, PlainText, Project
+from skillbus.contracts.tools import Difference, ToolDescription, ToolFinding, ToolId
+
+SERVICE: Final = "agent"
+
+ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _address(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s#]*)?", value):
+        raise ValueError("is no address like https://mcp.example.com/mcp; keys go into headers, by reference")
+    return value
+
+
+def _headers(value: dict[str, str]) -> dict[str, str]:
+    if bad := [name for name in value if not _HEADER.fullmatch(name)]:
+        raise ValueError(f"{bad[0][:50]!r} is no name of an HTTP header")
+    return value
+
+
+SecretText = Annotated[PlainText, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$")]
+"""`env:NAME` and `file:PATH` stand for what is there when it is used; anything else stands for itself. What a server is
+given is never told: only its names are."""
+
+
+class McpTransport(StrEnum):
+    """How a server is spoken to."""
+
+    HTTP = "http"
+    """Streamable HTTP."""
+    STDIO = "stdio"
+    """A child process."""
+
+
+class RegisterMcpServer(Message):
+    """A server whose tools are to be in the catalogue; one of that name is replaced. Either `url` or `command`."""
+
+    project: Project = DEFAULT_PROJECT
+    name: ServerName
+    url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)] | None = None
+    headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
+        default_factory=dict
+    )
+    command: Annotated[PlainText, StringConstraints(min_length=1, max_length=1_000)] | None = None
+    args: tuple[Annotated[PlainText, StringConstraints(max_length=4_000)], ...] = Field(default=(), max_length=100)
+    env: dict[str, SecretText] = Field(default_factory=dict, max_length=100)
+    """Of the process, beside a few harmless ones; nothing else of the service's own environment is passed on."""
+    timeout_s: float = Field(default=20.0, ge=0.5, le=300.0, allow_inf_nan=False)
+    """For each answer of the server, and for the whole of its listing."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.url is None) == (self.command is None):
+            raise ValueError("give either `url`, of a server that is there, or `command`, of one to start")
+        return self
+
+
+class McpServerState(StrEnum):
+    """Whether a server's tools can be called."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    FAILED = "failed"
+
+
+class McpServer(Message):
+    """A registered server."""
+
+    project: Project = DEFAULT_PROJECT
+    name: ServerName
+    transport: McpTransport
+    address: str
+    """The URL, or the command with its arguments."""
+    header_names: tuple[str, ...] = ()
+    env_names: tuple[str, ...] = ()
+    timeout_s: float
+    state: McpServerState
+    problem: str | None = None
+    """Why it is not connected, or why its last listing was not taken."""
+    server_name: str | None = None
+    """What it calls itself."""
+    server_version: str | None = None
+    protocol: str | None = None
+    tools: int = 0
+    """Of its last listing."""
+    quarantined: int = 0
+    findings: tuple[ToolFinding, ...] = ()
+    """About the server: it renamed itself, lists too much, gives one name to two tools."""
+    listed_at: datetime | None = None
+    registered_at: datetime
+
+
+class NameMcpServer(Message):
+    """One server."""
+
+    project: Project = DEFAULT_PROJECT
+    name: ServerName
+
+
+class ListMcpServers(Message):
+    """All servers of a project."""
+
+    project: Project = DEFAULT_PROJECT
+
+
+class McpServersListed(Message):
+    """Servers, ordered by name."""
+
+    servers: tuple[McpServer, ...]
+
+
+class McpServerRemoved(Message):
+    """The server is gone, and its tools with it."""
+
+    name: ServerName
+    tools: int
+
+
+class BuiltinsListed(Message):
+    """The builtin tools, ordered by name."""
+
+    tools: tuple[ToolDescription, ...]
+
+
+class CallTool(Message):
+    """A call of an MCP or a builtin tool; skills are run by the sandbox."""
+
+    project: Project = DEFAULT_PROJECT
+    id: ToolId
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ToolCalled(Message):
+    """What a tool answered."""
+
+    id: str
+    is_error: bool = False
+    """Whether the tool says that it failed; `text` says why."""
+    text: str = ""
+    """The text parts of the answer."""
+    content: tuple[JsonValue, ...] = ()
+    """All parts, as MCP has them; those that are large are left out, and `truncated` says so."""
+    structured: JsonValue = None
+    truncated: bool = False
+    took_ms: float
+
+
+class AuditCallable(Message):
+    """Whether what the catalogue has can be called, and what can be called is in the catalogue."""
+
+    project: Project = DEFAULT_PROJECT
+    fix: bool = False
+    """Whether to list every server again and bring the catalogue up to date."""
+
+
+class CallableAudited(Message):
+    """What an audit of calls found. It agrees when there are no differences and no server is silent."""
+
+    callable: int
+    """Tools that servers and builtins offer now."""
+    catalogued: int
+    """Tools of these kinds in the catalogue, quarantined and disabled ones included."""
+    silent: tuple[str, ...] = ()
+    """Servers that do not answer: nothing is known of their tools."""
+    differences: tuple[Difference, ...] = ()
+
+
+class McpServerSeen(Message):
+    """A server was listed, or could not be."""
+
+    project: Project
+    name: ServerName
+    tools: int = 0
+    created: int = 0
+    updated: int = 0
+    quarantined: int = 0
+    removed: int = 0
+    problem: str | None = None
+
+
+_NOT_FOUND = (ErrorCode.NOT_FOUND,)
+
+REGISTER_MCP_SERVER: Final = Endpoint(
+    service=SERVICE,
+    name="register_mcp_server",
+    request=RegisterMcpServer,
+    reply=McpServer,
+    summary="Register an MCP server: its tools are listed at once, put into the catalogue, and followed.",
+    raises=(ErrorCode.FORBIDDEN, ErrorCode.CONFLICT),
+    timeout_s=60.0,
+    example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
+)
+LIST_MCP_SERVERS: Final = Endpoint(
+    service=SERVICE,
+    name="list_mcp_servers",
+    request=ListMcpServers,
+    reply=McpServersListed,
+    summary="The MCP servers of a project, and how they are.",
+)
+GET_MCP_SERVER: Final = Endpoint(
+    service=SERVICE,
+    name="get_mcp_server",
+    request=NameMcpServer,
+    reply=McpServer,
+    summary="One MCP server.",
+    raises=_NOT_FOUND,
+    example={"name": "nobody"},
+)
+REFRESH_MCP_SERVER: Final = Endpoint(
+    service=SERVICE,
+    name="refresh_mcp_server",
+    request=NameMcpServer,
+    reply=McpServer,
+    summary="List an MCP server's tools again, now.",
+    raises=_NOT_FOUND,
+    timeout_s=60.0,
+    example={"name": "nobody"},
+)
+REMOVE_MCP_SERVER: Final = Endpoint(
+    service=SERVICE,
+    name="remove_mcp_server",
+    request=NameMcpServer,
+    reply=McpServerRemoved,
+    summary="Remove an MCP server and its tools.",
+    raises=_NOT_FOUND,
+    timeout_s=60.0,
+    example={"name": "nobody"},
+)
+LIST_BUILTINS: Final = Endpoint(
+    service=SERVICE,
+    name="list_builtins",
+    request=Empty,
+    reply=BuiltinsListed,
+    summary="The builtin tools.",
+)
+CALL_TOOL: Final = Endpoint(
+    service=SERVICE,
+    name="call_tool",
+    request=CallTool,
+    reply=ToolCalled,
+    summary="Call an MCP or a builtin tool.",
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN, ErrorCode.INVALID_ARGUMENTS, ErrorCode.PAYLOAD_TOO_LARGE),
+    idempotent=False,
+    timeout_s=60.0,
+    example={"id": "builtin:calculate", "arguments": {"expression": "(1 + 2) * 3"}},
+)
+AUDIT_CALLABLE: Final = Endpoint(
+    service=SERVICE,
+    name="audit_callable",
+    request=AuditCallable,
+    reply=CallableAudited,
+    summary="Compare what the catalogue has with what servers and builtins offer.",
+    timeout_s=120.0,
+    example={"fix": False},
+)
+HEALTH: Final = health_of(SERVICE)
+
+MCP_SERVER_LISTED: Final = Event(
+    SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue has a server's tools as they are now."
+)
+MCP_SERVER_FAILED: Final = Event(
+    SERVICE, "mcp-server", "failed", McpServerSeen, "A server could not be listed; its tools stay as they were."
+)

@@ -1,0 +1,120 @@
+"""What is suspicious in a text that a model will read: signs, and no proof.
+
+Written for descriptions of tools, which come from whoever runs a server: text that talks to the model rather than about
+the tool, characters that people do not see, and long runs of encoded bytes. Linear in the length of the text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.contracts.tools import ToolFinding
+
+INSTRUCTIONS: Final = "instructions_to_the_model"
+HIDDEN: Final = "hidden_characters"
+ENCODED: Final = "encoded_text"
+
+_SHOWN: Final = 80
+_RUN: Final = 200
+"""Characters of base64, of which a longer run is told: keys and hashes in examples are shorter."""
+
+_HIDDEN: Final = re.compile(
+    "["
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # soft hyphen, joiners, fillers
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"  # zero width, direction, invisible operators
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"  # tags, which mirror ASCII; variation selectors, which carry bytes
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters
+    "]"
+)
+_INNOCENT: Final = re.compile(
+    "(?<=[\u00a9-\U0001faff])\u200d(?=[\u00a9-\U0001faff])"  # joins emoji, and letters of Indic scripts
+    "|(?<=[\u0590-\u08ff])[\u200c\u200e\u200f](?=[\\s\u0590-\u08ff])"  # as Persian, Arabic and Hebrew are written
+    "|(?<=[\u3400-\u9fff])[\U000e0100-\U000e01ef]"  # one form of an ideograph
+    "|\\A\ufeff"  # a byte order mark
+)
+_ENCODED: Final = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_RUN},}}={{0,2}}")
+
+_EARLIER: Final = "(?:previous|prior|preceding|earlier|above|system|other|existing|original)"
+_RULES: Final = "(?:instructions?|prompts?|rules|messages|directions|directives|guidelines|constraints|safeguards)"
+_TELL: Final = "(?:tell|inform|mention|reveal|notif|alert|disclos|warn)(?:y|e|ing|ying)?"
+_EARLIER_ZH: Final = "(?:之前|以前|先前|此前|前面|上面|以上|上述|原有|系统|系統|所有|全部|一切)"
+_RULES_ZH: Final = "(?:指令|指示|提示|规则|規則|规定|要求|约束|限制|设定|設定)"
+_NOT_ZH: Final = "(?:不要|不得|不可|不能|请勿|勿|别|切勿|禁止|无需|無需)"
+_USER_ZH: Final = "(?:用户|用戶|使用者)"
+_INSTRUCTIONS: Final = re.compile(
+    "|".join(
+        (
+            rf"\b(?:ignore|disregard|forget|override|bypass)(?: \w+){{0,3}}? {_EARLIER}(?: \w+){{0,2}}? {_RULES}\b",
+            rf"\b(?:ignore|disregard|forget) (?:all |any )?(?:of )?(?:your|my|these|those) {_RULES}\b",
+            rf"\b(?:not|don['’]t|never|without) (?:\w+ ){{0,2}}?{_TELL} (?:\w+ ){{0,4}}?(?:the|to|your) users?\b",
+            r"\b(?:hide|conceal|keep) (?:\w+ ){1,3}?(?:secret )?from (?:the|your) users?\b",
+            r"\b(?:reveal|print|repeat|output|send|leak|include) (?:\w+ ){0,3}?system prompt\b",
+            r"\byou are now (?:in )?(?:dan|developer mode|unrestricted|jailbroken|no longer)\b",
+            r"\bnew (?:system )?instructions?:",
+            r"<(?:important|system|secret|hidden|admin|critical|system-reminder|system_prompt)>",
+            r"<\|?(?:im_start|im_end|system|endoftext)\|>|\[/?inst\]|<</?sys>>",
+            r"(?:~/|\.)ssh/|\bid_rsa\b|/etc/(?:passwd|shadow)\b|\.cursor/mcp\.json",
+            rf"(?:忽略|无视|無視|忽視|忘记|忘掉|不要理会|不要遵守|绕过)[^。]{{0,12}}?{_EARLIER_ZH}[^。]{{0,8}}?{_RULES_ZH}",
+            rf"{_NOT_ZH}(?:[把将][^。]{{0,12}}?)?(?:告诉|告訴|告知|通知|透露给|泄露给){_USER_ZH}",
+            rf"{_NOT_ZH}(?:向|对|让){_USER_ZH}(?:透露|提及|提到|说明|说起|展示|披露|知道|知晓|发现)",
+            rf"(?:不通知|不告知|不告诉|瞒着|隐瞒){_USER_ZH}",
+            r"(?:输出|打印|重复|发送|泄露|告诉我)(?:你的|完整的?|全部的?)?系统提示",
+        )
+    ),
+    re.IGNORECASE,
+)
+_TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+
+
+def scan_text(text: str, where: str = "description") -> tuple[ToolFinding, ...]:
+    """What is suspicious in a text, at most one finding of each kind; `where` is the field that it stands in.
+
+    A megabyte takes some tenths of a second: what has no limit is not for the event loop's thread.
+    """
+    return tuple(_findings(text, where))
+
+
+def scan_schema(schema: JsonValue, where: str = "parameters") -> tuple[ToolFinding, ...]:
+    """The same for all texts of a JSON Schema, keys among them: a model reads them as it reads the description."""
+    return scan_text("\n".join(_texts(schema)), where)
+
+
+def without_hidden(text: str) -> str:
+    """The text as people see it."""
+    return _HIDDEN.sub("", text)
+
+
+def _findings(text: str, where: str) -> Iterator[ToolFinding]:
+    hidden = [] if text.isascii() and text.isprintable() else _HIDDEN.findall(_INNOCENT.sub("", text))
+    if hidden:
+        points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
+        yield ToolFinding(code=HIDDEN, message=f"{len(hidden)} characters are not to be seen: {points}", where=where)
+    if found := _INSTRUCTIONS.search(_as_read(text)):
+        message = f"it tells the model what to do: {found.group()[:_SHOWN]!r}"
+        yield ToolFinding(code=INSTRUCTIONS, message=message, where=where)
+    if found := _ENCODED.search(text):
+        length = len(found.group())
+        message = f"{length} characters of encoded bytes: {found.group()[:16]}…"
+        yield ToolFinding(code=ENCODED, message=message, where=where)
+
+
+def _as_read(text: str) -> str:
+    """As a model reads it: tags as the letters that they mirror, one form of each letter, one space between words."""
+    shown = text if text.isascii() else unicodedata.normalize("NFKC", without_hidden(text.translate(_TAGS)))
+    return " ".join(shown.split())
+
+
+def _texts(schema: JsonValue) -> Iterator[str]:
+    waiting: list[JsonValue] = [schema]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)

@@ -15,7 +15,8 @@ from skillbus.contracts.message import Empty
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import point_of
 from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.index_entry import entry_of
+from skillbus.indexer.domain.record import SkillRecord, tool_id_of
 from skillbus.indexer.domain.tool_text import dense_text
 from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.tools import ALIAS, collection_of, model_of
@@ -50,8 +51,9 @@ async def until_phase(
 
 async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str, tuple[str | None, str | None]]:
     """Names whose points are not what the catalogue says, with what is and what should be."""
-    records = {record.name: record for record in await (await open_catalogue(bus)).all()}
-    wanted = {name: content_hash(record, model_of(collection)) for name, record in records.items()}
+    records = await (await open_catalogue(bus)).all()
+    entries = [entry for record in records if (entry := entry_of(record))]
+    wanted = {entry.name: content_hash(entry, model_of(collection)) for entry in entries}
     found: dict[str, str] = {}
     offset = None
     while True:
@@ -108,6 +110,6 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
         began = time.monotonic()
         ((best, *_),) = await store.query(live, [models.QueryRequest(query=query, using=DENSE, limit=1)])
         seen.took_s.append(time.monotonic() - began)
-        if best.id != point_of(skill.project, skill.name) or best.score < 0.999:
+        if best.id != point_of(skill.project, tool_id_of(skill.name)) or best.score < 0.999:
             seen.wrong.append(f"{skill.name} in {live}: {best}")
         await asyncio.sleep(0.001)

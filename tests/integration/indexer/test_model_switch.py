@@ -211,5 +211,5 @@ async def test_the_state_of_a_switch_can_be_read_as_json(running: Running, embed
     shown = json.loads(state.model_dump_json())
     assert shown["switch"]["source"]["name"] == "model-aaaa"
     assert shown["live"] == shown["switch"]["target"] == {
-        "collection": "tools-bbbb-v1", "fingerprint": "bbbb", "name": "model-bbbb", "dimensions": 24,
+        "collection": "tools-bbbb-v2", "fingerprint": "bbbb", "name": "model-bbbb", "dimensions": 24,
     }  # fmt: skip

@@ -11,7 +11,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexUnavailableError
 
-from .world import ALIAS, A, B, World, collection, forever, skill
+from .world import ALIAS, A, B, World, collection, entry, forever, key, skill
 
 
 async def _died_at(world: World, number: int, when: str) -> bool:
@@ -151,18 +151,18 @@ async def test_a_driver_that_was_held_up_over_a_rollback_does_not_undo_it() -> N
 
 def _install(world: World) -> Callable[[], Awaitable[None]]:
     world.catalogue.has(skill("new"))
-    return lambda: world.index.put([skill("new")])
+    return lambda: world.index.put([entry(skill("new"))])
 
 
 def _update(world: World) -> Callable[[], Awaitable[None]]:
     changed = skill("tool-1", "Does something else.")
     world.catalogue.has(changed)
-    return lambda: world.index.put([changed])
+    return lambda: world.index.put([entry(changed)])
 
 
 def _uninstall(world: World) -> Callable[[], Awaitable[None]]:
     world.catalogue.lacks("tool-1")
-    return lambda: world.index.remove("default", "tool-1")
+    return lambda: world.index.remove([key("tool-1")])
 
 
 @pytest.mark.parametrize("change", [_install, _update, _uninstall])

@@ -8,9 +8,11 @@ from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.content_hash import NO_MODEL
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
 from skillbus.indexer.domain.switch_decisions import Decision, decide
+from skillbus.indexer.domain.tool_collections import DefaultModel
+from skillbus.indexer.domain.tool_index import model_of_index
 from skillbus.vectors import tools as vectors
 
-from .world import ALIAS, TIMING, A, B, C, World, collection, skill
+from .world import ALIAS, TIMING, A, B, C, World, collection, entry, key, skill
 
 
 async def switched(to_b: World) -> World:
@@ -49,7 +51,7 @@ async def test_an_index_without_any_tool_is_switched_too() -> None:
 async def test_the_old_collection_is_written_while_it_is_kept_and_then_removed() -> None:
     world = await switched(World())
     world.catalogue.has(skill("new"))
-    await world.index.put([skill("new")])
+    await world.index.put([entry(skill("new"))])
     assert world.holds_exactly(A)
     assert world.holds_exactly(B)
     world.later(TIMING.keep_s - 1)
@@ -89,7 +91,7 @@ async def test_after_a_rollback_a_switch_can_be_asked_for() -> None:
     world = await switched(World())
     await world.decisions.roll_back(ALIAS)
     world.catalogue.lacks("tool-0")
-    await world.index.remove("default", "tool-0")
+    await world.index.remove([key("tool-0")])
     assert (await world.decisions.start(ALIAS)).switch is not None
     await world.driver().look()
     world.assert_switched_to(B)
@@ -262,11 +264,11 @@ async def test_once_the_model_is_back_the_index_is_compared_so_that_what_was_wri
     world = World()
     world.catalogue.has(skill("one"), skill("two"))
     world.collections.without_dense = {A.fingerprint}
-    await world.index.put([skill("one")])
+    await world.index.put([entry(skill("one"))])
     assert world.moved == 0
     world.collections.without_dense = set()
-    await world.index.put([skill("two")])
-    await world.index.put([skill("two")])
+    await world.index.put([entry(skill("two"))])
+    await world.index.put([entry(skill("two"))])
     assert world.moved == 1
 
 
@@ -274,7 +276,7 @@ async def test_a_target_that_cannot_be_written_fails_no_install() -> None:
     world = World()
     await world.default_is(B)  # recorded, its collection is not made yet
     world.catalogue.has(skill("new"))
-    await world.index.put([skill("new")])
+    await world.index.put([entry(skill("new"))])
     assert world.holds_exactly(A)
     await world.driver().look()
     world.assert_switched_to(B)
@@ -282,10 +284,26 @@ async def test_a_target_that_cannot_be_written_fails_no_install() -> None:
 
 @pytest.mark.parametrize(
     ("live", "default", "wanted"),
-    [("aaaa", "aaaa", Decision.NOTHING), ("aaaa", "bbbb", Decision.BEGIN), (NO_MODEL, "aaaa", Decision.BEGIN)],
+    [
+        ("tools-aaaa-v1", A, Decision.NOTHING),
+        ("tools-aaaa-v1", B, Decision.BEGIN),
+        (f"tools-{NO_MODEL}-v1", A, Decision.BEGIN),
+        ("tools-aaaa-v0", A, Decision.BEGIN),
+    ],
 )
-def test_what_was_never_switched_goes_to_any_other_default(live: str, default: str, wanted: Decision) -> None:
-    assert decide(None, live, default) is wanted
+def test_what_was_never_switched_goes_to_the_collection_of_any_other_default_or_schema(
+    live: str, default: DefaultModel, wanted: Decision
+) -> None:
+    assert decide(None, live, model_of_index(World().collections, default)) is wanted
+
+
+async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() -> None:
+    world = World()
+    world.collections.points["tools-aaaa-v0"] = world.collections.points.pop(collection(A))
+    world.collections.alias = "tools-aaaa-v0"
+    await world.default_is(A)
+    await world.driver().look()
+    world.assert_switched_to(A)
 
 
 def test_the_name_for_no_model_is_that_of_the_vector_store() -> None:

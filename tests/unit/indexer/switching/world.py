@@ -14,11 +14,12 @@ from skillbus.indexer.domain.errors import (
     RecordConflictError,
     SwitchConflictError,
 )
-from skillbus.indexer.domain.record import SkillRecord, Stored
+from skillbus.indexer.domain.index_entry import CatalogueEntries, IndexEntry, Key, entry_of
+from skillbus.indexer.domain.record import SkillRecord, Stored, tool_id_of
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool, Key
+from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool
 from skillbus.indexer.domain.tool_index import ToolIndex
 
 ALIAS = "tools"
@@ -172,8 +173,8 @@ class FakeCollections:
 
     async def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
         at = await self.calls.begin()
-        for (project, name), value in list(self._of(collection).items()):
-            yield IndexedTool(project, name, value)
+        for (project, tool_id), value in list(self._of(collection).items()):
+            yield IndexedTool(project, tool_id, value)
         await self.calls.end(at)
 
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
@@ -185,7 +186,7 @@ class FakeCollections:
     async def write(
         self,
         collection: str,
-        records: Sequence[SkillRecord],
+        entries: Sequence[IndexEntry],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
@@ -197,9 +198,9 @@ class FakeCollections:
                 raise DenseUnavailableError(fingerprint, "it was taken away")
             fingerprint = NO_MODEL
         points = self._of(collection)
-        for record in records:
-            if not insert_only or (record.project, record.name) not in points:
-                points[record.project, record.name] = content_hash(record, fingerprint)
+        for entry in entries:
+            if not insert_only or entry.key not in points:
+                points[entry.key] = content_hash(entry, fingerprint)
         await self.calls.end(at)
         return fingerprint == self.fingerprint_of(collection)
 
@@ -274,11 +275,10 @@ class World:
         self.moved = 0
         records = [skill(f"tool-{number}") for number in range(tools)]
         self.catalogue.has(*records)
-        self.collections.points[collection(A)] = {
-            (record.project, record.name): content_hash(record, A.fingerprint) for record in records
-        }
+        self.entries = CatalogueEntries(self.catalogue)
+        self.collections.points[collection(A)] = hashes(records, A)
         self.collections.alias = collection(A)
-        self.index = ToolIndex(ALIAS, self.collections, self.catalogue, self.switches, self.models, self._on_moved)
+        self.index = ToolIndex(ALIAS, self.collections, self.entries, self.switches, self.models, self._on_moved)
         self.decisions = SwitchDecisions(
             self.index, self.switches, self.models, self.announcer, self.now, wake=lambda: None
         )
@@ -290,7 +290,7 @@ class World:
         self.time += timedelta(seconds=seconds)
 
     def driver(self, owner: str = "one", timing: SwitchTiming = TIMING) -> SwitchDriver:
-        ports = SwitchPorts(ALIAS, self.collections, self.catalogue, self.switches, self.announcer, self.now)
+        ports = SwitchPorts(ALIAS, self.collections, self.entries, self.switches, self.announcer, self.now)
         return SwitchDriver(ports, owner, timing, self._on_moved)
 
     def _on_moved(self) -> None:
@@ -320,13 +320,28 @@ class World:
 
     def holds_exactly(self, model: DefaultModel) -> bool:
         """Whether a collection is what the catalogue says."""
-        wanted = {key: content_hash(stored.record, model.fingerprint) for key, stored in self.catalogue.stored.items()}
+        wanted = hashes([stored.record for stored in self.catalogue.stored.values()], model)
         return self.collections.points[collection(model)] == wanted
 
     def assert_switched_to(self, model: DefaultModel) -> None:
         assert self.phase is SwitchPhase.KEPT
         assert self.collections.alias == collection(model)
         assert self.holds_exactly(model)
+
+
+def key(name: str) -> Key:
+    return "default", tool_id_of(name)
+
+
+def entry(record: SkillRecord) -> IndexEntry:
+    made = entry_of(record)
+    assert made is not None
+    return made
+
+
+def hashes(records: Sequence[SkillRecord], model: DefaultModel) -> dict[Key, str]:
+    """What a model's collection holds of these."""
+    return {(made := entry(record)).key: content_hash(made, model.fingerprint) for record in records}
 
 
 async def forever() -> None:

@@ -6,7 +6,7 @@ ALIAS: Final = "tools"
 """What readers search."""
 NO_MODEL: Final = "lexical"
 """In place of a model's fingerprint: points have sparse vectors only."""
-_SCHEMA: Final = "v1"
+_SCHEMA: Final = "v2"
 """Of vectors and payload. Another one is another collection, and the alias changes over when it is filled."""
 
 

@@ -27,6 +27,7 @@ from skillbus.indexer.adapters.object_packages import ObjectPackages
 from skillbus.indexer.adapters.object_uploads import ObjectUploads
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import VectorToolCollections
+from skillbus.indexer.domain.index_entry import CatalogueEntries
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.reconciling import (
     Reconciler,
@@ -79,9 +80,10 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     await asyncio.to_thread(folders.prepare)
     models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
     collections = VectorToolCollections(store, ToolPoints(bus.caller))
-    index = ToolIndex(ALIAS, collections, catalogue, switches, models, on_model_back=wanted.set)
+    entries = CatalogueEntries(catalogue)
+    index = ToolIndex(ALIAS, collections, entries, switches, models, on_model_back=wanted.set)
     driver = SwitchDriver(
-        SwitchPorts(ALIAS, collections, catalogue, switches, announcer, _now),
+        SwitchPorts(ALIAS, collections, entries, switches, announcer, _now),
         owner=uuid4().hex,
         timing=SwitchTiming(keep_s=settings.keep_old_index_s, lease_s=settings.switch_lease_s),
         on_moved=wanted.set,
@@ -93,7 +95,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     return _Parts(
         handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), decisions),
         listeners=IndexerListeners(installer, uploads, decisions),
-        reconciler=Reconciler(catalogue, packages, folders, index, installer, announcer),
+        reconciler=Reconciler(catalogue, entries, packages, folders, index, installer, announcer),
         folders=folders,
         decisions=decisions,
         driver=driver,

@@ -13,20 +13,19 @@ from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, SparseVector
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK
-from skillbus.contracts.tools import ToolType
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import DenseUnavailableError
-from skillbus.indexer.domain.record import SkillRecord, tool_id_of
-from skillbus.indexer.domain.tool_text import dense_text, lexical_text
+from skillbus.indexer.domain.index_entry import IndexEntry, skill_name_of
+from skillbus.indexer.domain.tool_text import arguments_of, dense_text, lexical_text
 from skillbus.vectors import DENSE, LEXICAL, point_id
 
 _NO_DENSE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
 """What the embedder answers when it has no such model, or not now."""
 
 
-def point_of(project: str, name: str) -> str:
-    """The id of a skill's point."""
-    return point_id(project, tool_id_of(name))
+def point_of(project: str, tool_id: str) -> str:
+    """The id of a tool's point."""
+    return point_id(project, tool_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class ToolPoints:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def of(self, fingerprint: str, records: Sequence[SkillRecord], *, dense_required: bool) -> MadePoints:
+    async def of(self, fingerprint: str, entries: Sequence[IndexEntry], *, dense_required: bool) -> MadePoints:
         """Points with vectors of exactly that model, or, unless those are required, with sparse vectors alone.
 
         Raises:
@@ -52,20 +51,20 @@ class ToolPoints:
             RequestError: The embedder cannot be had.
         """
         if fingerprint == NO_MODEL:
-            return MadePoints(_points(records, await self._sparse(records), None, NO_MODEL), whole=True)
+            return MadePoints(_points(entries, await self._sparse(entries), None, NO_MODEL), whole=True)
         dense, sparse = await asyncio.gather(
-            self._dense(fingerprint, records), self._sparse(records), return_exceptions=True
+            self._dense(fingerprint, entries), self._sparse(entries), return_exceptions=True
         )
         if isinstance(sparse, BaseException):
             raise sparse
         if isinstance(dense, DenseUnavailableError) and not dense_required:
-            return MadePoints(_points(records, sparse, None, NO_MODEL), whole=False)
+            return MadePoints(_points(entries, sparse, None, NO_MODEL), whole=False)
         if isinstance(dense, BaseException):
             raise dense
-        return MadePoints(_points(records, sparse, dense, fingerprint), whole=True)
+        return MadePoints(_points(entries, sparse, dense, fingerprint), whole=True)
 
-    async def _dense(self, fingerprint: str, records: Sequence[SkillRecord]) -> list[list[float]]:
-        texts = tuple(dense_text(r.skill.name, r.skill.description, r.skill.tags) for r in records)
+    async def _dense(self, fingerprint: str, entries: Sequence[IndexEntry]) -> list[list[float]]:
+        texts = tuple(dense_text(e.name, e.description, e.tags, e.parameters) for e in entries)
         request = EmbedTexts(texts=texts, role=Role.DOCUMENT, model=fingerprint)
         try:
             reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
@@ -79,53 +78,48 @@ class ToolPoints:
             raise DenseUnavailableError(fingerprint, f"{reply.model.fingerprint} answered in its place")
         return reply.dense.rows()
 
-    async def _sparse(self, records: Sequence[SkillRecord]) -> tuple[SparseVector, ...]:
-        texts = tuple(lexical_text(r.skill.name, r.skill.description, r.skill.tags) for r in records)
+    async def _sparse(self, entries: Sequence[IndexEntry]) -> tuple[SparseVector, ...]:
+        texts = tuple(lexical_text(e.name, e.description, e.tags, e.parameters, e.examples) for e in entries)
         request = EmbedTexts(texts=texts, role=Role.DOCUMENT, dense=False, sparse=True)
         reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         return reply.sparse or ()
 
 
 def _points(
-    records: Sequence[SkillRecord],
+    entries: Sequence[IndexEntry],
     sparse: Sequence[SparseVector],
     dense: Sequence[list[float]] | None,
     fingerprint: str,
 ) -> list[models.PointStruct]:
     points = []
-    for number, (record, lexical) in enumerate(zip(records, sparse, strict=True)):
+    for number, (entry, lexical) in enumerate(zip(entries, sparse, strict=True)):
         vectors: dict[str, models.Vector] = {
             LEXICAL: models.SparseVector(indices=list(lexical.indices), values=list(lexical.values))
         }
         if dense is not None:
             vectors[DENSE] = dense[number]
-        points.append(
-            models.PointStruct(
-                id=point_of(record.project, record.name), vector=vectors, payload=_payload(record, fingerprint)
-            )
-        )
+        points.append(models.PointStruct(id=point_of(*entry.key), vector=vectors, payload=_payload(entry, fingerprint)))
     return points
 
 
-def _payload(record: SkillRecord, fingerprint: str) -> dict[str, JsonValue]:
-    skill = record.skill
-    metadata: dict[str, JsonValue] = {
-        "type": ToolType.SKILL.value,
-        "version": skill.version,
-        "digest": skill.digest,
-        "license": skill.license,
-        "actions": [entry.action for entry in skill.entry_points],
-        "default_action": skill.default_action,
-    }
+def _payload(entry: IndexEntry, fingerprint: str) -> dict[str, JsonValue]:
+    """What is stored beside the vectors: what is filtered by, ranked by and shown."""
+    arguments = list(arguments_of(entry.parameters))
+    skill = skill_name_of(entry.tool_id)
     return {
-        "project": skill.project,
-        "tool_id": record.tool_id,
-        "tool_type": ToolType.SKILL.value,
-        "name": skill.name,
-        "description": skill.description,
-        "tags": list(skill.tags),
-        "path": f"skills/{skill.name}",
-        "metadata": metadata,
-        "content_hash": content_hash(record, fingerprint),
+        "project": entry.project,
+        "tool_id": entry.tool_id,
+        "tool_type": entry.tool_type.value,
+        "name": entry.name,
+        "description": entry.description,
+        "tags": list(entry.tags),
+        "source": entry.source,
+        "provider": entry.provider,
+        "arguments": [name for name, _ in arguments],
+        "argument_text": " ".join(text for _, text in arguments if text),
+        "examples": list(entry.examples),
+        **({"path": f"skills/{skill}"} if skill else {}),
+        "metadata": {**entry.metadata, "type": entry.tool_type.value},
+        "content_hash": content_hash(entry, fingerprint),
         "indexed_at": datetime.now(UTC).isoformat(),
     }

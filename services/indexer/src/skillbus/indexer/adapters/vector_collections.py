@@ -9,12 +9,14 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.adapters.tool_points import ToolPoints, point_of
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.tool_collections import IndexedTool, Key
+from skillbus.indexer.domain.index_entry import IndexEntry, Key
+from skillbus.indexer.domain.tool_collections import IndexedTool
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
 from skillbus.vectors.tools import ALIAS, collection_of, model_of
 
 _PREFIX: Final = f"{ALIAS}-"
+_KEYWORDS: Final = ("tool_type", "tags", "name", "source")
+_COMPARED: Final = ("project", "tool_id", "content_hash")
 
 
 class VectorToolCollections:
@@ -40,7 +42,7 @@ class VectorToolCollections:
 
     async def ensure(self, model: IndexModel) -> None:
         with _unavailable():
-            await self._store.ensure_collection(model.collection, CollectionSpec(dim=model.dimensions))
+            await self._store.ensure_collection(model.collection, CollectionSpec(model.dimensions, _KEYWORDS))
 
     async def point_alias(self, collection: str) -> None:
         with _unavailable():
@@ -58,9 +60,7 @@ class VectorToolCollections:
         offset: str | None = None
         while True:
             with _unavailable():
-                records, offset = await self._store.scroll(
-                    collection, offset=offset, with_payload=("project", "name", "content_hash")
-                )
+                records, offset = await self._store.scroll(collection, offset=offset, with_payload=_COMPARED)
             for record in records:
                 yield _tool(record.payload or {})
             if offset is None:
@@ -69,22 +69,22 @@ class VectorToolCollections:
 
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         with _unavailable():
-            found = await self._store.retrieve(
-                collection, [point_of(*key) for key in keys], with_payload=("project", "name", "content_hash")
-            )
+            found = await self._store.retrieve(collection, [point_of(*key) for key in keys], with_payload=_COMPARED)
         tools = [_tool(record.payload or {}) for record in found]
         return {tool.key: tool.content_hash for tool in tools}
 
     async def write(
         self,
         collection: str,
-        records: Sequence[SkillRecord],
+        entries: Sequence[IndexEntry],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
     ) -> bool:
+        if not entries:
+            return True
         with _unavailable():
-            made = await self._points.of(model_of(collection), records, dense_required=dense_required)
+            made = await self._points.of(model_of(collection), entries, dense_required=dense_required)
             await self._store.upsert(collection, made.points, insert_only=insert_only)
         return made.whole
 
@@ -95,7 +95,7 @@ class VectorToolCollections:
 
 
 def _tool(payload: Mapping[str, str]) -> IndexedTool:
-    return IndexedTool(payload.get("project", ""), payload.get("name", ""), payload.get("content_hash", ""))
+    return IndexedTool(payload.get("project", ""), payload.get("tool_id", ""), payload.get("content_hash", ""))
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """What of a collection differs from the catalogue."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.record import Catalogue, SkillRecord
-from skillbus.indexer.domain.tool_collections import Key, ToolCollections
+from skillbus.indexer.domain.index_entry import Entries, IndexEntry, Key
+from skillbus.indexer.domain.tool_collections import ToolCollections
 
 _AT_A_TIME: Final = 128
 """Hashes computed between two turns of the event loop, some milliseconds."""
@@ -15,64 +15,70 @@ _AT_A_TIME: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Between the catalogue and a collection."""
+    """Between the catalogue and a collection. Keys only: what is written is read again then, as it is by then."""
 
-    missing: tuple[SkillRecord, ...]
-    """Records without a point."""
-    stale: tuple[SkillRecord, ...]
-    """Records whose point is of something else, or without the vector of the collection's model."""
+    missing: tuple[Key, ...]
+    """Tools without a point."""
+    stale: tuple[Key, ...]
+    """Tools whose point is of something else, or without the vector of the collection's model."""
     ghosts: tuple[Key, ...]
-    """Points without a record."""
-    compared: tuple[SkillRecord, ...]
-    """All records that were looked at."""
+    """Points without a tool."""
+    total: int
+    """Tools that were looked at."""
+    points: int
+    """Points that were looked at."""
 
     @property
-    def total(self) -> int:
-        """Records that were looked at."""
-        return len(self.compared)
-
-    @property
-    def records(self) -> tuple[SkillRecord, ...]:
+    def unwritten(self) -> tuple[Key, ...]:
         """What is to be written."""
         return self.missing + self.stale
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """All that differ."""
-        return tuple((record.project, record.name) for record in self.records) + self.ghosts
+        return self.unwritten + self.ghosts
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.stale or self.ghosts)
 
 
-async def differences(collections: ToolCollections, catalogue: Catalogue, collection: str) -> Differences:
-    """Compare all of it.
+async def differences(
+    collections: ToolCollections, entries: Entries, collection: str, project: str | None = None
+) -> Differences:
+    """Compare all of it, or a project.
 
-    The points are read first: what was uninstalled meanwhile is then seen as such, and what was installed meanwhile is
-    written once more, which changes nothing.
+    The points are read first: what was removed meanwhile is then seen as such, and what was added meanwhile is written
+    once more, which changes nothing.
     """
     hashes = {tool.key: tool.content_hash async for tool in collections.tools(collection)}
-    return await _between(hashes, await catalogue.all(), collections.fingerprint_of(collection))
+    if project is not None:
+        hashes = {key: value for key, value in hashes.items() if key[0] == project}
+    return await _between(hashes, entries.all(project), collections.fingerprint_of(collection))
 
 
 async def still_different(
-    collections: ToolCollections, catalogue: Catalogue, collection: str, keys: Sequence[Key]
+    collections: ToolCollections, entries: Entries, collection: str, keys: Sequence[Key]
 ) -> Differences:
     """Compare some tools again, point beside record: a write that was under way may have arrived meanwhile."""
-    hashes = await collections.hashes(collection, keys)
-    stored = [await catalogue.get(*key) for key in keys]
-    return await _between(hashes, [found.record for found in stored if found], collections.fingerprint_of(collection))
+    hashes = dict(await collections.hashes(collection, keys))
+    return await _between(hashes, _each(await entries.of(keys)), collections.fingerprint_of(collection))
 
 
-async def _between(hashes: Mapping[Key, str], records: Sequence[SkillRecord], fingerprint: str) -> Differences:
-    missing, stale = list[SkillRecord](), list[SkillRecord]()
-    for number, record in enumerate(records):
-        if number % _AT_A_TIME == 0:
+async def _each(entries: Sequence[IndexEntry]) -> AsyncIterator[IndexEntry]:
+    for entry in entries:
+        yield entry
+
+
+async def _between(hashes: dict[Key, str], entries: AsyncIterator[IndexEntry], fingerprint: str) -> Differences:
+    """Empties `hashes`."""
+    missing, stale, total, points = list[Key](), list[Key](), 0, len(hashes)
+    async for entry in entries:
+        total += 1
+        if total % _AT_A_TIME == 0:
             await asyncio.sleep(0)
-        found = hashes.get((record.project, record.name))
+        found = hashes.pop(entry.key, None)
         if found is None:
-            missing.append(record)
-        elif found != content_hash(record, fingerprint):
-            stale.append(record)
-    known = {(record.project, record.name) for record in records}
-    return Differences(tuple(missing), tuple(stale), tuple(key for key in hashes if key not in known), tuple(records))
+            missing.append(entry.key)
+        elif found != content_hash(entry, fingerprint):
+            stale.append(entry.key)
+    return Differences(tuple(missing), tuple(stale), tuple(hashes), total, points)

@@ -6,7 +6,7 @@ from typing import Final
 
 from skillbus.indexer.domain.comparing import Differences, differences, still_different
 from skillbus.indexer.domain.errors import UnsettledError
-from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.index_entry import Entries, Key
 from skillbus.indexer.domain.together import in_batches
 from skillbus.indexer.domain.tool_collections import ToolCollections
 
@@ -24,13 +24,13 @@ class Filling:
     def __init__(
         self,
         collections: ToolCollections,
-        catalogue: Catalogue,
+        entries: Entries,
         collection: str,
         report: Report,
         settle_s: tuple[float, ...] = SETTLE_S,
     ) -> None:
         self._collections = collections
-        self._catalogue = catalogue
+        self._entries = entries
         self._collection = collection
         self._report = report
         self._settle_s = settle_s
@@ -41,13 +41,14 @@ class Filling:
         Raises:
             IndexUnavailableError: Not now; called again it goes on where it ended.
         """
-        differing = await differences(self._collections, self._catalogue, self._collection)
+        differing = await differences(self._collections, self._entries, self._collection)
         done, total = differing.total - len(differing.missing), differing.total
         await self._report(done, total)
 
-        async def write(batch: Sequence[SkillRecord]) -> None:
+        async def write(batch: Sequence[Key]) -> None:
             nonlocal done
-            await self._collections.write(self._collection, batch, insert_only=True, dense_required=True)
+            entries = await self._entries.of(batch)
+            await self._collections.write(self._collection, entries, insert_only=True, dense_required=True)
             done += len(batch)
             await self._report(done, total)
 
@@ -68,20 +69,20 @@ class Filling:
             differing = await self._lasting()
             if not differing:
                 return
-            await in_batches(differing.records, self._mend)
+            await in_batches(differing.unwritten, self._mend)
             await self._collections.remove(self._collection, differing.ghosts)
         raise UnsettledError(_MAX_ROUNDS, len(differing.keys))
 
     async def _lasting(self) -> Differences:
-        differing = await differences(self._collections, self._catalogue, self._collection)
+        differing = await differences(self._collections, self._entries, self._collection)
         total = differing.total
         for wait_s in self._settle_s:
             if not differing:
                 break
             await asyncio.sleep(wait_s)
-            differing = await still_different(self._collections, self._catalogue, self._collection, differing.keys)
-        await self._report(total - len(differing.records), total)
+            differing = await still_different(self._collections, self._entries, self._collection, differing.keys)
+        await self._report(total - len(differing.unwritten), total)
         return differing
 
-    async def _mend(self, batch: Sequence[SkillRecord]) -> None:
-        await self._collections.write(self._collection, batch, dense_required=True)
+    async def _mend(self, batch: Sequence[Key]) -> None:
+        await self._collections.write(self._collection, await self._entries.of(batch), dense_required=True)

@@ -14,9 +14,10 @@ import structlog
 from skillbus.common.archive import Archive
 from skillbus.indexer.domain.announcing import Announcer, Outcome
 from skillbus.indexer.domain.errors import IndexUnavailableError, RecordConflictError, SkillMissingError
+from skillbus.indexer.domain.index_entry import key_of
 from skillbus.indexer.domain.locks import SkillLocks
 from skillbus.indexer.domain.package import KEPT_LIMITS, SkillPackage, open_package, with_description
-from skillbus.indexer.domain.record import Catalogue, SkillRecord, Stored, record_of
+from skillbus.indexer.domain.record import Catalogue, SkillRecord, Stored, record_of, tool_id_of
 from skillbus.indexer.domain.storage import Packages, SkillFolders, Staged
 from skillbus.indexer.domain.tool_index import ToolIndex
 
@@ -99,7 +100,7 @@ class Installer:
             stored = await self.get(project, name)
             await self._catalogue.delete(project, name, stored.revision)
             try:
-                await self._index.remove(project, name)
+                await self._index.remove([(project, tool_id_of(name))])
             except IndexUnavailableError as error:
                 log.warning("vectors_removed_later", project=project, skill=name, reason=str(error))
             await self._packages.delete(stored.record)
@@ -124,9 +125,9 @@ class Installer:
         async with self._locks.of(project, name):
             stored = await self._catalogue.get(project, name)
             if stored is None:
-                await self._index.remove(project, name)
+                await self._index.remove([(project, tool_id_of(name))])
             elif not stored.record.skill.indexed:
-                await self._index.put([stored.record])
+                await self._index.follow([key_of(stored.record)])
                 await self._say_indexed(stored.record)
 
     async def confirm_indexed(self, record: SkillRecord) -> None:
@@ -178,7 +179,7 @@ class Installer:
         if record.skill.indexed:
             return record
         try:
-            await self._index.put([record])
+            await self._index.follow([key_of(record)])
         except IndexUnavailableError as error:
             log.warning("skill_indexed_later", project=record.project, skill=record.name, reason=str(error))
             return record

@@ -14,6 +14,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.indexer.domain.announcing import Announcer
 from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.errors import IndexerError
+from skillbus.indexer.domain.index_entry import Entries, key_of
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
@@ -44,6 +45,7 @@ class Reconciler:
     def __init__(
         self,
         catalogue: Catalogue,
+        entries: Entries,
         packages: Packages,
         folders: SkillFolders,
         index: ToolIndex,
@@ -51,6 +53,7 @@ class Reconciler:
         announcer: Announcer,
     ) -> None:
         self._catalogue = catalogue
+        self._entries = entries
         self._packages = packages
         self._folders = folders
         self._index = index
@@ -83,18 +86,15 @@ class Reconciler:
         Raises:
             IndexUnavailableError: Not now.
         """
-        differing = await differences(self._index.collections, self._catalogue, await self._index.live())
-        keys = set(differing.keys)
-        waiting = [r for r in differing.compared if not r.skill.indexed and (r.project, r.name) not in keys]
-        stale = [*differing.records, *waiting]
-        await in_batches(stale, self._index.put)
-        for record in stale:
+        differing = await differences(self._index.collections, self._entries, await self._index.live())
+        skills = await self._catalogue.all()
+        waiting = [record for record in skills if record.skill.enabled and not record.skill.indexed]
+        await in_batches([*dict.fromkeys((*differing.keys, *map(key_of, waiting)))], self._index.follow)
+        for record in waiting:
             await self._installer.confirm_indexed(record)
-        for project, name in differing.ghosts:
-            await self._installer.catch_up(project, name)
-        if stale or differing.ghosts:
-            log.info("index_drift_mended", indexed=len(stale), removed=len(differing.ghosts))
-        return Drift(len(stale), len(differing.ghosts))
+        if differing:
+            log.info("index_drift_mended", indexed=len(differing.unwritten), removed=len(differing.ghosts))
+        return Drift(len(differing.unwritten), len(differing.ghosts))
 
     async def sweep_packages(self) -> None:
         """Let go of packages that nobody asked for, or that a crash kept from being removed."""

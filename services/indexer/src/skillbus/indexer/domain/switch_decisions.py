@@ -41,15 +41,15 @@ class Decision(Enum):
     """The model that was rolled back from."""
 
 
-def decide(record: SwitchRecord | None, live: str, default: str) -> Decision:
-    """By the fingerprints of what is searched and of the default model."""
+def decide(record: SwitchRecord | None, live: str, default: IndexModel) -> Decision:
+    """By the collection that is searched and that of the default model, which is another one for each schema too."""
     if record is not None and record.running:
-        if record.target.fingerprint == default:
+        if record.target.collection == default.collection:
             return Decision.NOTHING
-        return Decision.GIVE_UP if live == default else Decision.BEGIN
-    if record is not None and record.refused == default:
+        return Decision.GIVE_UP if live == default.collection else Decision.BEGIN
+    if record is not None and record.refused == default.fingerprint:
         return Decision.NOTHING
-    if live != default:
+    if live != default.collection:
         return Decision.BEGIN
     return Decision.FORGIVE if record is not None and record.refused else Decision.NOTHING
 
@@ -78,7 +78,7 @@ class SwitchDecisions:
         live = await self.index.live()
         stored = await self.switches.get(self.index.alias)
         record = stored.record if stored else None
-        decision = decide(record, self.index.collections.fingerprint_of(live), default.fingerprint)
+        decision = decide(record, live, model_of_index(self.index.collections, default))
         await self._put(decision, stored, live, default)
 
     async def states(self) -> tuple[IndexState, ...]:
@@ -98,7 +98,7 @@ class SwitchDecisions:
         live = await self.index.live()
         stored = await self.switches.get(alias)
         record = forgiven(stored.record) if stored else None
-        decision = decide(record, self.index.collections.fingerprint_of(live), default.fingerprint)
+        decision = decide(record, live, model_of_index(self.index.collections, default))
         await self._put(decision, stored, live, default)
         return await self._state()
 

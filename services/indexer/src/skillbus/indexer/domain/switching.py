@@ -19,7 +19,7 @@ from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.announcing import SwitchAnnouncer, announce
 from skillbus.indexer.domain.errors import IndexerError, SwitchConflictError
 from skillbus.indexer.domain.filling import SETTLE_S, Filling
-from skillbus.indexer.domain.record import Catalogue
+from skillbus.indexer.domain.index_entry import Entries
 from skillbus.indexer.domain.switch_lease import LeaseWatch, SwitchLease
 from skillbus.indexer.domain.switch_record import (
     StoredSwitch,
@@ -59,7 +59,7 @@ class SwitchPorts:
 
     alias: str
     collections: ToolCollections
-    catalogue: Catalogue
+    entries: Entries
     switches: Switches
     announcer: SwitchAnnouncer
     now: Callable[[], datetime]
@@ -168,7 +168,7 @@ class SwitchDriver:
         # In every phase: the store may have lost it, and a replica that swept old collections may have taken it.
         await ports.collections.ensure(target)
         filling = Filling(
-            ports.collections, ports.catalogue, target.collection, _Progress(lease, ports), self._timing.settle_s
+            ports.collections, ports.entries, target.collection, _Progress(lease, ports), self._timing.settle_s
         )
         match lease.switch.phase:
             case SwitchPhase.BUILDING:

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
-from skillbus.indexer.domain.record import SkillRecord
+T = TypeVar("T")
 
 BATCH: Final = 32
 """Tools that are embedded by one request and written by one call: in one process searches wait for either to end."""
@@ -23,16 +23,14 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
         raise errors.exceptions[0] from errors
 
 
-async def in_batches(records: Sequence[SkillRecord], write: Callable[[Sequence[SkillRecord]], Awaitable[None]]) -> None:
-    """Write records in batches, a few at a time."""
-    batches = iter([records[at : at + BATCH] for at in range(0, len(records), BATCH)])
+async def in_batches(things: Sequence[T], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+    """Write things in batches, a few at a time."""
+    batches = iter([things[at : at + BATCH] for at in range(0, len(things), BATCH)])
     async with together() as tasks:
         for _ in range(_AT_ONCE):
             tasks.create_task(_each(batches, write))
 
 
-async def _each(
-    batches: Iterator[Sequence[SkillRecord]], write: Callable[[Sequence[SkillRecord]], Awaitable[None]]
-) -> None:
+async def _each(batches: Iterator[Sequence[T]], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
     for batch in batches:
         await write(batch)

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.index_switch import IndexModel
-from skillbus.indexer.domain.record import SkillRecord
-
-Key = tuple[str, str]
-"""Project and name of a tool."""
+from skillbus.indexer.domain.index_entry import IndexEntry, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +13,13 @@ class IndexedTool:
     """A point of a collection."""
 
     project: str
-    name: str
+    tool_id: str
     content_hash: str
 
     @property
     def key(self) -> Key:
         """Whose point it is."""
-        return self.project, self.name
+        return self.project, self.tool_id
 
 
 class ToolCollections(Protocol):
@@ -71,12 +68,12 @@ class ToolCollections(Protocol):
     async def write(
         self,
         collection: str,
-        records: Sequence[SkillRecord],
+        entries: Sequence[IndexEntry],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
     ) -> bool:
-        """Embed records with the model of the collection and write their points; tells whether that model could be had.
+        """Embed tools with the model of the collection and write their points; tells whether that model could be had.
 
         Without it they are written with sparse vectors alone, and content hashes that tell so; with `dense_required`
         that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.

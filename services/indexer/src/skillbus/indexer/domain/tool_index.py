@@ -21,7 +21,7 @@ from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.content_hash import NO_MODEL
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.index_entry import Entries, IndexEntry, Key
 from skillbus.indexer.domain.switch_record import Switches
 from skillbus.indexer.domain.together import BATCH, in_batches
 from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels, ToolCollections
@@ -60,14 +60,14 @@ class ToolIndex:
         self,
         alias: str,
         collections: ToolCollections,
-        catalogue: Catalogue,
+        entries: Entries,
         switches: Switches,
         models: EmbeddingModels,
         on_model_back: Callable[[], None],
     ) -> None:
         self.alias = alias
         self.collections = collections
-        self._catalogue = catalogue
+        self._entries = entries
         self._switches = switches
         self._models = models
         self._on_model_back = on_model_back
@@ -75,15 +75,31 @@ class ToolIndex:
         self._owed: set[str] = set()
         """Collections that got points without the vectors of their model."""
 
-    async def put(self, records: Sequence[SkillRecord]) -> None:
-        """Index records that are in the catalogue already, in place of what was indexed of them."""
-        for at in range(0, len(records), BATCH):
-            batch = records[at : at + BATCH]
+    async def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Index tools that are in the catalogue already, in place of what was indexed of them."""
+        for at in range(0, len(entries), BATCH):
+            batch = entries[at : at + BATCH]
             await self._everywhere(partial(self._write, batch))
 
-    async def remove(self, project: str, name: str) -> None:
-        """Take out a skill that is no longer in the catalogue. That it is not there is fine."""
-        await self._everywhere(lambda collection: self.collections.remove(collection, [(project, name)]))
+    async def follow(self, keys: Sequence[Key], known: Sequence[IndexEntry] | None = None) -> None:
+        """Index tools as the catalogue has them now, or as is `known` of them; take out what is not to be found.
+
+        Read again once it is written: of two that change a tool at the same time, here or in two replicas, the one
+        whose point is written last sees what the other made of the record, and writes that.
+        """
+        entries = await self._entries.of(keys) if known is None else known
+        while keys:
+            written = {entry.key: entry.digest for entry in entries}
+            await self.put(entries)
+            await self.remove([key for key in keys if key not in written])
+            now = {entry.key: entry for entry in await self._entries.of(keys)}
+            keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
+            entries = [now[key] for key in keys if key in now]
+
+    async def remove(self, keys: Sequence[Key]) -> None:
+        """Take out tools that are not to be found any more. That they are not there is fine."""
+        if keys:
+            await self._everywhere(lambda collection: self.collections.remove(collection, keys))
 
     async def live(self) -> str:
         """The collection that is searched; made and filled first when there is none."""
@@ -101,8 +117,8 @@ class ToolIndex:
             return IndexCounts(None, None, 0)
         return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
 
-    async def _write(self, records: Sequence[SkillRecord], collection: str) -> None:
-        if not await self.collections.write(collection, records):
+    async def _write(self, entries: Sequence[IndexEntry], collection: str) -> None:
+        if not await self.collections.write(collection, entries):
             self._owed.add(collection)
         elif collection in self._owed:  # the model is back: what it owes need not wait for the next comparison
             self._owed.discard(collection)
@@ -111,12 +127,15 @@ class ToolIndex:
     async def _open(self) -> str:
         model = model_of_index(self.collections, await self._models.default())
         await self.collections.ensure(model)
-        differing = await differences(self.collections, self._catalogue, model.collection)
-        await in_batches(differing.records, lambda batch: self._write(batch, model.collection))
+        differing = await differences(self.collections, self._entries, model.collection)
+        await in_batches(differing.unwritten, partial(self._write_keys, model.collection))
         await self.collections.remove(model.collection, differing.ghosts)
         await self.collections.point_alias(model.collection)
         log.info("tools_collection_live", collection=model.collection, tools=differing.total)
         return model.collection
+
+    async def _write_keys(self, collection: str, keys: Sequence[Key]) -> None:
+        await self._write(await self._entries.of(keys), collection)
 
     async def _everywhere(self, write: Callable[[str], Awaitable[None]]) -> None:
         """Write to the collection that is searched, which must succeed, and to what a switch needs written."""

@@ -28,25 +28,29 @@ def dense_text(
     Chinese description, or the other way round, are left to the lexical side: the vector of a mixed sentence is far
     from both (git-commit, 生成Git提交信息, to 帮我提交代码: cosine .36; with git, commit, versioning behind it .22).
     """
-    arguments = (argument for argument, _ in _arguments(parameters))
+    arguments = (argument for argument, _ in arguments_of(parameters))
     gist = description[:_GIST_CHARS]
     fitting = (tag for tag in tags if _has_han(tag) == _has_han(gist))
     return _joined((f"{name}.", gist, *fitting, *arguments))
 
 
 def lexical_text(
-    name: str, description: str, tags: Sequence[str] = (), parameters: Mapping[str, JsonValue] | None = None
+    name: str,
+    description: str,
+    tags: Sequence[str] = (),
+    parameters: Mapping[str, JsonValue] | None = None,
+    examples: Sequence[str] = (),
 ) -> str:
     """Every word that a request may repeat, names as they are: the lexical encoder splits them and keeps both forms."""
-    arguments = (word for argument in _arguments(parameters) for word in argument)
-    return _joined((name, description, *tags, *arguments))
+    arguments = (word for argument in arguments_of(parameters) for word in argument)
+    return _joined((name, description, *tags, *arguments, *examples))
 
 
 def _has_han(text: str) -> bool:
     return _HAN.search(text) is not None
 
 
-def _arguments(parameters: Mapping[str, JsonValue] | None) -> Iterator[tuple[str, str]]:
+def arguments_of(parameters: Mapping[str, JsonValue] | None) -> Iterator[tuple[str, str]]:
     """Name and description of each argument; schemas come from strangers, and what is not one has none."""
     properties = (parameters or {}).get("properties")
     if not isinstance(properties, dict):

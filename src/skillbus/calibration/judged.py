@@ -93,12 +93,12 @@ def read_judged(tools: Path, queries: Path) -> Judged:
         UnreadableFileError: one is missing, cannot be read or is empty.
         BadLineError: a line is not JSON, lacks a field, bears an id for the second time or one that no tool has.
     """
-    known = list(_lines(tools, JudgedTool))
+    known = list(read_lines(tools, JudgedTool))
     row_of: dict[str, int] = {}
     for row, (line, tool) in enumerate(known):
         if row_of.setdefault(tool.id, row) != row:
             raise BadLineError(tools, line, f"id {tool.id!r} is that of line {known[row_of[tool.id]][0]} too")
-    asked = list(_lines(queries, JudgedQuery))
+    asked = list(read_lines(queries, JudgedQuery))
     for line, query in asked:
         unknown = [tool for tool in query.relevant if tool not in row_of]
         if unknown:
@@ -107,7 +107,7 @@ def read_judged(tools: Path, queries: Path) -> Judged:
     return Judged(_values(known), _values(asked), relevant)
 
 
-def _lines(path: Path, value: type[LineT]) -> Iterator[tuple[int, LineT]]:
+def read_lines(path: Path, value: type[LineT]) -> Iterator[tuple[int, LineT]]:
     """Values with the numbers of their lines; empty lines are passed over."""
     try:
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli import index, models, providers
+from skillbus.cli import evaluate, index, models, providers
 from skillbus.cli.calibrate import calibrate
 from skillbus.cli.catalogue import list_skills, remove
 from skillbus.cli.demo import demo
@@ -60,6 +60,7 @@ def create_app() -> typer.Typer:
     app.command("list")(remote(list_skills))
     app.command("remove")(remote(remove))
     app.command("status")(remote(status))
+    app.add_typer(evaluate.commands(), name="eval")
     app.add_typer(_group("Providers of embedding models.", _PROVIDERS), name="providers")
     app.add_typer(_group("Embedding models.", _MODELS), name="models")
     app.add_typer(_group("What is searched, and its change to another model.", _INDEX), name="index")

@@ -1,0 +1,112 @@
+"""A catalogue put into a running system, and requests made to it, over the bus."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.message import Project
+from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.contracts.tools import MAX_TOOLS, PUT_TOOLS, PutOutcome, PutTools, ToolDescription
+from skillbus.evaluation.baseline import by_words
+from skillbus.evaluation.cases import Case, Cases
+from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
+from skillbus.evaluation.measures import DEPTH
+from skillbus.evaluation.report import Answers
+
+Progress = Callable[[str, int, int], None]
+"""Says in which step it is, and how much of how much is done."""
+
+PROJECT: Final[Project] = "evaluation"
+_AT_A_TIME: Final = 8
+"""Requests under way: the services share a process, and more only wait for one another."""
+_BATCH_CHARS: Final = 200_000
+"""Of the tools of one request: four bytes each at most, and a message may have a million."""
+
+
+async def answered(caller: Caller, cases: Cases, progress: Progress) -> Answers:
+    """Import the catalogue, and make each request twice: without a threshold, and with the search's own.
+
+    Raises:
+        RefusedToolError: the catalogue did not take a tool.
+        NotIndexedError: search does not know all tools.
+        RequestError: a service refused, or did not answer.
+    """
+    began = time.perf_counter()
+    await _import(caller, cases.tools, progress)
+    imported = time.perf_counter()
+    nearest = await _Asking(caller, "Searching", 0.0, progress).all(cases.cases)
+    default = await _Asking(caller, "Searching at the default threshold", None, progress).all(cases.cases)
+    asked = time.perf_counter()
+    return Answers(
+        nearest=_ids(nearest),
+        default=_ids(default),
+        bm25=tuple(by_words(cases)),
+        degraded=sum(found.degraded is not None for found in nearest),
+        model=next((found.model for found in nearest if found.model), None),
+        import_s=imported - began,
+        ask_s=asked - imported,
+    )
+
+
+async def _import(caller: Caller, tools: Sequence[ToolDescription], progress: Progress) -> None:
+    done, indexed = 0, True
+    progress("Importing", done, len(tools))
+    for batch in _batches(tools):
+        reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch))
+        refused = [result for result in reply.results if result.outcome is PutOutcome.REJECTED]
+        if refused:
+            raise RefusedToolError(refused[0].id or "", refused[0].error or "it does not say why")
+        done, indexed = done + len(batch), indexed and reply.indexed
+        progress("Importing", done, len(tools))
+    if not indexed:
+        raise NotIndexedError
+
+
+def _batches(tools: Sequence[ToolDescription]) -> Iterator[tuple[JsonValue, ...]]:
+    batch: list[JsonValue] = []
+    size = 0
+    for tool in tools:
+        chars = len(tool.model_dump_json())
+        if batch and (len(batch) == MAX_TOOLS or size + chars > _BATCH_CHARS):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(tool.model_dump(mode="json", exclude_unset=True))
+        size += chars
+    yield tuple(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    caller: Caller
+    step: str
+    threshold: float | None
+    progress: Progress
+
+    async def all(self, cases: Sequence[Case]) -> list[ToolsFound]:
+        """One answer a case, some requests at a time."""
+        found: dict[int, ToolsFound] = {}
+        rows = iter(range(len(cases)))
+
+        async def work() -> None:
+            for row in rows:
+                request = SearchTools(query=cases[row].query, limit=DEPTH, threshold=self.threshold, project=PROJECT)
+                found[row] = await self.caller.call(SEARCH_TOOLS, request)
+                self.progress(self.step, len(found), len(cases))
+
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(_AT_A_TIME):
+                    workers.create_task(work())
+        except* RequestError as refused:
+            raise refused.exceptions[0] from None
+        return [found[row] for row in range(len(cases))]
+
+
+def _ids(answers: Sequence[ToolsFound]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(hit.id for hit in found.results) for found in answers)

@@ -1,0 +1,21 @@
+"""Why search cannot be measured. What is wrong with a line of the files is told by `skillbus.calibration.errors`.
+
+EvaluationError
+├── RefusedToolError     the catalogue did not take a tool
+└── NotIndexedError      the catalogue took tools that search does not know
+"""
+
+
+class EvaluationError(Exception):
+    """Base of this package's errors."""
+
+
+class RefusedToolError(EvaluationError):
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(f"the catalogue refused the tool {tool!r}: {reason}; mend its line, or take it out")
+        self.tool = tool
+
+
+class NotIndexedError(EvaluationError):
+    def __init__(self) -> None:
+        super().__init__("search does not know all tools: the embedding model gives no vectors; choose another --model")

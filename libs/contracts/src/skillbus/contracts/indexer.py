@@ -73,6 +73,8 @@ class SkillScan(Message):
     """The first hundred."""
     executables: tuple[str, ...] = ()
     """Files that are no text and that a machine could run, as ELF or PE; the first hundred."""
+    unread: tuple[str, ...] = ()
+    """Scripts that were not looked into, being too large, or too many together; the first hundred."""
 
 
 class SkillVersion(Message):
@@ -83,6 +85,9 @@ class SkillVersion(Message):
     """Of the package as it came."""
     version: str | None = None
     description: str
+    """The first 500 characters."""
+    size_bytes: int = 0
+    """Size of the package as it came."""
     installed_at: datetime
     """When it became the current one."""
     reason: Literal["installed", "updated", "described", "rolled_back"]
@@ -150,11 +155,13 @@ class SkillChecked(Message):
     """What the validation of a package says, without installing it."""
 
     valid: bool
-    """Whether it follows the Agent Skills format to the letter: no errors and no warnings."""
+    """Whether it follows the Agent Skills format to the letter: no breaches."""
     installable: bool
     """Whether it would be installed: no errors."""
     errors: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    breaches: tuple[Finding, ...] = ()
+    """Those of both that a strict reader of the format refuses the package for."""
     name: str | None = None
     description: str | None = None
     scan: SkillScan | None = None
@@ -359,7 +366,7 @@ ROLL_BACK_SKILL: Final = Endpoint(
     request=RollBackSkill,
     reply=SkillInstalled,
     summary="Go back to an earlier package of a skill.",
-    raises=(*_SKILL_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    raises=(*_SKILL_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.SKILL_REJECTED),
     timeout_s=30.0,
     example={"name": "calculate"},
 )
@@ -382,7 +389,7 @@ GET_STATUS: Final = Endpoint(
 HEALTH: Final = health_of(SERVICE)
 
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill is in the catalogue.")
-SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package.")
+SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package, or another state.")
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search can find a skill as it is now.")
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
 UPLOAD_TAKEN: Final = Event(SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or changes nothing.")

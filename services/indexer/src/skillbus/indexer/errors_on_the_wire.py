@@ -9,7 +9,9 @@ from skillbus.indexer.domain.errors import (
     RecordConflictError,
     RollBackRefusedError,
     SkillMissingError,
+    SkillPinnedError,
     SwitchConflictError,
+    VersionMissingError,
 )
 from skillbus.indexer.domain.package_errors import PackageError
 
@@ -29,6 +31,10 @@ def to_wire(error: Exception) -> RequestError | None:
             )
         case SkillMissingError():
             return RequestError(ErrorCode.SKILL_NOT_FOUND, str(error), details={"skill": error.name})
+        case SkillPinnedError():
+            return RequestError(ErrorCode.CONFLICT, str(error), retryable=False, details={"reason": "pinned"})
+        case VersionMissingError():
+            return RequestError(ErrorCode.NOT_FOUND, str(error))
         case IndexerError():
             return _of_index(error)
         case _:

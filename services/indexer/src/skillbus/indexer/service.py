@@ -116,7 +116,7 @@ class IndexerListeners:
     async def on_change(self, delivery: Delivery) -> None:
         """A skill was installed, updated or removed, here or by another replica."""
         change = delivery.decode(SkillChanged)
-        await self.installer.catch_up(change.project, change.name)
+        await self.installer.following.catch_up(change.project, change.name)
 
     async def on_default_model(self, _: Delivery) -> None:
         """Another model is the default; which one is asked, as a later change may have been heard before this one."""

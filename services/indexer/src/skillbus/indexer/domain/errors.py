@@ -2,6 +2,8 @@
 
 IndexerError
 ├── SkillMissingError         no skill of that name is installed
+├── VersionMissingError       no such package is in the skill's history
+├── SkillPinnedError          only the package that is installed may be installed under the name
 ├── RecordConflictError       the record was changed by another replica meanwhile
 ├── IndexUnavailableError     the vector store or the embedder cannot be had now; the catalogue stays the record
 │   └── DenseUnavailableError the model of a collection gives no vectors now
@@ -24,6 +26,24 @@ class SkillMissingError(IndexerError):
     def __init__(self, project: str, name: str) -> None:
         super().__init__(f"No skill {name!r} is installed in project {project!r}.")
         self.name = name
+
+
+class VersionMissingError(IndexerError):
+    """Nothing to go back to, or not to that."""
+
+    def __init__(self, name: str, content_digest: str | None) -> None:
+        wanted = f"no package {content_digest}" if content_digest else "no earlier package"
+        super().__init__(f"The history of the skill {name!r} has {wanted}: ask for its history to see those it has.")
+
+
+class SkillPinnedError(IndexerError):
+    """The skill is held at its package."""
+
+    def __init__(self, project: str, name: str, content_digest: str) -> None:
+        super().__init__(
+            f"The skill {name!r} of project {project!r} is pinned to the package {content_digest}: "
+            "unpin it (pin_skill with pinned: false) to install another."
+        )
 
 
 class RecordConflictError(IndexerError):

@@ -14,12 +14,14 @@ from enum import StrEnum
 
 from skillbus.common.archive import ArchiveError
 from skillbus.contracts.indexer import Finding
+from skillbus.indexer.domain.errors import SkillPinnedError
 
 
 class FindingCode(StrEnum):
     """What a finding is about. Findings on the archive carry a code of `ArchiveCode`, in the same lower case."""
 
     BAD_UPLOAD_NAME = "bad_upload_name"
+    PINNED = "pinned"
     NO_SKILL_MD = "no_skill_md"
     SEVERAL_SKILL_MD = "several_skill_md"
     TOO_LARGE = "too_large"
@@ -71,6 +73,13 @@ class PackageError(Exception):
     def code(self) -> str:
         """The code of the first error."""
         return self.errors[0].code
+
+
+def findings_of(error: PackageError | SkillPinnedError) -> tuple[Finding, ...]:
+    """Why a package was not installed."""
+    if isinstance(error, PackageError):
+        return error.errors
+    return (finding(FindingCode.PINNED, str(error)),)
 
 
 class BadEntryPointError(PackageError):

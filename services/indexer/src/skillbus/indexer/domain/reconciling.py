@@ -13,11 +13,11 @@ import structlog
 from skillbus.contracts.errors import RequestError
 from skillbus.indexer.domain.announcing import Announcer
 from skillbus.indexer.domain.comparing import differences
-from skillbus.indexer.domain.errors import IndexerError
+from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
 from skillbus.indexer.domain.index_entry import Entries, key_of
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import open_folder
-from skillbus.indexer.domain.package_errors import PackageError
+from skillbus.indexer.domain.package_errors import PackageError, findings_of
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import FolderState, Packages, SkillFolders
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
@@ -67,7 +67,7 @@ class Reconciler:
         for record in await self._catalogue.all():
             if not self._folders.path_of(record.project, record.name).exists():
                 log.info("skill_folder_restored", project=record.project, skill=record.name)
-                await self._installer.restore_folder(record)
+                await self._installer.following.restore_folder(record)
 
     async def look_at(self, folder: Path) -> None:
         """Install a folder that is new or was changed by hand; leave alone what is as it was installed."""
@@ -76,9 +76,9 @@ class Reconciler:
             state = await asyncio.to_thread(self._folders.state, folder)
             if state is not None:
                 await self._take(project, state)
-        except PackageError as error:
+        except (PackageError, SkillPinnedError) as error:
             log.warning("skill_folder_rejected", folder=folder.name, project=project, errors=str(error))
-            await self._announcer.rejected(project, folder.name, error.errors, once=True)
+            await self._announcer.rejected(project, folder.name, findings_of(error), once=True)
 
     async def compare_index(self) -> Drift:
         """Index what the catalogue has and the index lacks or has otherwise; take out what only the index has.
@@ -91,14 +91,15 @@ class Reconciler:
         waiting = [record for record in skills if record.skill.enabled and not record.skill.indexed]
         await in_batches([*dict.fromkeys((*differing.keys, *map(key_of, waiting)))], self._index.follow)
         for record in waiting:
-            await self._installer.confirm_indexed(record)
+            await self._installer.following.confirm_indexed(record)
         if differing:
             log.info("index_drift_mended", indexed=len(differing.unwritten), removed=len(differing.ghosts))
         return Drift(len(differing.unwritten), len(differing.ghosts))
 
     async def sweep_packages(self) -> None:
         """Let go of packages that nobody asked for, or that a crash kept from being removed."""
-        if swept := await self._packages.sweep(await self._catalogue.all()):
+        kept = {key for record in await self._catalogue.all() for key in record.packages}
+        if swept := await self._packages.sweep(kept):
             log.info("left_packages_swept", packages=swept)
 
     async def _take(self, project: str, state: FolderState) -> None:
@@ -113,8 +114,8 @@ class Reconciler:
                 await self._install(project, state)
         elif stored.record.content_digest == state.content_digest:
             await self._skip(stored.record, state)
-        elif untouched:  # another replica installed a newer package
-            await self._installer.restore_folder(stored.record)
+        elif untouched or _is_left_over(stored.record, state):  # another replica installed a newer package
+            await self._installer.following.restore_folder(stored.record)
         else:
             await self._install(project, state)
 
@@ -130,6 +131,16 @@ class Reconciler:
         if package.skill.name != state.path.name:
             # It lies under its own name now; left here, it would come back after it was uninstalled.
             await asyncio.to_thread(self._folders.remove, project, state.path.name)
+
+
+def _is_left_over(record: SkillRecord, state: FolderState) -> bool:
+    """Whether the folder holds an earlier package since before the current one came, and was never marked.
+
+    The folder of a skill that was not indexed, for it is disabled or the store was away, is not.
+    """
+    current, *earlier = record.history
+    was_installed = state.content_digest in {version.content_digest for version in earlier}
+    return state.installed_digest is None and was_installed and state.changed_at < current.installed_at
 
 
 async def keep_reconciled(reconciler: Reconciler, every_s: float, wanted: asyncio.Event, stop: asyncio.Event) -> None:

@@ -3,16 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from skillbus.contracts.indexer import Skill
+from skillbus.contracts.indexer import Skill, SkillVersion
 from skillbus.contracts.message import Message
+from skillbus.indexer.domain.history import Reason, version_of, with_version
 from skillbus.indexer.domain.package import SkillPackage
 from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
 
 RECORD_BYTES: Final = 512 * 1024
 """Of what is known of a skill: half of what a message or a value of the catalogue may be on NATS."""
 PAGE_BYTES: Final = 768 * 1024
+
+
+class PackageKey(NamedTuple):
+    """Which package of which skill."""
+
+    project: str
+    name: str
+    content_digest: str
 
 
 class SkillRecord(Message):
@@ -22,6 +31,8 @@ class SkillRecord(Message):
     skill_md_bytes: int
     skill_hash: str
     """Short SHA-256 of SKILL.md, as in `.vectorized`."""
+    versions: tuple[SkillVersion, ...] = ()
+    """The current package and those before it, the newest first; empty in a record from before there was a history."""
 
     @property
     def project(self) -> str:
@@ -43,9 +54,33 @@ class SkillRecord(Message):
         """Id of the skill among the tools of its project."""
         return tool_id_of(self.name)
 
+    @property
+    def history(self) -> tuple[SkillVersion, ...]:
+        """The current package and those before it, the newest first; never empty."""
+        return self.versions or (version_of(self.skill, "installed", self.skill.updated_at),)
+
+    @property
+    def package(self) -> PackageKey:
+        """The package that is installed."""
+        return PackageKey(self.project, self.name, self.content_digest)
+
+    @property
+    def packages(self) -> frozenset[PackageKey]:
+        """The packages that are kept."""
+        return frozenset(PackageKey(self.project, self.name, version.content_digest) for version in self.history)
+
     def with_indexed(self, indexed: bool) -> "SkillRecord":
         """The record of a skill that search can or cannot find."""
         return self.model_copy(update={"skill": self.skill.model_copy(update={"indexed": indexed})})
+
+    def with_enabled(self, enabled: bool, now: datetime) -> "SkillRecord":
+        """The record of a skill that may or may not be found and run; search is still to follow."""
+        changed = {"enabled": enabled, "indexed": False, "updated_at": now}
+        return self.model_copy(update={"skill": self.skill.model_copy(update=changed)})
+
+    def with_pinned(self, pinned: bool) -> "SkillRecord":
+        """The record of a skill that is or is not held at its package."""
+        return self.model_copy(update={"skill": self.skill.model_copy(update={"pinned": pinned})})
 
 
 def tool_id_of(name: str) -> str:
@@ -53,16 +88,46 @@ def tool_id_of(name: str) -> str:
     return f"skill:{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Why a package becomes the current one, and when."""
+
+    reason: Reason
+    at: datetime
+
+
 def record_of(
-    project: str, package: SkillPackage, content_digest: str, now: datetime, earlier: SkillRecord | None
+    project: str, package: SkillPackage, content_digest: str, change: Change, earlier: SkillRecord | None
 ) -> SkillRecord:
-    """The record of a package; what it replaces keeps its date of installation.
+    """The record of a package; what it replaces keeps its date of installation, its history and its switches.
 
     Raises:
         PackageError: The record would be larger than `RECORD_BYTES`.
     """
+    skill = _skill_of(project, package, content_digest, change.at)
+    if earlier is not None:
+        kept = earlier.skill
+        skill = skill.model_copy(
+            update={"installed_at": kept.installed_at, "enabled": kept.enabled, "pinned": kept.pinned}
+        )
+    size = len(skill.model_dump_json().encode())
+    if size > RECORD_BYTES:
+        message = (
+            f"what is known of the skill is {size} bytes, at most {RECORD_BYTES} are kept: "
+            "declare fewer actions, or shorter input schemas and descriptions"
+        )
+        raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
+    return SkillRecord(
+        skill=skill,
+        skill_md_bytes=package.skill_md_bytes,
+        skill_hash=package.skill_hash,
+        versions=with_version(version_of(skill, change.reason, change.at), earlier.history if earlier else ()),
+    )
+
+
+def _skill_of(project: str, package: SkillPackage, content_digest: str, now: datetime) -> Skill:
     read = package.skill
-    skill = Skill(
+    return Skill(
         project=project,
         name=read.name,
         description=read.description,
@@ -75,20 +140,8 @@ def record_of(
         entry_points=package.entry_points,
         default_action=package.default_action,
         warnings=package.warnings,
-        installed_at=earlier.skill.installed_at if earlier else now,
+        installed_at=now,
         updated_at=now,
-    )
-    size = len(skill.model_dump_json().encode())
-    if size > RECORD_BYTES:
-        message = (
-            f"what is known of the skill is {size} bytes, at most {RECORD_BYTES} are kept: "
-            "declare fewer actions, or shorter input schemas and descriptions"
-        )
-        raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
-    return SkillRecord(
-        skill=skill,
-        skill_md_bytes=package.skill_md_bytes,
-        skill_hash=package.skill_hash,
     )
 
 

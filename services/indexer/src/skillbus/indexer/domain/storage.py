@@ -1,6 +1,6 @@
 """Ports to where skills lie: packages in the object store, unpacked folders on this machine's disk."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,26 +8,26 @@ from typing import Protocol
 
 from skillbus.common.archive import Archive
 from skillbus.indexer.domain.package import SkillPackage
-from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.record import PackageKey, SkillRecord
 
 
 class Packages(Protocol):
-    """The archives of installed skills."""
+    """The archives of installed skills, those of their history too."""
 
-    async def put(self, record: SkillRecord, packed: bytes) -> None:
-        """Keep the files of a record, packed."""
+    async def put(self, key: PackageKey, packed: bytes) -> None:
+        """Keep the files of a skill, packed."""
         ...
 
-    async def get(self, record: SkillRecord) -> bytes:
-        """The package of a record."""
+    async def get(self, key: PackageKey) -> bytes:
+        """A package. Raises RequestError, `not_found` among others."""
         ...
 
-    async def delete(self, record: SkillRecord) -> None:
-        """Let go of the package of a record."""
+    async def delete(self, key: PackageKey) -> None:
+        """Let go of a package. That there is none is fine."""
         ...
 
-    async def sweep(self, records: Sequence[SkillRecord]) -> int:
-        """Let go of packages that none of these records has, and that are no longer on their way in; tells how many."""
+    async def sweep(self, kept: Collection[PackageKey]) -> int:
+        """Let go of packages that are none of these, and that are no longer on their way in; tells how many."""
         ...
 
 

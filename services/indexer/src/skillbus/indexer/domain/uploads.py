@@ -7,8 +7,9 @@ import structlog
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.announcing import Announcer
+from skillbus.indexer.domain.errors import SkillPinnedError
 from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
+from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding, findings_of
 
 _PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
 
@@ -48,9 +49,9 @@ class Uploads:
                 return
             installed = await self._installer.install(project, data)
             await self._announcer.taken(name, installed.outcome, installed.record)
-        except PackageError as error:
+        except (PackageError, SkillPinnedError) as error:
             log.warning("upload_rejected", upload=name, project=project, errors=str(error))
-            await self._announcer.rejected(project, name, error.errors, once=False)
+            await self._announcer.rejected(project, name, findings_of(error), once=False)
         await self._bucket.delete(name)
 
 

@@ -1,0 +1,1 @@
+"""What builtin tools work on."""

@@ -1,0 +1,79 @@
+"""The tool `calculate`."""
+
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skillbus.agent.domain.builtins.arithmetic import evaluate
+from skillbus.agent.domain.builtins.functions import Number
+from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+
+MAX_EXPRESSION: Final = 1_000
+"""Characters. The costliest expressions of that length that were found take some 10 ms."""
+_FLOAT_DIGITS: Final = 15
+"""Decimal digits that a float holds for certain (IEEE 754)."""
+
+
+class Calculate(Arguments):
+    expression: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_EXPRESSION,
+            description="Arithmetic such as (3 + 4) * 2, 15% * 80 or sqrt(2); `^` and `**` are powers.",
+        ),
+    ]
+    digits: Annotated[
+        int, Field(ge=1, le=50, description="Significant digits of a result that is not a whole number.")
+    ] = 15
+
+
+async def _calculate(_project: str, arguments: Calculate) -> Answer:
+    value = evaluate(arguments.expression)
+    text, exact = shown(value, arguments.digits)
+    return Answer(text, {"result": text, "exact": exact})
+
+
+def shown(value: Number, digits: int) -> tuple[str, bool]:
+    """A number as people write it, and whether that is its value to the last digit. Whole numbers are not cut."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return str(value.numerator), True
+    if isinstance(value, float):
+        rounded = Context(prec=min(digits, _FLOAT_DIGITS)).create_decimal_from_float(value)
+        return plain(rounded), False
+    quotient = Context(prec=digits).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return plain(quotient), Fraction(quotient) == value
+
+
+def plain(value: Decimal) -> str:
+    """Without an exponent where that stays readable, and without zeros at the end."""
+    if value == 0:
+        return "0"
+    size = math.floor(value.log10()) if value > 0 else math.floor((-value).log10())
+    text = f"{value:f}" if -6 <= size < 21 else f"{value:e}"
+    digits, exponent, power = text.partition("e")
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + exponent + power
+
+
+CALCULATE: Final = Builtin(
+    About(
+        name="calculate",
+        english="Evaluate an arithmetic expression exactly: decimals, percentages, powers, roots, logarithms, "
+        "trigonometry, factorials, averages.",
+        chinese="计算器：对算式求值，支持小数、百分数、乘方、开方、对数、三角函数、阶乘与平均值等数学计算。",
+        tags=("math", "calculator", "数学", "计算"),
+        examples=(
+            "What is 17.5% of 2,340?",
+            "Calculate (12 + 8) * 3 ** 2.",
+            "What is the square root of 1764?",
+            "算一下 (3.5 + 4.5) × 12 等于多少",
+            "帮我计算 2 的 20 次方",
+            "1260 打八五折是多少钱",
+        ),
+    ),
+    Calculate,
+    _calculate,
+)

@@ -19,6 +19,7 @@ from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import access_by
+from skillbus.gateway.domain.imports import ToolImporter
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
@@ -130,7 +131,8 @@ class World:
         runner = SkillRunner(self.caller, self.run_files, artifact_bytes=limits.artifact_bytes)
         readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
         skills = SkillRoutes(self.caller, installer, runner, readiness, registry)
-        router = build_router(routes_over(self.caller, skills), StrictJsonRoute)
+        importer = ToolImporter(self.caller, patience_s=limits.upload_patience_s)
+        router = build_router(routes_over(self.caller, skills, importer), StrictJsonRoute)
         return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
 
     @asynccontextmanager

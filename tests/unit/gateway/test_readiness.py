@@ -1,17 +1,18 @@
 import pytest
 
-from skillbus.contracts import embedder, indexer, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Check, Health
 from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
 
 from .fakes import World
 
-SERVICES = ("embedder", "indexer", "retriever", "sandbox")
+SERVICES = ("embedder", "indexer", "retriever", "sandbox", "agent")
 HEALTH = {
     "embedder": embedder.HEALTH,
     "indexer": indexer.HEALTH,
     "retriever": retriever.HEALTH,
     "sandbox": sandbox.HEALTH,
+    "agent": agent.HEALTH,
 }
 
 
@@ -50,7 +51,7 @@ async def test_a_service_that_is_not_ready_makes_the_whole_not_ready_and_says_wh
     assert (status, checks[service]) == (503, (False, "isolation: no model"))
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", [service for service in SERVICES if service != "agent"])
 async def test_a_service_that_does_not_answer_makes_the_whole_not_ready(service: str) -> None:
     world = healthy()
     del world.caller.handlers[HEALTH[service].subject]
@@ -64,6 +65,18 @@ async def test_a_sandbox_that_cannot_isolate_is_reported_and_no_obstacle() -> No
     world.caller.on(sandbox.HEALTH, lambda _: unready("sandbox", "user namespaces are off"))
     status, checks = await readyz(world)
     assert (status, checks["sandbox"]) == (200, (False, "isolation: user namespaces are off"))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_an_agent_that_cannot_call_tools_is_reported_and_no_obstacle(is_there: bool) -> None:
+    world = healthy()
+    if is_there:
+        world.caller.on(agent.HEALTH, lambda _: unready("agent", "no catalogue"))
+    else:
+        del world.caller.handlers[agent.HEALTH.subject]
+    status, checks = await readyz(world)
+    assert (status, checks["agent"][0]) == (200, False)
+    assert ("no catalogue" if is_there else "tools are found, but MCP and builtin ones cannot") in checks["agent"][1]
 
 
 async def test_without_nats_nothing_is_ready_but_the_loop_is_alive() -> None:

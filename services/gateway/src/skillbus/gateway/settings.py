@@ -30,11 +30,13 @@ class GatewaySettings(BaseSettings):
     """The largest body of a run, base64 of its files included."""
     embeddings_body_bytes: int = Field(default=16 * _MIB, ge=1)
     """The largest body of a request for embeddings, which may hold 2048 texts."""
+    tools_body_bytes: int = Field(default=64 * _MIB, ge=1)
+    """The largest body of descriptions of tools, which is never held as a whole."""
     body_bytes: int = Field(default=_MIB, ge=1)
     """The largest body of every other request."""
     artifact_bytes: int = Field(default=64 * _MIB, ge=1)
     """The largest artifact that can be fetched; it is held in memory while it is sent."""
     upload_patience_s: float = Field(default=20.0, ge=0)
-    """How long an upload waits for a bus or an indexer that is away."""
+    """How long an upload, or a part of an import, waits for a bus or an indexer that is away."""
     health_timeout_s: float = Field(default=1.0, gt=0)
     """How long each service has to say whether it is ready."""

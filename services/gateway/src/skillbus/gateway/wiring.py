@@ -19,6 +19,7 @@ from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import Access, access_by, check_address
 from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
+from skillbus.gateway.domain.imports import ToolImporter
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
@@ -70,7 +71,8 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
     run_files = await open_object_store(bus, RUN_FILES)
     runner = SkillRunner(bus.caller, run_files, artifact_bytes=settings.artifact_bytes)
     skills = SkillRoutes(bus.caller, installer, runner, readiness, bus.metrics.registry)
-    router = build_router(routes_over(bus.caller, skills), StrictJsonRoute)
+    importer = ToolImporter(bus.caller, patience_s=settings.upload_patience_s)
+    router = build_router(routes_over(bus.caller, skills, importer), StrictJsonRoute)
     return build_app(router, settings, access, HttpMetrics(bus.metrics.registry))
 
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.types import ASGIApp
 
+from skillbus.contracts.tools import ToolDescription
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary
 from skillbus.gateway.adapters.docs_page import add_docs
@@ -20,7 +21,8 @@ from skillbus.gateway.settings import GatewaySettings
 
 _FORM_BYTES: Final = 64 * 1024
 """What a form may add to the package in it."""
-_DESCRIPTION: Final = """Install skills, find the few that fit a request in any language, and run them in a sandbox.
+_DESCRIPTION: Final = """Keep tools of any kind: skills, those of MCP servers, builtin ones, and your own.
+Find the few that fit a request in any language, call them, and run skills in a sandbox.
 
 Every error is a problem document (RFC 9457) whose `code` is one of a closed set;
 below `/v1`, where the API is OpenAI's, an error is as OpenAI writes it."""
@@ -59,10 +61,12 @@ def body_limits(settings: GatewaySettings) -> LimitOf:
     """How large the body of a request may be."""
 
     def limit_of(method: str, path: str) -> int:
-        if method == "POST" and path == "/api/skills":
+        if method == "POST" and path in {"/api/skills", "/api/skills/check"}:
             return settings.package_bytes + _FORM_BYTES
         if method == "POST" and path.startswith("/api/skills/") and path.endswith("/run"):
             return settings.run_body_bytes
+        if method == "PUT" and path == "/api/tools":
+            return settings.tools_body_bytes
         if path == "/v1/embeddings":
             return settings.embeddings_body_bytes
         return settings.body_bytes
@@ -76,7 +80,8 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
         raise TypeError("the components of an OpenAPI document are an object")
     schemas = components.setdefault("schemas", {})
     _, documents = models_json_schema(
-        [(Problem, "serialization"), (OpenAiErrorBody, "serialization")], ref_template="#/components/schemas/{model}"
+        [(Problem, "serialization"), (OpenAiErrorBody, "serialization"), (ToolDescription, "validation")],
+        ref_template="#/components/schemas/{model}",
     )
     if isinstance(schemas, dict):
         schemas.update(documents["$defs"])

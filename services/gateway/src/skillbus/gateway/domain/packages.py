@@ -4,27 +4,24 @@ import asyncio
 import hashlib
 import io
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Final, Literal, TypeVar
+from typing import BinaryIO, Final, Literal
 
 import structlog
 from typing_extensions import Buffer
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, Skill, SkillInstalled
+from skillbus.contracts.indexer import CHECK_SKILL, INSTALL_SKILL, InstallSkill, Skill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
+from skillbus.gateway.domain.patience import patiently
 from skillbus.gateway.domain.ports import BusCaller, Objects
-
-T = TypeVar("T")
 
 INLINE_BYTES: Final = 256 * 1024
 """What travels in a message: as base64 a third more, and NATS takes 1 MiB."""
-_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED, ErrorCode.OVERLOADED})
 _DISCARD_S: Final = 2.0
-_FIRST_PAUSE_S: Final = 0.1
-_LONGEST_PAUSE_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -66,53 +63,73 @@ class PackageInstaller:
         Raises:
             RequestError: The package is too large or not a valid skill, or the bus or the indexer stayed away.
         """
+        until = self._until()
+        async with self._offered(package, project, until) as offer:
+            try:
+                return await self._ask(offer, until)
+            except RequestError as error:
+                if error.code is not ErrorCode.NOT_FOUND or offer.package.object_name is None:
+                    raise
+            # The indexer takes the object out when it is done: it was done, its reply was lost, and it was asked again.
+            await self._stage(package, offer.package.object_name, until)
+            return await self._ask(offer, until)
+
+    async def check(self, package: Package, project: str) -> SkillChecked:
+        """What the validation says of a package, which is not installed.
+
+        Raises:
+            RequestError: The package is too large, or the bus or the indexer stayed away.
+        """
+        until = self._until()
+        async with self._offered(package, project, until) as offer:
+            checked = await patiently(lambda: self._caller.call(CHECK_SKILL, offer), until)
+            await self._discard(offer.package.object_name)
+            return checked
+
+    def _until(self) -> float:
+        return asyncio.get_running_loop().time() + self._patience_s
+
+    @asynccontextmanager
+    async def _offered(self, package: Package, project: str, until: float) -> AsyncGenerator[InstallSkill]:
+        """The request that brings a package along or says where it lies; what lies there goes if nothing came of it."""
         if package.size_bytes > self._max_bytes:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE, f"A package may be {self._max_bytes} bytes, this one is larger."
             )
-        until = asyncio.get_running_loop().time() + self._patience_s
         digest = await asyncio.to_thread(_sha256, package.file)
         if package.size_bytes <= INLINE_BYTES:
             package.file.seek(0)
             content = Content(size_bytes=package.size_bytes, sha256=digest, inline=package.file.read())
-            return await self._ask(InstallSkill(project=project, package=content), until)
-        return await self._install_large(package, digest, project, until)
-
-    async def _install_large(self, package: Package, digest: str, project: str, until: float) -> UploadedSkill:
+            yield InstallSkill(project=project, package=content)
+            return
         name = f"{INCOMING_PREFIX}{uuid.uuid4().hex}.zip"
         content = Content(size_bytes=package.size_bytes, sha256=digest, object_name=name)
-        request = InstallSkill(project=project, package=content)
         try:
             await self._stage(package, name, until)
-            try:
-                return await self._ask(request, until)
-            except RequestError as error:
-                if error.code is not ErrorCode.NOT_FOUND:
-                    raise
-            # The indexer takes the object out when it is done: it was done, its reply was lost, and it was asked again.
-            await self._stage(package, name, until)
-            return await self._ask(request, until)
+            yield InstallSkill(project=project, package=content)
         except RequestError:
             await self._discard(name)
             raise
 
     async def _ask(self, request: InstallSkill, until: float) -> UploadedSkill:
-        return uploaded_skill(await _patiently(lambda: self._caller.call(INSTALL_SKILL, request), until))
+        return uploaded_skill(await patiently(lambda: self._caller.call(INSTALL_SKILL, request), until))
 
     async def _stage(self, package: Package, name: str, until: float) -> None:
         async def put() -> None:
             package.file.seek(0)
             await self._packages.put_file(name, _Reader(package.file))
 
-        await _patiently(put, until)
+        await patiently(put, until)
 
-    async def _discard(self, name: str) -> None:
+    async def _discard(self, name: str | None) -> None:
+        if name is None:
+            return
         try:
             async with asyncio.timeout(_DISCARD_S):
                 await self._packages.delete(name)
         except (RequestError, TimeoutError) as error:
-            # What the caller must hear is why the package was not installed; an object that stays only costs space.
-            log.warning("refused_package_left", name=name, error=repr(error))
+            # What the caller must hear is what became of the package; an object that stays only costs space.
+            log.warning("incoming_package_left", name=name, error=repr(error))
 
 
 class _Reader(io.BufferedIOBase):
@@ -140,16 +157,3 @@ def _sha256(file: BinaryIO) -> str:
     while chunk := file.read(INLINE_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-async def _patiently(attempt: Callable[[], Awaitable[T]], until: float) -> T:
-    """Try again while the other side is away; `until` is a time of the loop."""
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        try:
-            return await attempt()
-        except RequestError as error:
-            if error.code not in _AWAY or asyncio.get_running_loop().time() + pause_s > until:
-                raise
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

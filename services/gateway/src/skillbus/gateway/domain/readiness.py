@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from skillbus.contracts import embedder, indexer, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, retriever, sandbox
 from skillbus.contracts.endpoint import Check, Endpoint, Health
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
@@ -17,12 +17,17 @@ _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
     indexer.SERVICE: indexer.HEALTH,
     retriever.SERVICE: retriever.HEALTH,
     sandbox.SERVICE: sandbox.HEALTH,
+    agent.SERVICE: agent.HEALTH,
 }
 _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
 """A machine that cannot isolate runs nothing, but installs and finds: the whole is ready, and says what is not.
 
 A sandbox that does not answer at all is another matter: a service is missing.
 """
+_MAY_BE_AWAY: Final[Mapping[str, str]] = {
+    agent.SERVICE: "tools are found, but MCP and builtin ones cannot be called, and MCP servers are not followed"
+}
+"""What does not work without a service, where the rest does: the whole is ready, and says so."""
 
 
 class SystemStatus(Message):
@@ -61,10 +66,12 @@ class Readiness:
         try:
             health = await self._caller.call(endpoint, Empty(), timeout_s=self._timeout_s)
         except RequestError as error:
-            return Check(name=service, ready=False, detail=error.message), False
+            lost = _MAY_BE_AWAY.get(service)
+            detail = f"{error.message.rstrip('.')}: {lost}" if lost else error.message
+            return Check(name=service, ready=False, detail=detail), lost is not None
         detail = "; ".join(f"{check.name}: {check.detail or 'not ready'}" for check in health.checks if not check.ready)
         check = Check(name=service, ready=health.ready, detail=detail if not health.ready else "")
-        return check, health.ready or service in _MAY_BE_UNREADY
+        return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()
 
     async def _indexer_status(self) -> IndexerStatus | None:
         try:

@@ -33,8 +33,9 @@ class DocumentedRouter:
         status: int = 200,
         response: type[Response] = JSONResponse,
         example: Mapping[str, object] | None = None,
+        body: dict[str, object] | None = None,
     ) -> None:
-        """Add a route; `example` is a body that it takes."""
+        """Add a route; `example` is a body that it takes, `body` what is said of one that its handler reads itself."""
         self.router.add_api_route(
             path,
             handler,
@@ -43,7 +44,7 @@ class DocumentedRouter:
             response_class=response,
             responses=problems(errors),
             operation_id=handler.__name__,
-            openapi_extra=None if example is None else body_example(example),
+            openapi_extra=body if example is None else body_example(example),
         )
 
     def add_probe(self, path: str, handler: Callable[..., object], also: Documented) -> None:

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+from skillbus.gateway.domain.audit import Auditor
 from skillbus.gateway.domain.embeddings import TextEmbedder
+from skillbus.gateway.domain.imports import ToolImporter
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
 from skillbus.gateway.service.documented import DocumentedRouter
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
+from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.models import ModelRoutes, add_model_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.providers import ProviderRoutes, add_provider_routes
+from skillbus.gateway.service.skill_versions import SkillVersionRoutes, add_skill_version_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
+from skillbus.gateway.service.tools import ToolRoutes, add_tool_routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +26,24 @@ class Routes:
     """The handlers of every path."""
 
     skills: SkillRoutes
+    skill_versions: SkillVersionRoutes
+    tools: ToolRoutes
+    mcp_servers: McpServerRoutes
+    audit: AuditRoutes
     providers: ProviderRoutes
     models: ModelRoutes
     indexes: IndexRoutes
     openai: OpenAiRoutes
 
 
-def routes_over(caller: BusCaller, skills: SkillRoutes) -> Routes:
+def routes_over(caller: BusCaller, skills: SkillRoutes, importer: ToolImporter) -> Routes:
     """The handlers, those that need nothing but the bus over `caller`."""
     return Routes(
         skills,
+        SkillVersionRoutes(caller, skills.installer),
+        ToolRoutes(caller, importer),
+        McpServerRoutes(caller),
+        AuditRoutes(Auditor(caller)),
         ProviderRoutes(caller),
         ModelRoutes(caller),
         IndexRoutes(caller),
@@ -41,7 +55,11 @@ def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
     """The routes under their paths. `route_class` reads the bodies."""
     router = APIRouter(route_class=route_class)
     to = DocumentedRouter(router)
+    add_skill_version_routes(to, routes.skill_versions)
     add_skill_routes(to, routes.skills)
+    add_tool_routes(to, routes.tools)
+    add_mcp_server_routes(to, routes.mcp_servers)
+    add_audit_routes(to, routes.audit)
     add_provider_routes(to, routes.providers)
     add_model_routes(to, routes.models)
     add_index_routes(to, routes.indexes)

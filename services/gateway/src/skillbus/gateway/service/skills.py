@@ -1,4 +1,4 @@
-"""Skills, their runs, the search for tools, and how everything is."""
+"""Skills, their runs, and how everything is."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from fastapi import File, Form, Path, Query, Response, UploadFile
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from skillbus.contracts import indexer, retriever, sandbox
+from skillbus.contracts import indexer, sandbox
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project, SkillName
@@ -64,7 +64,10 @@ class SkillRoutes:
         return await self.installer.install(Package(package.file, package.size or 0), project)
 
     async def list_skills(self, page: Annotated[indexer.ListSkills, Query()]) -> indexer.SkillsListed:
-        """A page of the installed skills, by name. `next` is the `after` of the next page."""
+        """A page of the installed skills, by name. `next` is the `after` of the next page.
+
+        `tag`, `enabled` and `text`, which is in the name or the description, leave out others.
+        """
         return await self.caller.call(indexer.LIST_SKILLS, page)
 
     async def get_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
@@ -98,10 +101,6 @@ class SkillRoutes:
         }
         return FileResponse(data, headers=headers)
 
-    async def search_tools(self, body: retriever.SearchTools) -> retriever.ToolsFound:
-        """Find the few tools that fit a request, in any language."""
-        return await self.caller.call(retriever.SEARCH_TOOLS, body)
-
     async def get_limits(self) -> sandbox.SandboxLimits:
         """The limits of every run, and how runs are isolated here."""
         return await self.caller.call(sandbox.GET_LIMITS, Empty())
@@ -115,7 +114,10 @@ class SkillRoutes:
         return Alive()
 
     async def readyz(self, response: Response) -> Health:
-        """Whether every service that is needed is ready; a sandbox that cannot isolate is reported and no obstacle."""
+        """Whether every service that is needed is ready.
+
+        A sandbox that cannot isolate and an agent that is away are reported, and are no obstacle: the rest works.
+        """
         health = await self.readiness.health()
         response.status_code = HTTPStatus.OK if health.ready else HTTPStatus.SERVICE_UNAVAILABLE
         return health
@@ -140,7 +142,6 @@ def add_skill_routes(to: DocumentedRouter, routes: SkillRoutes) -> None:
     to.add(
         "GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse
     )
-    to.add("POST", "/api/tools/search", routes.search_tools, (*retriever.SEARCH_TOOLS.errors, *WITH_BODY))
     to.add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
     to.add("GET", "/api/status", routes.get_status, NO_ERRORS)
     to.add("GET", "/metrics", routes.metrics, NO_ERRORS, response=MetricsResponse)

@@ -1,0 +1,171 @@
+"""Tools of any kind: what the catalogue has, what others describe, search and calls."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import Path, Query, Request
+from pydantic import Field, JsonValue
+from starlette.requests import ClientDisconnect
+
+from skillbus.contracts import agent, retriever, tools
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.gateway.domain.imports import ImportWishes, ToolImporter, ToolsImported, is_reserved, reserved
+from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+
+_TOOLS: Final = "/api/tools"
+_TOOL: Final = f"{_TOOLS}/{{id:path}}"
+"""Ids hold slashes and whatever else; what is done with a tool stands behind the last one."""
+_SKILL: Final = "skill:"
+IdInPath = Annotated[
+    tools.ToolId,
+    Path(alias="id", description="The tool's id; slashes may stand as they are: `mcp:files/read_file`."),
+]
+ProjectInQuery = Annotated[Project, Query()]
+
+
+class AcceptBody(Message):
+    """What is accepted."""
+
+    digest: str
+    """`pending_digest` of the tool as it was looked at, or `digest` of one that is quarantined since it came."""
+
+
+class CallBody(Message):
+    """A call."""
+
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """By name, as the tool's `parameters` want them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRoutes:
+    """The handlers, over what they need."""
+
+    caller: BusCaller
+    importer: ToolImporter
+
+    async def search_tools(self, body: retriever.SearchTools) -> retriever.ToolsFound:
+        """Find the few tools that fit a request, in any language. When nothing fits, nothing comes back."""
+        return await self.caller.call(retriever.SEARCH_TOOLS, body)
+
+    async def put_tools(self, request: Request, wishes: Annotated[ImportWishes, Query()]) -> ToolsImported:
+        """Describe tools, new ones or known ones again: NDJSON, a description a line, or one JSON array of them.
+
+        The body is read as it comes, up to 64 MiB of it and 200,000 lines. A line that is bad, or longer than 512 KiB,
+        is told by its number, and the others are taken. What did not change is not embedded again.
+        """
+        try:
+            return await self.importer.take(request.stream(), wishes)
+        except ClientDisconnect as error:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "The body broke off.") from error
+
+    async def list_tools(self, page: Annotated[tools.ListTools, Query()]) -> tools.ToolsListed:
+        """A page of the catalogue by id, skills too. `next` is the `after` of the next page."""
+        return await self.caller.call(tools.LIST_TOOLS, page)
+
+    async def remove_tools(
+        self,
+        ids: Annotated[list[tools.ToolId] | None, Query(alias="id", max_length=tools.MAX_IDS)] = None,
+        source: Annotated[tools.Source | None, Query()] = None,
+        project: ProjectInQuery = DEFAULT_PROJECT,
+    ) -> tools.ToolsRemoved:
+        """Take tools out of the catalogue and the index: all of a `source`, or each `id`, which may be repeated."""
+        if not ids and source is None:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "Say what is removed: `source`, or `id` once or more.")
+        if source is not None and is_reserved(source):
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"{reserved(source)}. An MCP server is removed with its tools, a skill is uninstalled.",
+            )
+        removal = tools.RemoveTools(project=project, ids=tuple(ids or ()), source=source)
+        return await self.caller.call(tools.REMOVE_TOOLS, removal)
+
+    async def get_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+        """One tool: how it is described, what was found in it, and what it would become if it is quarantined."""
+        return await self.caller.call(tools.GET_TOOL, tools.NameTool(project=project, id=tool_id))
+
+    async def remove_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.ToolsRemoved:
+        """Take one tool out of the catalogue and the index."""
+        removed = await self.caller.call(tools.REMOVE_TOOLS, tools.RemoveTools(project=project, ids=(tool_id,)))
+        if not removed.ids:
+            raise RequestError(ErrorCode.NOT_FOUND, f"There is no tool {tool_id!r} that can be removed.")
+        return removed
+
+    async def accept_tool(
+        self, tool_id: IdInPath, body: AcceptBody, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> tools.CatalogueTool:
+        """Accept a quarantined tool as it was looked at; if it is described otherwise since, that is a conflict."""
+        return await self.caller.call(
+            tools.ACCEPT_TOOL, tools.AcceptTool(project=project, id=tool_id, digest=body.digest)
+        )
+
+    async def enable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+        """Have a disabled tool found and called again."""
+        return await self.caller.call(
+            tools.SET_TOOL_STATE, tools.SetToolState(project=project, id=tool_id, enabled=True)
+        )
+
+    async def disable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+        """Have a tool neither found nor called; it stays so when it is described again."""
+        return await self.caller.call(
+            tools.SET_TOOL_STATE, tools.SetToolState(project=project, id=tool_id, enabled=False)
+        )
+
+    async def call_tool(
+        self, tool_id: IdInPath, body: CallBody, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> agent.ToolCalled:
+        """Call an MCP or a builtin tool. That it fails is an answer too: see `is_error`. Skills are run instead."""
+        if tool_id.startswith(_SKILL):
+            path = f"/api/skills/{tool_id.removeprefix(_SKILL)}/run"
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill, which is run: POST {path}.")
+        request = agent.CallTool(project=project, id=tool_id, arguments=body.arguments)
+        return await self.caller.call(agent.CALL_TOOL, request)
+
+
+_EXAMPLE: Final = {
+    "id": "weather.forecast",
+    "name": "forecast",
+    "description": "Weather forecast of a city. 查询城市的天气预报。",
+    "tool_type": "builtin",
+    "tags": ["weather"],
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    "source": "weather",
+}
+_DESCRIPTIONS: Final[dict[str, object]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {
+                "schema": {"type": "string", "description": "A `ToolDescription` a line."},
+                "example": f"{json.dumps(_EXAMPLE, ensure_ascii=False)}\n",
+            },
+            "application/json": {
+                "schema": {"type": "array", "items": {"$ref": "#/components/schemas/ToolDescription"}},
+                "example": [_EXAMPLE],
+            },
+        },
+    }
+}
+"""As the handler reads the body itself, the documentation cannot know it."""
+
+
+def add_tool_routes(to: DocumentedRouter, routes: ToolRoutes) -> None:
+    """Put them under their paths."""
+    found, put, state = retriever.SEARCH_TOOLS, (*tools.PUT_TOOLS.errors, *WITH_BODY), tools.SET_TOOL_STATE
+    accept_errors, call_errors = (*tools.ACCEPT_TOOL.errors, *WITH_BODY), (*agent.CALL_TOOL.errors, *WITH_BODY)
+    remove_errors = (*tools.REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
+    accepted: dict[str, object] = {"digest": "0" * 64}
+    call: dict[str, object] = {"arguments": {"expression": "(1 + 2) * 3"}}
+    to.add("POST", f"{_TOOLS}/search", routes.search_tools, (*found.errors, *WITH_BODY), example=found.example)
+    to.add("PUT", _TOOLS, routes.put_tools, put, body=_DESCRIPTIONS)
+    to.add("GET", _TOOLS, routes.list_tools, tools.LIST_TOOLS.errors)
+    to.add("DELETE", _TOOLS, routes.remove_tools, tools.REMOVE_TOOLS.errors)
+    to.add("POST", f"{_TOOL}/accept", routes.accept_tool, accept_errors, example=accepted)
+    to.add("POST", f"{_TOOL}/enable", routes.enable_tool, state.errors)
+    to.add("POST", f"{_TOOL}/disable", routes.disable_tool, state.errors)
+    to.add("POST", f"{_TOOL}/call", routes.call_tool, call_errors, example=call)
+    to.add("GET", _TOOL, routes.get_tool, tools.GET_TOOL.errors)
+    to.add("DELETE", _TOOL, routes.remove_tool, remove_errors)

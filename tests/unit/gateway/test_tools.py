@@ -1,0 +1,249 @@
+"""Tools, MCP servers and the audit over HTTP."""
+
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import pytest
+
+from skillbus.contracts import agent, tools
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Message
+
+from .fakes import World
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TOOL = tools.CatalogueTool(
+    tool=tools.ToolDescription(id="mcp:files/read_file", name="read_file", source="mcp:files"),
+    state=tools.ToolState.QUARANTINED,
+    digest="0" * 64,
+    pending_digest="1" * 64,
+    created_at=NOW,
+    updated_at=NOW,
+)
+SERVER = agent.McpServer(
+    name="files",
+    transport=agent.McpTransport.HTTP,
+    address="https://mcp.example.com/mcp",
+    header_names=("Authorization",),
+    timeout_s=20,
+    state=agent.McpServerState.CONNECTED,
+    tools=3,
+    registered_at=NOW,
+)
+IDS = ["mcp:files/read_file", "a//b", "a/../b", "..", "accept", "x/call", "天气 %2F?#&", "search"]
+
+
+async def test_the_catalogue_is_listed_by_page_with_every_filter() -> None:
+    world = World()
+    world.caller.on(tools.LIST_TOOLS, lambda _: tools.ToolsListed(tools=(), total=0))
+    query = "project=p&limit=7&after=b&tool_types=mcp&tool_types=builtin&states=quarantined&source=mcp:x&tag=t&text=天"
+    async with world.client() as client:
+        answer = await client.get(f"/api/tools?{query}")
+        refused = await client.get("/api/tools", params={"tool_types": "robot"})
+    assert answer.status_code == 200
+    assert world.caller.asked[0][1] == tools.ListTools(
+        project="p",
+        limit=7,
+        after="b",
+        tool_types=(tools.ToolType.MCP, tools.ToolType.BUILTIN),
+        states=(tools.ToolState.QUARANTINED,),
+        source="mcp:x",
+        tag="t",
+        text="天",
+    )
+    assert refused.status_code == 400
+
+
+@pytest.mark.parametrize("tool_id", IDS)
+async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> None:
+    world = World()
+    for endpoint in (tools.GET_TOOL, tools.ACCEPT_TOOL, tools.SET_TOOL_STATE):
+        world.caller.on(endpoint, lambda _: TOOL)
+    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=(tool_id,)))
+    world.caller.on(agent.CALL_TOOL, lambda _: agent.ToolCalled(id=tool_id, text="42", took_ms=1))
+    path = f"/api/tools/{quote(tool_id, safe='').replace('.', '%2E')}"
+    async with world.client() as client:
+        answers = [
+            await client.get(path, params={"project": "p"}),
+            await client.post(f"{path}/accept?project=p", json={"digest": "1" * 64}),
+            await client.post(f"{path}/enable?project=p"),
+            await client.post(f"{path}/disable?project=p"),
+            await client.post(f"{path}/call?project=p", json={"arguments": {"path": "a"}}),
+            await client.delete(path, params={"project": "p"}),
+        ]
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert [request for _, request in world.caller.asked] == [
+        tools.NameTool(project="p", id=tool_id),
+        tools.AcceptTool(project="p", id=tool_id, digest="1" * 64),
+        tools.SetToolState(project="p", id=tool_id, enabled=True),
+        tools.SetToolState(project="p", id=tool_id, enabled=False),
+        agent.CallTool(project="p", id=tool_id, arguments={"path": "a"}),
+        tools.RemoveTools(project="p", ids=(tool_id,)),
+    ]
+
+
+async def test_slashes_of_an_id_may_stand_as_they_are() -> None:
+    world = World()
+    world.caller.on(tools.GET_TOOL, lambda _: TOOL)
+    async with world.client() as client:
+        assert (await client.get("/api/tools/mcp:files/read_file")).json() == TOOL.model_dump(mode="json")
+    assert world.caller.asked[0][1] == tools.NameTool(id="mcp:files/read_file")
+
+
+@pytest.mark.parametrize("path", ["/api/tools/", "/api/tools/%20a", f"/api/tools/{'a' * 301}", "/api/tools/a%00b"])
+async def test_what_cannot_be_an_id_is_an_invalid_request(path: str) -> None:
+    async with World().client() as client:
+        answer = await client.get(path)
+    assert (answer.status_code, answer.json()["details"]["fields"][0]["field"]) == (400, "id")
+
+
+async def test_a_tool_that_is_not_there_cannot_be_removed() -> None:
+    world = World()
+    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=()))
+    async with world.client() as client:
+        answer = await client.delete("/api/tools/nobody")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_tools_are_removed_by_their_source_or_by_many_ids_and_never_all_of_them_by_mistake() -> None:
+    world = World()
+    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=("a",)))
+    async with world.client() as client:
+        of_source = await client.delete("/api/tools?source=mine&project=p")
+        by_id = await client.delete("/api/tools?id=a%2Fb&id=..")
+        refused = [await client.delete(f"/api/tools{query}") for query in ("", "?source=mcp:files", "?source=skills")]
+    assert (of_source.json(), by_id.status_code) == ({"ids": ["a"]}, 200)
+    assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [(400, "invalid_request")] * 3
+    assert [request for _, request in world.caller.asked] == [
+        tools.RemoveTools(project="p", source="mine"),
+        tools.RemoveTools(ids=("a/b", "..")),
+    ]
+
+
+async def test_a_skill_is_not_called_but_run() -> None:
+    world = World()
+    async with world.client() as client:
+        answer = await client.post("/api/tools/skill:calculate/call", json={})
+    assert answer.status_code == 400
+    assert "/api/skills/calculate/run" in answer.json()["detail"]
+    assert not world.caller.asked
+
+
+async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:
+    world = World()
+    for endpoint in (agent.REGISTER_MCP_SERVER, agent.GET_MCP_SERVER, agent.REFRESH_MCP_SERVER):
+        world.caller.on(endpoint, lambda _: SERVER)
+    world.caller.on(agent.LIST_MCP_SERVERS, lambda _: agent.McpServersListed(servers=(SERVER,)))
+    world.caller.on(agent.REMOVE_MCP_SERVER, lambda _: agent.McpServerRemoved(name="files", tools=3))
+    body = {"name": "files", "project": "p", "command": "npx", "args": ["-y", "server"], "env": {"TOKEN": "env:T"}}
+    async with world.client() as client:
+        added = await client.post("/api/mcp-servers", json=body)
+        listed = await client.get("/api/mcp-servers?project=p")
+        got = await client.get("/api/mcp-servers/files?project=p")
+        again = await client.post("/api/mcp-servers/files/refresh?project=p")
+        gone = await client.delete("/api/mcp-servers/files?project=p")
+    assert (added.status_code, added.headers["Location"]) == (201, "/api/mcp-servers/files")
+    assert added.json() == got.json() == again.json() == listed.json()["servers"][0] == SERVER.model_dump(mode="json")
+    assert gone.json() == {"name": "files", "tools": 3}
+    named = agent.NameMcpServer(project="p", name="files")
+    assert [request for _, request in world.caller.asked] == [
+        agent.RegisterMcpServer.model_validate(body),
+        agent.ListMcpServers(project="p"),
+        *[named] * 3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "body"),
+    [
+        ("name", {"name": "Upper", "url": "https://a.example"}),
+        ("url", {"name": "a", "url": "ftp://secret@a.example"}),
+        ("headers", {"name": "a", "url": "https://a.example", "headers": {"a b": "secret"}}),
+        ("timeout_s", {"name": "a", "url": "https://a.example", "timeout_s": 0}),
+        ("body", {"name": "a"}),
+        ("body", {"name": "a", "url": "https://a.example", "command": "secret"}),
+    ],
+)
+async def test_a_server_that_cannot_be_names_the_field_and_no_value(field: str, body: dict[str, object]) -> None:
+    async with World().client() as client:
+        answer = await client.post("/api/mcp-servers", json=body)
+    assert (answer.status_code, answer.json()["details"]["fields"][0]["field"]) == (400, field)
+    assert "secret" not in answer.text
+
+
+STALE = tools.Difference(kind="not_indexed", ids=("default/a",), count=1)
+GONE = tools.Difference(kind="not_callable", ids=("default/mcp:x/y",), count=1)
+INDEX = tools.IndexAudited(catalogued=5, inactive=1, indexed=5)
+CALLS = agent.CallableAudited(callable=3, catalogued=3)
+
+
+def audited(index: Message | Exception, calls: Message | Exception) -> World:
+    world = World()
+    world.caller.on(tools.AUDIT_INDEX, lambda _: index)
+    world.caller.on(agent.AUDIT_CALLABLE, lambda _: calls)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("index", "calls", "agrees"),
+    [
+        (INDEX, CALLS, True),
+        (INDEX.model_copy(update={"differences": (STALE,)}), CALLS, False),
+        (INDEX, CALLS.model_copy(update={"differences": (GONE,)}), False),
+        (INDEX, CALLS.model_copy(update={"silent": ("files",)}), False),
+    ],
+)
+async def test_an_audit_agrees_when_neither_side_has_anything_to_say(
+    index: Message, calls: Message, agrees: bool
+) -> None:
+    world = audited(index, calls)
+    async with world.client() as client:
+        report = (await client.get("/api/audit?project=p")).json()
+    assert (report["project"], report["agrees"]) == ("p", agrees)
+    assert (report["index"], report["calls"]) == (index.model_dump(mode="json"), calls.model_dump(mode="json"))
+    assert {request for _, request in world.caller.asked} == {
+        tools.AuditIndex(project="p"),
+        agent.AuditCallable(project="p"),
+    }
+
+
+AWAY = RequestError(ErrorCode.UNAVAILABLE, "No agent is running.")
+
+
+async def test_what_cannot_be_asked_is_told_and_does_not_agree() -> None:
+    async with audited(INDEX, AWAY).client() as client:
+        report = (await client.get("/api/audit")).json()
+    assert (report["agrees"], report["calls"]) == (False, None)
+    assert report["missing"] == [{"service": "agent", "code": "unavailable", "message": "No agent is running."}]
+    async with audited(AWAY, AWAY).client() as client:
+        assert (await client.get("/api/audit")).status_code == 503
+
+
+async def test_a_failure_of_an_audit_is_an_error() -> None:
+    async with audited(
+        RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, "Qdrant connection failed"), CALLS
+    ).client() as it:
+        answer = await it.get("/api/audit")
+    assert (answer.status_code, answer.json()["code"]) == (503, "vector_store_unavailable")
+
+
+async def test_a_repair_mends_the_catalogue_before_the_index_and_looks_again() -> None:
+    world = World()
+
+    def answering(broken: Message, clean: Message, endpoint: Endpoint[Message, Message]) -> None:
+        world.caller.on(endpoint, lambda request: broken if getattr(request, "fix", False) else clean)
+
+    mended = (STALE.model_copy(update={"fixed": 1}), GONE.model_copy(update={"fixed": 1}))
+    answering(INDEX.model_copy(update={"differences": mended[:1]}), INDEX, tools.AUDIT_INDEX)
+    answering(CALLS.model_copy(update={"differences": mended[1:]}), CALLS, agent.AUDIT_CALLABLE)
+    async with world.client() as client:
+        report = (await client.post("/api/audit", json={"fix": True})).json()
+    assert report["agrees"] is True
+    assert [(it["kind"], it["fixed"]) for it in report["repaired"]] == [("not_callable", 1), ("not_indexed", 1)]
+    assert [name for name, _ in world.caller.asked] == [
+        "audit_callable",
+        "audit_index",
+        "audit_index",
+        "audit_callable",
+    ]

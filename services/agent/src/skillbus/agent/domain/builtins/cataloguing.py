@@ -36,9 +36,12 @@ class BuiltinsInCatalogue:
     A tool that an operator disabled stays so: what did not change is left alone.
     """
 
-    def __init__(self, catalogue: BuiltinCatalogue, tools: Sequence[ToolDescription]) -> None:
+    def __init__(
+        self, catalogue: BuiltinCatalogue, tools: Sequence[ToolDescription], first_wait_s: float = FIRST_WAIT_S
+    ) -> None:
         self._catalogue = catalogue
         self._tools = tuple(tools)
+        self._first_wait_s = first_wait_s
         self._known: set[str] = set()
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
         self._log = structlog.get_logger(__name__)
@@ -69,13 +72,13 @@ class BuiltinsInCatalogue:
         self._log.info("builtin_tools_catalogued", project=project, tools=len(put), removed=len(gone))
 
     async def _until_done(self, project: str) -> None:
-        wait_s = FIRST_WAIT_S
+        wait_s = self._first_wait_s
         while True:
             try:
                 return await self.sync(project)
             except RequestError as error:
                 self._log.warning(
-                    "builtin_tools_not_catalogued", project=project, reason=error.message, again_in_s=round(wait_s, 1)
+                    "builtin_tools_not_catalogued", project=project, reason=error.message, wait_s=round(wait_s, 1)
                 )
             await asyncio.sleep(wait_s * random.uniform(0.75, 1.25))  # noqa: S311 - spreads replicas, hides nothing
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.moments import in_words, moment_of, moved, zone_of
+from skillbus.agent.domain.builtins.moments import converted, in_words, moment_of, moved, zone_of
 from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 
@@ -83,7 +83,7 @@ def _answered(asked: DateAndTime, now: datetime) -> Answer:
         case "convert":
             if asked.to_zone is None:
                 raise ArgumentsInvalidError("name the zone to convert to", "$.to_zone")
-            return told(moment.astimezone(zone_of(asked.to_zone)))
+            return told(converted(moment, zone_of(asked.to_zone)))
         case "add":
             return told(
                 moved(

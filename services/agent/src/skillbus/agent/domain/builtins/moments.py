@@ -16,6 +16,8 @@ from skillbus.agent.domain.builtins.errors import ToolFailedError
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
 _EPOCH: Final = re.compile(r"@(-?\d{1,12})", re.ASCII)
 
+_OUT_OF_YEARS: Final = "the result is not between the years 1 and 9999"
+
 
 def zone_of(name: str) -> tzinfo:
     """A zone by its name in the IANA database, or an offset such as +08:00 or UTC+8. Raises ToolFailedError."""
@@ -51,6 +53,14 @@ def moment_of(text: str, zone: tzinfo) -> datetime:
         ) from None
 
 
+def converted(moment: datetime, zone: tzinfo) -> datetime:
+    """The same moment as another zone tells it. Raises ToolFailedError."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        raise ToolFailedError(_OUT_OF_YEARS) from None
+
+
 def shown_by_clocks(moment: datetime) -> datetime:
     """The moment as the clocks of its zone show it: another local time only where they skip it."""
     return moment.astimezone(UTC).astimezone(moment.tzinfo)
@@ -68,7 +78,7 @@ def moved(moment: datetime, *, months: int, days: int, seconds: int) -> datetime
         there = shown_by_clocks(local.replace(tzinfo=moment.tzinfo)) if months or days else moment
         return (there.astimezone(UTC) + timedelta(seconds=seconds)).astimezone(moment.tzinfo)
     except (ValueError, OverflowError):
-        raise ToolFailedError("the result is not between the years 1 and 9999") from None
+        raise ToolFailedError(_OUT_OF_YEARS) from None
 
 
 def _months_later(day: date, months: int) -> date:

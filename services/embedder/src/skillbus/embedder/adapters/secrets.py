@@ -1,102 +1,32 @@
-"""Keys by reference: `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets.
-
-A reference is resolved anew each time, so that a key that is exchanged is used at once, and no key is kept. No variable
-of a function that raises holds one, so that no traceback can show it, whoever formats it.
-"""
+"""Keys of providers by reference, as `skillbus.common.secrets` reads them."""
 
 import os
-import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from pydantic import SecretStr
 
+from skillbus.common import secrets
 from skillbus.embedder.domain.errors import ModelUnavailableError
-
-_FILE_BYTES: Final = 64 * 1024
-_OURS: Final = "SKILLBUS_"
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEY: Final = re.compile(r"[\x21-\x7e]+")  # what can stand in a header's credentials: no space, no line break
 
 
 class SecretUnreadableError(ModelUnavailableError):
     """Names the reference, never what it leads to."""
 
-    def __init__(self, reference: str, reason: str) -> None:
-        super().__init__(f"the key {reference} cannot be used: {reason}")
-        self.reference = reference
+    def __init__(self, said: secrets.SecretUnreadableError) -> None:
+        super().__init__(str(said))
+        self.reference = said.reference
 
 
 class Secrets:
     """Reads keys."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ, folder: Path = Path("/run/secrets")) -> None:
-        self._environment = environment
-        self._folder = folder
+        self._secrets = secrets.Secrets(environment, folder)
 
     def resolve(self, reference: str) -> SecretStr:
-        """The key.
-
-        Raises:
-            SecretUnreadableError: there is none, or it may not be read, or it is no key.
-        """
-        kind, _, place = reference.partition(":")
-        if kind == "env":
-            key = self._variable(reference, place)
-        elif kind == "file":
-            key = self._file(reference, place)
-        else:
-            # Whoever wrote a key in place of a reference must not read it in a log.
-            raise SecretUnreadableError("reference", "it begins neither with env: nor with file:")
-        if not _KEY.fullmatch(key.get_secret_value()):
-            raise SecretUnreadableError(
-                reference, "it is empty, or holds white space, control or non-ASCII characters; store the bare key"
-            )
-        return key
-
-    def _variable(self, reference: str, name: str) -> SecretStr:
-        if not _VARIABLE.fullmatch(name):
-            raise SecretUnreadableError(reference, "that is no name of an environment variable")
-        if name.upper().startswith(_OURS):
-            raise SecretUnreadableError(reference, f"variables that begin with {_OURS} are not for providers")
-        if name not in self._environment:
-            raise SecretUnreadableError(reference, "the embedder has no such environment variable; set it")
-        return SecretStr(self._environment[name].strip())
-
-    def _file(self, reference: str, place: str) -> SecretStr:
-        path = self._allowed(reference, place)
-        problem = None
+        """The key. Raises SecretUnreadableError when there is none, or it may not be read, or it is no key."""
         try:
-            content = _read(path)
-        except OSError as error:
-            problem = error.strerror or type(error).__name__
-        if problem is not None:
-            raise SecretUnreadableError(reference, problem)
-        if content is None:
-            raise SecretUnreadableError(reference, f"it is no plain file of at most {_FILE_BYTES} bytes")
-        return SecretStr(content.decode("latin-1").strip())  # any byte that is not ASCII is refused afterwards
-
-    def _allowed(self, reference: str, place: str) -> Path:
-        outside = SecretUnreadableError(reference, f"only files below {self._folder} are read")
-        if "\0" in place or ".." in Path(place).parts:
-            raise outside
-        folder = self._folder.resolve()
-        try:
-            path = (self._folder / place).resolve()
-        except (OSError, RuntimeError):  # a loop of links
-            raise outside from None
-        if not path.is_relative_to(folder):
-            raise outside
-        return path
-
-
-def _read(path: Path) -> bytes | None:
-    """A plain file's bytes; None if it is none, or too large. A pipe is not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = file.read(_FILE_BYTES + 1)
-    return content if len(content) <= _FILE_BYTES else None
+            return self._secrets.resolve(reference)
+        except secrets.SecretUnreadableError as error:
+            raise SecretUnreadableError(error) from error

@@ -10,19 +10,26 @@ from skillbus.contracts.indexer import (
     InstallSkill,
     ListSkills,
     NameSkill,
+    PinSkill,
+    RollBackSkill,
     Skill,
     SkillChanged,
+    SkillChecked,
+    SkillHistory,
     SkillInstalled,
     SkillsListed,
     SkillUninstalled,
     UpdateSkill,
 )
 from skillbus.contracts.message import Empty, Message
+from skillbus.indexer.domain.checking import check
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.incoming import IncomingPackages
 from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.record import Catalogue, page_of
+from skillbus.indexer.domain.listing import list_page
+from skillbus.indexer.domain.record import Catalogue
 from skillbus.indexer.domain.status import status_of
+from skillbus.indexer.domain.storage import SkillFolders
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.uploads import Uploads
@@ -36,6 +43,7 @@ class IndexerHandlers:
     catalogue: Catalogue
     index: ToolIndex
     incoming: IncomingPackages
+    folders: SkillFolders
     decisions: SwitchDecisions
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
@@ -59,13 +67,27 @@ class IndexerHandlers:
         return (await self.installer.get(request.project, request.name)).record.skill
 
     async def list_skills(self, request: ListSkills) -> SkillsListed:
-        """A page of skills, shorter than its limit when it would not fit a message."""
-        skills = [record.skill for record in await self.catalogue.all(request.project)]
-        rest = [skill for skill in skills if request.after is None or skill.name > request.after]
-        page = page_of(rest, request.limit)
-        return SkillsListed(
-            skills=page, total=len(skills), next=page[-1].name if len(rest) > len(page) and page else None
-        )
+        """A page of skills."""
+        return list_page(await self.catalogue.all(request.project), request)
+
+    async def check_skill(self, request: InstallSkill) -> SkillChecked:
+        """Say what an install would, and install nothing."""
+        async with self.incoming.opened(request.package) as data:
+            return await check(self.folders, request.project, data)
+
+    async def pin_skill(self, request: PinSkill) -> Skill:
+        """Hold a skill at its package, or let it go."""
+        return (await self.installer.set_pinned(request.project, request.name, request.pinned)).skill
+
+    async def roll_back_skill(self, request: RollBackSkill) -> SkillInstalled:
+        """Go back to an earlier package."""
+        installed = await self.installer.roll_back(request.project, request.name, request.content_digest)
+        return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
+
+    async def get_skill_history(self, request: NameSkill) -> SkillHistory:
+        """The packages of a skill."""
+        record = (await self.installer.get(request.project, request.name)).record
+        return SkillHistory(name=record.name, versions=record.history)
 
     async def get_status(self, _: Empty) -> IndexerStatus:
         """What there is, and what waits."""

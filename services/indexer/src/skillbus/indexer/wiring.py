@@ -93,7 +93,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     installer = Installer(catalogue, packages, folders, index, announcer, now=_now)
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), decisions),
+        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions),
         listeners=IndexerListeners(installer, uploads, decisions),
         reconciler=Reconciler(catalogue, entries, packages, folders, index, installer, announcer),
         folders=folders,
@@ -112,6 +112,10 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(contract.INSTALL_SKILL, handlers.install_skill, permits=16),
         route(contract.UPDATE_SKILL, handlers.update_skill, permits=16),
         route(contract.UNINSTALL_SKILL, handlers.uninstall_skill, permits=16),
+        route(contract.CHECK_SKILL, handlers.check_skill, permits=16),
+        route(contract.PIN_SKILL, handlers.pin_skill, permits=16),
+        route(contract.ROLL_BACK_SKILL, handlers.roll_back_skill, permits=16),
+        route(contract.GET_SKILL_HISTORY, handlers.get_skill_history, permits=64),
         route(contract.GET_SKILL, handlers.get_skill),
         route(contract.LIST_SKILLS, handlers.list_skills, permits=64),
         route(contract.GET_STATUS, handlers.get_status, permits=64),

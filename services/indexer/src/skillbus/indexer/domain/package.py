@@ -15,7 +15,7 @@ from skillbus.common.archive import (
     pack_directory,
     pack_files,
 )
-from skillbus.contracts.indexer import EntryPoint, Finding
+from skillbus.contracts.indexer import EntryPoint, Finding, SkillScan
 from skillbus.indexer.domain.entry_point import default_action, entry_points_of
 from skillbus.indexer.domain.package_errors import (
     BadEntryPointError,
@@ -25,6 +25,7 @@ from skillbus.indexer.domain.package_errors import (
     finding_of,
 )
 from skillbus.indexer.domain.package_files import PackageFile, PackageFiles
+from skillbus.indexer.domain.scanning import scan_of
 from skillbus.indexer.domain.script import Script, scripts_of
 from skillbus.indexer.domain.skill_md import SkillMd, parse_skill_md, rewrite_description
 
@@ -56,6 +57,7 @@ class SkillPackage:
     files: tuple[PackageFile, ...]
     scripts: tuple[Script, ...]
     entry_points: tuple[EntryPoint, ...]
+    scan: SkillScan
     warnings: tuple[Finding, ...]
 
     @property
@@ -166,6 +168,7 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
         files=tuple(files.by_path.values()),
         scripts=scripts,
         entry_points=entry_points,
+        scan=scan_of(files, scripts),
         warnings=(*warnings, *more),
     )
 

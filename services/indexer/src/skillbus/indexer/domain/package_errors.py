@@ -10,7 +10,9 @@ EntryPointError              base of what `entry_point.resolve` raises
 ```
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 from skillbus.common.archive import ArchiveError
 from skillbus.contracts.indexer import Finding
@@ -47,8 +49,28 @@ class FindingCode(StrEnum):
     NOT_A_STRING = "not_a_string"
     FIELD_IGNORED = "field_ignored"
     UNKNOWN_FIELD = "unknown_field"
+    COMPATIBILITY_TOO_LONG = "compatibility_too_long"
     ACTION_SKIPPED = "action_skipped"
     ARGUMENTS_UNREAD = "arguments_unread"
+
+
+_OF_THE_FORMAT: Final = frozenset(
+    {
+        FindingCode.NAME_MISMATCH,
+        FindingCode.YAML_REPAIRED,
+        FindingCode.DUPLICATE_KEY,
+        FindingCode.DESCRIPTION_TOO_LONG,
+        FindingCode.COMPATIBILITY_TOO_LONG,
+        FindingCode.FIELD_IGNORED,
+        FindingCode.UNKNOWN_FIELD,
+    }
+)
+"""Warnings for which skills-ref, the validator of the Agent Skills format, refuses a skill."""
+
+
+def breaches_of(errors: Sequence[Finding], warnings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What a strict reader of the format refuses a package for."""
+    return (*errors, *(warning for warning in warnings if warning.code in _OF_THE_FORMAT))
 
 
 def finding(code: FindingCode, message: str, where: str = "") -> Finding:

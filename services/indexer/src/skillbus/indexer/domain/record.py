@@ -12,7 +12,10 @@ from skillbus.indexer.domain.package import SkillPackage
 from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
 
 RECORD_BYTES: Final = 512 * 1024
-"""Of what is known of a skill: half of what a message or a value of the catalogue may be on NATS."""
+"""Of what is known of a skill: half of what a message or a value of the catalogue may be on NATS.
+
+What the scan found and the history come on top; together they are bounded by some 150 KiB.
+"""
 PAGE_BYTES: Final = 768 * 1024
 
 
@@ -118,7 +121,7 @@ def record_of(
         )
         raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
     return SkillRecord(
-        skill=skill,
+        skill=skill.model_copy(update={"scan": package.scan}),
         skill_md_bytes=package.skill_md_bytes,
         skill_hash=package.skill_hash,
         versions=with_version(version_of(skill, change.reason, change.at), earlier.history if earlier else ()),

@@ -19,6 +19,7 @@ from skillbus.indexer.domain.package_errors import BadDescriptionError, FindingC
 SKILL_MD_BYTES = 1024 * 1024
 NAME_CHARACTERS = 64
 DESCRIPTION_CHARACTERS = 1024
+_COMPATIBILITY_CHARACTERS = 500
 DESCRIPTION_HARD_CHARACTERS = 16 * 1024
 """Over the format's 1,024 a description is kept with a warning (a public skill has one), up to this."""
 _TAGS = 64
@@ -27,8 +28,6 @@ _SHORT_CHARACTERS = 64
 """Longest tag and version."""
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SPEC_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
-_EXTRA_FIELDS = frozenset({"version", "tags"})
-"""Not of the format, but common and understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
     description = _description(fields.get("description"), notes)
     metadata_nodes = _metadata_nodes(fields.get("metadata"), notes)
     for key in fields:
-        if key not in _SPEC_FIELDS | _EXTRA_FIELDS:
+        if key not in _SPEC_FIELDS:
             notes.warn(FindingCode.UNKNOWN_FIELD, f"the format has no field {key[:64]!r}; put it under `metadata`")
     return SkillMd(
         name=name,
@@ -130,7 +129,7 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
         version=_short(_first(metadata_nodes.get("version"), fields.get("version"))),
         tags=_tags(_first(metadata_nodes.get("tags"), fields.get("tags"))),
         license=_text(fields, "license", notes),
-        compatibility=_text(fields, "compatibility", notes),
+        compatibility=_compatibility(fields, notes),
         allowed_tools=_allowed_tools(fields.get("allowed-tools"), notes),
         metadata={key: _metadata_text(key, node, notes) for key, node in metadata_nodes.items()},
         body=sections.body,
@@ -259,6 +258,14 @@ def _text(fields: Mapping[str, Node], key: str, notes: _Notes) -> str | None:
         notes.warn(FindingCode.FIELD_IGNORED, f"`{key}` is not text and is left out")
         return None
     return node.text.strip() or None
+
+
+def _compatibility(fields: Mapping[str, Node], notes: _Notes) -> str | None:
+    text = _text(fields, "compatibility", notes)
+    if text and len(text) > _COMPATIBILITY_CHARACTERS:
+        allowed = f"the format allows {_COMPATIBILITY_CHARACTERS}"
+        notes.warn(FindingCode.COMPATIBILITY_TOO_LONG, f"`compatibility` has {len(text)} characters; {allowed}")
+    return text
 
 
 def _allowed_tools(node: Node | None, notes: _Notes) -> str | None:

@@ -9,7 +9,7 @@ from skillbus.indexer.domain.tool_index import ToolIndex
 async def status_of(catalogue: Catalogue, index: ToolIndex) -> IndexerStatus:
     """Counts of the catalogue and the index; those of the index are absent when it cannot be reached."""
     records = await catalogue.all()
-    waiting = sum(not record.skill.indexed for record in records)
+    waiting = sum(record.skill.enabled and not record.skill.indexed for record in records)
     try:
         counts = await index.counts()
     except IndexUnavailableError:

@@ -1,7 +1,7 @@
 """Secrets by reference: `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets.
 
-A reference is resolved anew each time, so that a secret that is exchanged is used at once, and none is kept. No variable
-of a function that raises holds one, so that no traceback can show it, whoever formats it.
+A reference is resolved anew each time, so that a secret that is exchanged is used at once, and none is kept. No
+variable of a function that raises holds one, so that no traceback can show it, whoever formats it.
 """
 
 import os

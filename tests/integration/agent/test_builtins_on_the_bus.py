@@ -1,0 +1,175 @@
+"""Builtin tools that ask others: the retriever to search, the indexer to be found."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from skillbus.agent.adapters.builtins.bus_catalogue import BusBuiltinCatalogue
+from skillbus.agent.adapters.builtins.opening import builtin_tools
+from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.responder import Responder, route
+from skillbus.common.testing import WAIT_S
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
+from skillbus.contracts.tools import (
+    BUILTIN_SOURCE,
+    LIST_TOOLS,
+    PUT_TOOLS,
+    REMOVE_TOOLS,
+    ListTools,
+    PutOutcome,
+    PutTools,
+    RemoveTools,
+    ToolDescription,
+    ToolPut,
+    ToolsListed,
+    ToolsPut,
+    ToolsRemoved,
+    ToolState,
+    ToolSummary,
+    ToolType,
+)
+
+NAMES = ("calculate", "datetime", "list_files", "platform", "read_file", "search_tools", "write_file")
+IDS = {f"builtin:{name}" for name in NAMES}
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class Indexer:
+    """A catalogue in memory; `complete` is set when all builtin tools are there."""
+
+    def __init__(self) -> None:
+        self.tools: dict[tuple[str, str], ToolDescription] = {}
+        self.reviewed: set[bool] = set()
+        self.complete = asyncio.Event()
+
+    async def put(self, request: PutTools) -> ToolsPut:
+        self.reviewed.add(request.review_changes)
+        described = [ToolDescription.model_validate(tool) for tool in request.tools]
+        self.tools.update({(request.project, tool.id): tool for tool in described})
+        return ToolsPut(
+            results=tuple(ToolPut(id=tool.id, outcome=PutOutcome.CREATED) for tool in described), indexed=True
+        )
+
+    async def listed(self, request: ListTools) -> ToolsListed:
+        found = [tool for (project, _), tool in self.tools.items() if (project, tool.source) == self._of(request)]
+        if {tool.id for tool in found} == IDS:
+            self.complete.set()
+        return ToolsListed(tools=tuple(map(_summary, found)), total=len(found))
+
+    async def removed(self, request: RemoveTools) -> ToolsRemoved:
+        gone = [id_ for id_ in request.ids if self.tools.pop((request.project, id_), None)]
+        return ToolsRemoved(ids=tuple(gone))
+
+    @staticmethod
+    def _of(request: ListTools) -> tuple[str, str | None]:
+        return request.project, request.source
+
+
+def _summary(tool: ToolDescription) -> ToolSummary:
+    return ToolSummary(
+        id=tool.id,
+        name=tool.name,
+        description=tool.description[:200],
+        tool_type=tool.tool_type,
+        source=tool.source,
+        state=ToolState.ACTIVE,
+        findings=0,
+        updated_at=NOW,
+    )
+
+
+@asynccontextmanager
+async def indexer_on(bus: Bus) -> AsyncGenerator[Indexer]:
+    indexer = Indexer()
+    responder = Responder(bus.client, "indexer", "0.0.0", bus.metrics)
+    await responder.start(
+        route(PUT_TOOLS, indexer.put), route(LIST_TOOLS, indexer.listed), route(REMOVE_TOOLS, indexer.removed)
+    )
+    try:
+        yield indexer
+    finally:
+        await responder.drain()
+
+
+@asynccontextmanager
+async def running(cataloguer: BuiltinsInCatalogue) -> AsyncGenerator[None]:
+    task = asyncio.create_task(cataloguer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def test_an_indexer_that_starts_later_gets_all_builtin_tools_without_review(bus: Bus, tmp_path: Path) -> None:
+    described = builtin_tools(bus.caller, tmp_path).describe()
+    cataloguer = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), described, first_wait_s=0.01)
+    cataloguer.want("default")
+    async with running(cataloguer):
+        with pytest.raises(RequestError):
+            await cataloguer.sync("default")
+        async with indexer_on(bus) as indexer, asyncio.timeout(WAIT_S):
+            await indexer.complete.wait()
+    assert indexer.tools == {("default", tool.id): tool for tool in described}
+    assert indexer.reviewed == {False}
+
+
+async def test_builtin_tools_of_another_version_go_and_those_of_others_stay(bus: Bus, tmp_path: Path) -> None:
+    async with indexer_on(bus) as indexer:
+        for id_, source in (("builtin:then", BUILTIN_SOURCE), ("weather", "import")):
+            tool = ToolDescription(id=id_, name=id_, tool_type=ToolType.BUILTIN, source=source)
+            indexer.tools[("default", id_)] = tool
+        described = builtin_tools(bus.caller, tmp_path).describe()
+        await BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), described).sync("default")
+        assert {id_ for _, id_ in indexer.tools} == IDS | {"weather"}
+
+
+async def test_a_tool_that_is_switched_off_is_neither_described_nor_called(bus: Bus, tmp_path: Path) -> None:
+    tools = builtin_tools(bus.caller, tmp_path, without=["write_file"])
+    assert set(tools.names()) == set(NAMES) - {"write_file"}
+
+
+async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None:
+    """tool-system.md § BuiltInToolsRegistry: VectorSearch; tool-type.md § 2.1"""
+    asked: list[SearchTools] = []
+
+    async def find(request: SearchTools) -> ToolsFound:
+        asked.append(request)
+        hit = ToolHit(
+            id="skill:git-commit",
+            name="git-commit",
+            description="生成Git提交信息",
+            score=0.9,
+            cosine=0.6,
+            tool_type=ToolType.SKILL,
+        )
+        return ToolsFound(results=(hit,), took_ms=1.0)
+
+    responder = Responder(bus.client, "retriever", "0.0.0", bus.metrics)
+    await responder.start(route(SEARCH_TOOLS, find))
+    tools = builtin_tools(bus.caller, tmp_path)
+    answer = await tools.call("home", "search_tools", {"query": "帮我提交代码", "tool_types": ["skill"]})
+    await responder.drain()
+    assert answer.text == "1. skill:git-commit (skill, score 0.90): git-commit. 生成Git提交信息"
+    assert [(request.query, request.project, request.tool_types) for request in asked] == [
+        ("帮我提交代码", "home", (ToolType.SKILL,))
+    ]
+
+
+async def test_a_search_without_a_retriever_is_unavailable(bus: Bus, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as raised:
+        await builtin_tools(bus.caller, tmp_path).call("default", "search_tools", {"query": "x"})
+    assert raised.value.code is ErrorCode.UNAVAILABLE
+
+
+async def test_files_of_a_project_lie_below_the_folder_that_was_set(bus: Bus, tmp_path: Path) -> None:
+    """tool-system.md § BuiltInToolsRegistry: FileWrite, FileRead"""
+    tools = builtin_tools(bus.caller, tmp_path / "files")
+    await tools.call("home", "write_file", {"path": "a/b.txt", "content": "汉字"})
+    assert (tmp_path / "files" / "home" / "a" / "b.txt").read_text() == "汉字"
+    assert (await tools.call("home", "read_file", {"path": "a/b.txt"})).text == "汉字"

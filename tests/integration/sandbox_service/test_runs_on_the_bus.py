@@ -160,6 +160,12 @@ async def test_a_skill_that_is_not_installed_is_not_found(sandbox: Sandbox) -> N
     assert await _code(sandbox.run("nobody")) == ErrorCode.SKILL_NOT_FOUND
 
 
+async def test_a_disabled_skill_is_not_run(sandbox: Sandbox) -> None:
+    skill = await sandbox.catalogue.put("idle", "print('ran')")
+    sandbox.catalogue.skills["idle"] = skill.model_copy(update={"enabled": False})
+    assert await _code(sandbox.run("idle")) is ErrorCode.FORBIDDEN
+
+
 async def test_more_runs_than_permits_are_refused_at_once(open_one: OpenSandbox) -> None:
     held = HeldIsolation()
     async with open_one(held, slots=1, waiting=1) as sandbox:

@@ -107,6 +107,7 @@ RUN_SKILL: Final = Endpoint(
     summary="Run an action of a skill in isolation.",
     raises=(
         ErrorCode.SKILL_NOT_FOUND,
+        ErrorCode.FORBIDDEN,
         ErrorCode.NOT_FOUND,
         ErrorCode.UNKNOWN_ACTION,
         ErrorCode.NO_ENTRY_POINT,

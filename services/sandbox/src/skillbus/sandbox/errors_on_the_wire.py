@@ -16,12 +16,14 @@ from skillbus.sandbox.domain.errors import (
     SandboxError,
     SandboxUnavailable,
     SchemaInvalid,
+    SkillDisabled,
 )
 
 _CODES: Final[Mapping[type[SandboxError], ErrorCode]] = {
     ArgumentsInvalid: ErrorCode.INVALID_ARGUMENTS,
     SchemaInvalid: ErrorCode.INVALID_ARGUMENTS,
     ActionUnknown: ErrorCode.UNKNOWN_ACTION,
+    SkillDisabled: ErrorCode.FORBIDDEN,
     NothingToRun: ErrorCode.NO_ENTRY_POINT,
     RunRejected: ErrorCode.INVALID_REQUEST,
     RuntimeMissing: ErrorCode.RUNTIME_MISSING,

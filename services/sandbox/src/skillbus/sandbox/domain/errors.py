@@ -7,6 +7,7 @@
     ├── RunRejected             the run names something that it must not
     ├── ArgumentsInvalid        the arguments do not fit the input schema, or cannot be passed on
     ├── SchemaInvalid           the skill's input schema cannot be used
+    ├── SkillDisabled           an operator has disabled the skill
     ├── NothingToRun            the skill is instructions only
     └── ActionUnknown           it has no such action, or several and no default
 
@@ -48,6 +49,10 @@ class SchemaInvalid(SandboxError):  # noqa: N818
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(f"input schema at {path}: {message}")
         self.path = path
+
+
+class SkillDisabled(SandboxError):  # noqa: N818
+    """The skill must not be run until it is enabled again."""
 
 
 class NothingToRun(SandboxError):  # noqa: N818

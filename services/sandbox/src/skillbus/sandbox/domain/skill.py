@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from skillbus.contracts.indexer import EntryPoint, Skill
-from skillbus.sandbox.domain.errors import ActionUnknown, NothingToRun
+from skillbus.sandbox.domain.errors import ActionUnknown, NothingToRun, SkillDisabled
 
 _SHOWN_CHARACTERS: Final = 128
 
@@ -27,9 +27,12 @@ def entry_point_of(skill: Skill, action: str | None) -> EntryPoint:
     """The entry point of an action, or of a script by its path; None means the default.
 
     Raises:
+        SkillDisabled: The skill is not to be run.
         NothingToRun: The skill has none.
         ActionUnknown: It has no such one, or several and no default.
     """
+    if not skill.enabled:
+        raise SkillDisabled(f"{skill.name} is disabled: have an operator enable it (set_tool_state)")
     points: Sequence[EntryPoint] = skill.entry_points
     if not points:
         raise NothingToRun(f"{skill.name} has nothing to run: it is instructions to be read")

@@ -4,6 +4,7 @@
     ├── ServerUnknownError       no server of that name is registered
     ├── ServerNotAllowedError    this deployment starts no processes for servers
     ├── ServerFailedError        a server cannot be had, or not in time, or says what MCP does not
+    ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── RegistryTakenError       the registration was changed by another at the same moment
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
     ├── ToolNotCallableError     it waits in quarantine, is disabled, or is none that is called here
@@ -28,6 +29,10 @@ class ServerNotAllowedError(AgentError):
 
 class ServerFailedError(AgentError):
     """What a server did or did not do; the message is for operators and holds none of its secrets."""
+
+
+class CallTimedOutError(AgentError):
+    """A call that is not waited for any longer."""
 
 
 class RegistryTakenError(AgentError):

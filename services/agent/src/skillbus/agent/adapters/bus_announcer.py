@@ -1,0 +1,31 @@
+"""Facts about servers, on the bus."""
+
+from uuid import uuid4
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.facts import publish_fact
+from skillbus.contracts.agent import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
+from skillbus.contracts.endpoint import Event
+
+
+class BusAnnouncer:
+    """Implements `Announcer`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def listed(self, fact: McpServerSeen) -> None:
+        await self._publish(MCP_SERVER_LISTED, fact)
+
+    async def failed(self, fact: McpServerSeen) -> None:
+        await self._publish(MCP_SERVER_FAILED, fact)
+
+    async def _publish(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
+        await publish_fact(
+            self._bus,
+            event,
+            fact,
+            identity=fact.name,
+            message_id=f"{event.entity}:{event.fact}:{uuid4().hex}",  # the same again is another fact
+            project=fact.project,
+        )

@@ -1,0 +1,87 @@
+"""Streamable HTTP, through a client that reads no more than it should and takes its headers nowhere else.
+
+The SDK follows redirects within the origin of the address, and no others.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import httpx
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from skillbus.agent.adapters.mcp.limits import MESSAGE_BYTES
+from skillbus.agent.domain.errors import ServerFailedError
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+OnFault = Callable[[ServerFailedError], None]
+
+_STREAM_READ_S: Final = 300.0
+"""Between two events; the SDK then opens the stream again."""
+_EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+@asynccontextmanager
+async def http_streams(
+    url: str, headers: Mapping[str, str], timeout_s: float, on_fault: OnFault
+) -> AsyncGenerator[Streams]:
+    """The messages of a server; `on_fault` hears what the SDK would keep to itself."""
+    # Compressed bodies are refused: what is counted must be what is kept.
+    given = {**headers, "accept-encoding": "identity"}
+    timeout = httpx.Timeout(timeout_s, read=_STREAM_READ_S)
+    transport = _BoundedTransport(on_fault)
+    async with (
+        httpx.AsyncClient(transport=transport, headers=given, timeout=timeout, trust_env=False) as client,
+        streamable_http_client(url, http_client=client) as (read, write, _),
+    ):
+        yield read, write
+
+
+class _BoundedTransport(httpx.AsyncHTTPTransport):
+    def __init__(self, on_fault: OnFault) -> None:
+        super().__init__(trust_env=True)
+        self._on_fault = on_fault
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise self._fault("it compresses its answers, though it was asked not to")
+        body = response.stream
+        assert isinstance(body, httpx.AsyncByteStream)  # noqa: S101 - httpx gives no other here
+        events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        response.stream = _BoundedStream(body, self._fault, by_event=events)
+        return response
+
+    def _fault(self, problem: str) -> ServerFailedError:
+        error = ServerFailedError(problem)
+        self._on_fault(error)
+        return error
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    """A body, or each event of one, of at most `MESSAGE_BYTES`."""
+
+    def __init__(
+        self, body: httpx.AsyncByteStream, fault: Callable[[str], ServerFailedError], *, by_event: bool
+    ) -> None:
+        self._body = body
+        self._fault = fault
+        self._by_event = by_event
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._body:
+            size = self._counted(size, chunk)
+            if size > MESSAGE_BYTES:
+                raise self._fault(f"it sends a message of more than {MESSAGE_BYTES} bytes")
+            yield chunk
+
+    def _counted(self, size: int, chunk: bytes) -> int:
+        ended = max(chunk.rfind(end) + len(end) if end in chunk else 0 for end in _EVENT_ENDS) if self._by_event else 0
+        return len(chunk) - ended if ended else size + len(chunk)
+
+    async def aclose(self) -> None:
+        await self._body.aclose()

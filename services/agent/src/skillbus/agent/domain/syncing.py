@@ -1,0 +1,52 @@
+"""The catalogue brought to what a server lists."""
+
+from dataclasses import dataclass
+
+from skillbus.agent.domain.described import Listing
+from skillbus.agent.domain.ports import Catalogue
+from skillbus.contracts.tools import MCP_SOURCE_PREFIX, PutOutcome, ToolFinding, ToolState
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What became of a listing."""
+
+    created: int = 0
+    updated: int = 0
+    quarantined: int = 0
+    """By this listing."""
+    removed: int = 0
+    waiting: int = 0
+    """Tools of the server that are in quarantine now."""
+    findings: tuple[ToolFinding, ...] = ()
+    """Of the catalogue, about tools that it refused."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the catalogue is another than before."""
+        return bool(self.created or self.updated or self.quarantined or self.removed)
+
+
+async def sync(catalogue: Catalogue, project: str, server: str, listing: Listing) -> Synced:
+    """Put what is listed, and take out what is listed no longer. Raises RequestError; it can be done again."""
+    source = f"{MCP_SOURCE_PREFIX}{server}"
+    known = {tool.id: tool.state for tool in await catalogue.tools(project, source)}
+    puts = await catalogue.put(project, source, listing.tools)
+    gone = sorted(known.keys() - {tool.id for tool in listing.tools})
+    removed = await catalogue.remove(project, source, gone) if gone else 0
+    outcomes = [put.outcome for put in puts]
+    left = {id_: state for id_, state in known.items() if id_ not in gone}
+    held = {put.id for put in puts if put.outcome is PutOutcome.QUARANTINED}
+    waiting = held | {id_ for id_, state in left.items() if state is ToolState.QUARANTINED}
+    return Synced(
+        created=outcomes.count(PutOutcome.CREATED),
+        updated=outcomes.count(PutOutcome.UPDATED),
+        quarantined=len(held - {id_ for id_, state in left.items() if state is ToolState.QUARANTINED}),
+        removed=removed,
+        waiting=len(waiting),
+        findings=tuple(
+            ToolFinding(code="rejected", message=(put.error or "")[:300], where=(put.id or "")[:80])
+            for put in puts
+            if put.outcome is PutOutcome.REJECTED
+        ),
+    )

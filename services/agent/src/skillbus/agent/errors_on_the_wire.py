@@ -1,0 +1,44 @@
+"""The agent's own errors as callers get them: the one place where that is decided."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.agent.domain.errors import (
+    AgentError,
+    ArgumentsInvalidError,
+    CallTimedOutError,
+    RegistryTakenError,
+    SchemaUnusableError,
+    ServerFailedError,
+    ServerNotAllowedError,
+    ServerUnknownError,
+    ToolNotCallableError,
+    ToolUnknownError,
+)
+from skillbus.contracts.errors import ErrorCode, RequestError
+
+_CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
+    ServerUnknownError: ErrorCode.NOT_FOUND,
+    ToolUnknownError: ErrorCode.NOT_FOUND,
+    ServerNotAllowedError: ErrorCode.FORBIDDEN,
+    ToolNotCallableError: ErrorCode.FORBIDDEN,
+    ServerFailedError: ErrorCode.UNAVAILABLE,
+    CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,
+    RegistryTakenError: ErrorCode.CONFLICT,
+    ArgumentsInvalidError: ErrorCode.INVALID_ARGUMENTS,
+    SchemaUnusableError: ErrorCode.INVALID_ARGUMENTS,
+}
+
+
+def to_wire(error: Exception) -> RequestError | None:
+    """The error of the contract; None for what is not the agent's."""
+    if not isinstance(error, AgentError):
+        return None
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
+    details: dict[str, JsonValue] | None = {"path": error.path} if isinstance(error, ArgumentsInvalidError) else None
+    # A call that was not waited for may have been done: whether to call again is for the caller to know.
+    return RequestError(
+        code, str(error), details=details, retryable=False if isinstance(error, CallTimedOutError) else None
+    )

@@ -1,0 +1,23 @@
+"""Settings of the agent."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class AgentSettings(BaseSettings):
+    """Read from `SKILLBUS_AGENT_*`."""
+
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_AGENT_", frozen=True)
+
+    data: Path = Path("data/agent")
+    """Holds `files`, where the builtin tools read and write files, one folder a project."""
+    stdio_servers: bool = False
+    """Whether MCP servers may be registered that the agent starts as processes of its own."""
+    poll_every_s: float = Field(default=300.0, ge=1.0, allow_inf_nan=False)
+    """How often the tools of a server are listed that does not say that they changed."""
+    secrets_folder: Path = Path("/run/secrets")
+    """The only folder below which a `file:PATH` of a header or variable may lie."""
+    without_builtins: tuple[str, ...] = ()
+    """Names of builtin tools that are not offered, as a JSON list."""

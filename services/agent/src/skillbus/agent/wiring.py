@@ -1,0 +1,93 @@
+"""The agent's composition root."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+
+from skillbus.agent.adapters.builtins.bus_catalogue import BusBuiltinCatalogue
+from skillbus.agent.adapters.builtins.opening import builtin_tools
+from skillbus.agent.adapters.bus_announcer import BusAnnouncer
+from skillbus.agent.adapters.bus_catalogue import BusCatalogue
+from skillbus.agent.adapters.kv_servers import open_changes, open_servers_bucket
+from skillbus.agent.domain.auditing import Auditor
+from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
+from skillbus.agent.domain.builtins_port import Builtins
+from skillbus.agent.domain.calling import Caller
+from skillbus.agent.domain.following import FollowerPorts, Timing
+from skillbus.agent.domain.ports import Session
+from skillbus.agent.domain.servers import Servers
+from skillbus.agent.errors_on_the_wire import to_wire
+from skillbus.agent.service import AgentHandlers
+from skillbus.agent.settings import AgentSettings
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.responder import Route, route
+from skillbus.common.health import ServiceHealth
+from skillbus.common.secrets import Secrets
+from skillbus.common.serving import serve
+from skillbus.contracts import agent as contract
+from skillbus.contracts.agent import RegisterMcpServer
+from skillbus.contracts.message import DEFAULT_PROJECT
+
+
+@asynccontextmanager
+async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[ServiceHealth]:
+    """The agent on the bus, following the servers that are registered."""
+    catalogue = BusCatalogue(bus.caller)
+    builtins = builtin_tools(bus.caller, settings.data / "files", without=settings.without_builtins)
+    ports = FollowerPorts(
+        store=await open_servers_bucket(bus),
+        sessions=_LazySessions(Secrets(folder=settings.secrets_folder), stdio_allowed=settings.stdio_servers),
+        catalogue=catalogue,
+        announcer=BusAnnouncer(bus),
+        now=lambda: datetime.now(UTC),
+    )
+    servers = Servers(ports, Timing(poll_every_s=settings.poll_every_s), stdio_allowed=settings.stdio_servers)
+    async with AsyncExitStack() as stack:
+        kept = await stack.enter_async_context(_catalogued(bus, builtins))
+        await stack.enter_async_context(servers.running(await stack.enter_async_context(open_changes(bus))))
+        handlers = AgentHandlers(
+            servers, builtins, Caller(catalogue, servers, builtins), Auditor(catalogue, servers, builtins, kept)
+        )
+        health = ServiceHealth(contract.SERVICE)
+        await stack.enter_async_context(serve(bus, contract.SERVICE, _routes(handlers), health, to_wire))
+        yield health
+
+
+class _LazySessions:
+    """Implements `Sessions`. The SDK is loaded with the first session: it costs memory and a second of start."""
+
+    def __init__(self, secrets: Secrets, *, stdio_allowed: bool) -> None:
+        self._secrets = secrets
+        self._stdio_allowed = stdio_allowed
+
+    def open(self, server: RegisterMcpServer, on_change: Callable[[], None]) -> AbstractAsyncContextManager[Session]:
+        from skillbus.agent.adapters.mcp.sessions import McpSessions  # noqa: PLC0415 - see the class
+
+        return McpSessions(self._secrets, stdio_allowed=self._stdio_allowed).open(server, on_change)
+
+
+@asynccontextmanager
+async def _catalogued(bus: Bus, builtins: Builtins) -> AsyncGenerator[BuiltinsInCatalogue]:
+    """The builtin tools, put into the catalogue of the default project as soon as the indexer is there."""
+    kept = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), builtins.describe())
+    kept.want(DEFAULT_PROJECT)
+    keeping = asyncio.create_task(kept.run())
+    try:
+        yield kept
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})
+
+
+def _routes(handlers: AgentHandlers) -> list[Route]:
+    return [
+        route(contract.REGISTER_MCP_SERVER, handlers.register_mcp_server),
+        route(contract.LIST_MCP_SERVERS, handlers.list_mcp_servers),
+        route(contract.GET_MCP_SERVER, handlers.get_mcp_server),
+        route(contract.REFRESH_MCP_SERVER, handlers.refresh_mcp_server),
+        route(contract.REMOVE_MCP_SERVER, handlers.remove_mcp_server),
+        route(contract.LIST_BUILTINS, handlers.list_builtins),
+        route(contract.CALL_TOOL, handlers.call_tool),
+        route(contract.AUDIT_CALLABLE, handlers.audit_callable),
+    ]

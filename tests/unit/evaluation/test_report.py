@@ -1,0 +1,87 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from skillbus.evaluation.baseline import by_words
+from skillbus.evaluation.cases import Cases
+from skillbus.evaluation.measures import Measure
+from skillbus.evaluation.report import Answers, Report, report_of
+
+from .files import cases_of
+
+REQUESTS = [
+    {"query": "会下雨吗", "relevant": ["rain"], "lang": "zh", "kind": "single"},
+    {"query": "提交代码", "relevant": ["commit"], "lang": "zh", "kind": "single"},
+    {"query": "rain and song", "relevant": ["rain", "song"], "lang": "en", "kind": "multi"},
+    {"query": "fly me", "relevant": [], "lang": "en", "kind": "no_match"},
+]
+NEAREST = (("rain",), ("song", "commit"), ("rain", "forecast"), ("song",))
+DEFAULT = (("rain",), (), ("rain",), ())
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Cases:
+    return cases_of(tmp_path, REQUESTS)
+
+
+@pytest.fixture
+def report(cases: Cases) -> Report:
+    return report_of(cases, Answers(NEAREST, DEFAULT, tuple(by_words(cases)), 0, "a model", 1.0, 2.0))
+
+
+def test_words_alone_find_what_shares_a_word_and_nothing_else(cases: Cases) -> None:
+    crossing, same, several, nothing = by_words(cases)
+    assert (crossing, same, nothing) == ((), ("commit",), ())
+    assert set(several) == {"rain", "song"}
+
+
+def test_requests_are_told_apart_by_language_kind_both_and_whether_they_cross(report: Report) -> None:
+    assert {part.name: part.queries for part in report.slices} == {
+        "all": 3,
+        "en": 1,
+        "zh": 2,
+        "multi": 1,
+        "single": 2,
+        "en, multi": 1,
+        "zh, single": 2,
+        "zh to en": 1,
+    }
+
+
+def test_each_figure_stands_beside_that_of_words_alone_and_their_difference(report: Report) -> None:
+    crossing = next(part for part in report.slices if part.name == "zh to en").figures[Measure.RECALL_AT_5]
+    assert (crossing.search.mean, crossing.bm25.mean, crossing.difference.mean) == (1.0, 0.0, 1.0)
+    several = next(part for part in report.slices if part.name == "en").figures[Measure.RECALL_AT_5]
+    assert (several.search.mean, several.bm25.mean, several.difference.mean) == (0.5, 1.0, -0.5)
+
+
+def test_whole_sets_are_told_of_requests_for_several_tools_alone(report: Report) -> None:
+    told = {part.name for part in report.slices if Measure.SET_RECALL in part.figures}
+    assert told == {"all", "en", "multi", "en, multi"}
+
+
+def test_the_threshold_is_told_by_what_it_keeps_back_and_what_it_costs(report: Report) -> None:
+    found = report.abstention
+    assert found.answered_with_nothing is not None
+    assert found.recall_at_5_lost is not None
+    assert (found.no_match, found.answered_with_nothing.mean) == (1, 1.0)
+    assert found.recall_at_5_lost.mean == pytest.approx(1 / 3)
+
+
+def test_without_requests_that_nothing_fits_nothing_is_said_of_them(cases: Cases) -> None:
+    answerable = Cases(cases.tools, cases.lexical_texts, cases.cases[:3])
+    bm25 = tuple(by_words(answerable))
+    found = report_of(answerable, Answers(NEAREST[:3], DEFAULT[:3], bm25, 0, None, 0, 0)).abstention
+    assert (found.no_match, found.answered_with_nothing) == (0, None)
+
+
+def test_of_requests_that_nothing_fits_alone_there_is_a_report_too(cases: Cases) -> None:
+    nothing = Cases(cases.tools, cases.lexical_texts, cases.cases[3:])
+    report = report_of(nothing, Answers(NEAREST[3:], DEFAULT[3:], ((),), 0, None, 0, 0))
+    assert (report.slices, report.abstention.recall_at_5_lost) == ((), None)
+
+
+def test_a_report_is_a_document(report: Report) -> None:
+    written = json.loads(json.dumps(report.document()))
+    assert written["slices"][0]["figures"]["recall_at_5"]["search"].keys() == {"mean", "low", "high"}

@@ -24,10 +24,10 @@ from skillbus.vectors.edge_models import (
     edge_config,
     edge_filter,
     edge_point,
-    edge_query,
     record,
     text_offset,
 )
+from skillbus.vectors.edge_search import search
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
@@ -112,8 +112,7 @@ class EdgeVectorStore:
         found = self._collection(collection)
         if not requests:
             return []
-        queries = [edge_call(edge_query, request, found.spec.dim) for request in requests]
-        answers = edge_call(found.shard.query_batch, edge.QueryBatchRequest(queries))
+        answers = search(found.shard, found.spec.dim, requests)
         return [[Hit(str(point.id), point.score) for point in answer] for answer in answers]
 
     async def retrieve(

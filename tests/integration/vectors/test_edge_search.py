@@ -1,0 +1,87 @@
+"""Filters that many points pass, over more points than the engine scans in no time."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from qdrant_client import models
+
+from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store, point_id
+
+POINTS = 3_000
+DIM = 16
+SPEC = CollectionSpec(dim=DIM, tenant="project", keywords=("kind", "side"))
+NORTH = np.eye(DIM)[0]
+
+
+def kind_of(row: int) -> str:
+    """A third of the points each, but one in a hundred is rare."""
+    return "rare" if row % 100 == 0 else ("a", "b", "c")[row % 3]
+
+
+@pytest.fixture(scope="module")
+def rows() -> NDArray[np.float64]:
+    made = np.random.default_rng(7).normal(size=(POINTS, DIM))
+    unit: NDArray[np.float64] = made / np.linalg.norm(made, axis=1, keepdims=True)
+    return unit
+
+
+def side_of(row: NDArray[np.float64]) -> str:
+    return "north" if float(row @ NORTH) > 0 else "south"
+
+
+@pytest.fixture
+async def store(tmp_path: Path, rows: NDArray[np.float64]) -> AsyncIterator[VectorStore]:
+    async with open_vector_store(None, tmp_path / "vectors") as opened:
+        await opened.ensure_collection("points", SPEC)
+        points = [
+            models.PointStruct(
+                id=point_id(str(at)),
+                vector={DENSE: row.tolist()},
+                payload={"project": "p", "kind": kind_of(at), "side": side_of(row)},
+            )
+            for at, row in enumerate(rows)
+        ]
+        await opened.upsert("points", points)
+        yield opened
+
+
+def only(**wanted: str) -> models.Filter:
+    return models.Filter(
+        must=[models.FieldCondition(key=key, match=models.MatchAny(any=[value])) for key, value in wanted.items()]
+    )
+
+
+@pytest.mark.parametrize("kind", ["a", "rare", "nobody"])
+@pytest.mark.parametrize("limit", [1, 10, 200])
+async def test_the_nearest_of_a_kind_are_those_that_a_scan_finds(
+    store: VectorStore, rows: NDArray[np.float64], kind: str, limit: int
+) -> None:
+    query = rows[5]
+    request = models.QueryRequest(query=query.tolist(), using=DENSE, filter=only(project="p", kind=kind), limit=limit)
+    [hits] = await store.query("points", [request])
+    passing = [at for at in range(POINTS) if kind_of(at) == kind]
+    best = sorted((float(rows[at] @ query) for at in passing), reverse=True)[:limit]
+    assert {hit.id for hit in hits} <= {point_id(str(at)) for at in passing}
+    assert [hit.score for hit in hits] == pytest.approx(best, abs=1e-3)  # the store rounds to float16
+
+
+async def test_points_that_pass_are_found_where_none_of_the_nearest_does(
+    store: VectorStore, rows: NDArray[np.float64]
+) -> None:
+    request = models.QueryRequest(query=NORTH.tolist(), using=DENSE, filter=only(side="south"), limit=10)
+    [hits] = await store.query("points", [request])
+    southern = [at for at in range(POINTS) if side_of(rows[at]) == "south"]
+    best = sorted(southern, key=lambda at: -float(rows[at] @ NORTH))[:10]
+    assert [hit.id for hit in hits] == [point_id(str(at)) for at in best]
+
+
+async def test_requests_of_a_batch_are_answered_in_their_order(store: VectorStore, rows: NDArray[np.float64]) -> None:
+    requests = [
+        models.QueryRequest(query=rows[at].tolist(), using=DENSE, filter=only(kind=kind_of(at)), limit=1)
+        for at in (1, 100, 2, 3)
+    ]
+    answers = await store.query("points", requests)
+    assert [hits[0].id for hits in answers] == [point_id(str(at)) for at in (1, 100, 2, 3)]

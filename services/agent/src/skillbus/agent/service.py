@@ -33,8 +33,10 @@ from skillbus.contracts.message import Empty
 
 _TO_REPLY_S: Final = 1.0
 """Kept back from the caller's time, so that it is told how things are rather than nothing."""
-_ANSWERS: Final = 3.0
-"""A server's first listing takes as many of its `timeout_s` at most: a session, a list, and room for the catalogue."""
+_ANSWERS: Final = 2
+"""A server's first listing takes as many of its `timeout_s` at most: for the session, and for the list."""
+_ROOM_S: Final = 15.0
+"""For the catalogue to take what is listed, or for the process of a server that failed to end."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +52,7 @@ class AgentHandlers:
 
     async def register_mcp_server(self, request: RegisterMcpServer) -> McpServer:
         """Register a server, and say how its first listing went if it ends in time."""
-        within_s = min(_left_s(REGISTER_MCP_SERVER.timeout_s), request.timeout_s * _ANSWERS)
+        within_s = min(_left_s(REGISTER_MCP_SERVER.timeout_s), request.timeout_s * _ANSWERS + _ROOM_S)
         server = (await self.servers.register(request, within_s)).told()
         log.info("mcp_server_registered", server=server.name, state=server.state, tools=server.tools)
         return server

@@ -52,15 +52,15 @@ class System:
     async def run(self, skill: str, **body: JsonValue) -> httpx.Response:
         return await self.http.post(f"/api/skills/{skill}/run", json=body)
 
-    async def trace_of(self, name: str) -> list[str]:
+    async def trace_of(self, name: str, project: str = "default") -> list[str]:
         """Where anything of a skill can be seen, of all the places that it can be in."""
-        listed = (await self.http.get("/api/skills", params={"limit": 100})).json()["skills"]
+        answer = await self.http.get("/api/skills", params={"limit": 100, "project": project})
         packages = await (await open_object_store(self.standalone.bus, PACKAGES)).names()
-        found = [f"catalogue {skill['name']}" for skill in listed if skill["name"] == name]
-        found += [f"package {package}" for package in packages if f"/{name}/" in package]
-        found += [f"folder {path}" for path in self.data.glob(f"skills/{name}")]
-        found += [f"hit {hit['name']}" for hit in await self.hits(name, limit=100) if hit["name"] == name]
-        return found
+        hits = await self.hits(name, limit=100, threshold=0, project=project)
+        found = [f"catalogue {skill['name']}" for skill in answer.json()["skills"] if skill["name"] == name]
+        found += [f"package {package}" for package in packages if package.startswith(f"{project}/{name}/")]
+        found += [f"folder {path}" for path in self.data.glob(f"**/skills/{name}")]
+        return found + [f"hit {hit['name']}" for hit in hits if hit["id"] == f"skill:{name}"]
 
     async def counts(self) -> tuple[int, int | None]:
         """Skills in the catalogue and points in the vector store."""

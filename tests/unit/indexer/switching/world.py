@@ -13,6 +13,7 @@ from skillbus.indexer.domain.errors import (
     IndexUnavailableError,
     RecordConflictError,
     SwitchConflictError,
+    ToolConflictError,
 )
 from skillbus.indexer.domain.index_entry import CatalogueEntries, IndexEntry, Key, entry_of
 from skillbus.indexer.domain.record import SkillRecord, Stored, tool_id_of
@@ -21,6 +22,7 @@ from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool
 from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))
@@ -121,6 +123,36 @@ class FakeCatalogue:
 
     def lacks(self, name: str) -> None:
         self.stored.pop(("default", name), None)
+
+
+@dataclass
+class FakeTools:
+    """Records of tools that are no skills."""
+
+    stored: dict[Key, StoredTool] = field(default_factory=dict)
+
+    async def get(self, project: str, tool_id: str) -> StoredTool | None:
+        return self.stored.get((project, tool_id))
+
+    async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
+        return {tool_id: self.stored[project, tool_id] for tool_id in tool_ids if (project, tool_id) in self.stored}
+
+    async def put(self, record: ToolRecord, revision: int) -> None:
+        self._set(record.project, record.id, record, revision)
+
+    async def delete(self, record: ToolRecord, revision: int) -> None:
+        self._set(record.project, record.id, None, revision)
+
+    async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+        for stored in list(self.stored.values()):
+            if stored.record and project in {None, stored.record.project}:
+                yield stored.record
+
+    def _set(self, project: str, tool_id: str, record: ToolRecord | None, revision: int) -> None:
+        known = self.stored.get((project, tool_id), StoredTool(None, 0)).revision
+        if known != revision:
+            raise ToolConflictError(project, tool_id)
+        self.stored[project, tool_id] = StoredTool(record, revision + 1)
 
 
 @dataclass
@@ -275,7 +307,7 @@ class World:
         self.moved = 0
         records = [skill(f"tool-{number}") for number in range(tools)]
         self.catalogue.has(*records)
-        self.entries = CatalogueEntries(self.catalogue)
+        self.entries = CatalogueEntries(self.catalogue, FakeTools())
         self.collections.points[collection(A)] = hashes(records, A)
         self.collections.alias = collection(A)
         self.index = ToolIndex(ALIAS, self.collections, self.entries, self.switches, self.models, self._on_moved)

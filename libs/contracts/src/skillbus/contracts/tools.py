@@ -4,11 +4,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, PlainText, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, PlainText, Project, without_nul
 
 SERVICE: Final = "indexer"
 
@@ -45,11 +45,16 @@ MAX_TOOLS: Final = 500
 MAX_IDS: Final = 2_000
 
 
+ToolName = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(without_nul)
+]
+
+
 class ToolDescription(Message):
     """A tool as others describe it; the fields of a line that is imported."""
 
     id: ToolId
-    name: Annotated[PlainText, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+    name: ToolName
     description: Annotated[PlainText, StringConstraints(max_length=8_192)] = ""
     tool_type: ToolType = ToolType.SKILL
     tags: tuple[Annotated[PlainText, StringConstraints(max_length=100)], ...] = Field(default=(), max_length=100)

@@ -6,11 +6,15 @@ from skillbus.indexer.domain.errors import (
     IndexMissingError,
     IndexUnavailableError,
     NoDefaultModelError,
+    NothingNamedError,
     RecordConflictError,
     RollBackRefusedError,
     SkillMissingError,
     SkillPinnedError,
     SwitchConflictError,
+    ToolChangedError,
+    ToolConflictError,
+    ToolMissingError,
     VersionMissingError,
 )
 from skillbus.indexer.domain.package_errors import PackageError
@@ -43,11 +47,13 @@ def to_wire(error: Exception) -> RequestError | None:
 
 def _of_index(error: IndexerError) -> RequestError | None:
     match error:
-        case RecordConflictError() | SwitchConflictError():
+        case NothingNamedError():
+            return RequestError(ErrorCode.INVALID_REQUEST, str(error))
+        case RecordConflictError() | SwitchConflictError() | ToolConflictError():
             return RequestError(ErrorCode.CONFLICT, str(error))
-        case NoDefaultModelError() | RollBackRefusedError():
+        case NoDefaultModelError() | RollBackRefusedError() | ToolChangedError():
             return RequestError(ErrorCode.CONFLICT, str(error), retryable=False)
-        case IndexMissingError():
+        case IndexMissingError() | ToolMissingError():
             return RequestError(ErrorCode.NOT_FOUND, str(error))
         case IndexUnavailableError():
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))

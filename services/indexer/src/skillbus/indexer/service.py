@@ -22,16 +22,34 @@ from skillbus.contracts.indexer import (
     UpdateSkill,
 )
 from skillbus.contracts.message import Empty, Message
+from skillbus.contracts.tools import (
+    AcceptTool,
+    AuditIndex,
+    CatalogueTool,
+    IndexAudited,
+    ListTools,
+    NameTool,
+    PutTools,
+    RemoveTools,
+    SetToolState,
+    ToolsListed,
+    ToolsPut,
+    ToolsRemoved,
+)
+from skillbus.indexer.domain.auditing import Auditor
 from skillbus.indexer.domain.checking import check
-from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.incoming import IncomingPackages
+from skillbus.indexer.domain.index_entry import skill_name_of
 from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.keeping_tools import ToolKeeper
 from skillbus.indexer.domain.listing import list_page
 from skillbus.indexer.domain.record import Catalogue
 from skillbus.indexer.domain.status import status_of
 from skillbus.indexer.domain.storage import SkillFolders
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_listing import ToolListing, tool_of_skill
 from skillbus.indexer.domain.uploads import Uploads
 
 
@@ -45,6 +63,7 @@ class IndexerHandlers:
     incoming: IncomingPackages
     folders: SkillFolders
     decisions: SwitchDecisions
+    listing: ToolListing
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
         """Install or update a skill."""
@@ -91,7 +110,7 @@ class IndexerHandlers:
 
     async def get_status(self, _: Empty) -> IndexerStatus:
         """What there is, and what waits."""
-        return await status_of(self.catalogue, self.index)
+        return await status_of(self.catalogue, self.listing, self.index)
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
         """What is searched, and how far a change of it is."""
@@ -112,6 +131,49 @@ class IndexerHandlers:
         except IndexUnavailableError as error:
             return Check(name="vector_store", ready=False, detail=str(error))
         return Check(name="vector_store", ready=True, detail=counts.collection or "no tool was indexed yet")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHandlers:
+    """Answers requests about tools of any kind."""
+
+    keeper: ToolKeeper
+    listing: ToolListing
+    installer: Installer
+    auditor: Auditor
+
+    async def put_tools(self, request: PutTools) -> ToolsPut:
+        """Describe tools."""
+        return await self.keeper.put(request)
+
+    async def remove_tools(self, request: RemoveTools) -> ToolsRemoved:
+        """Take tools out."""
+        return ToolsRemoved(ids=tuple(await self.keeper.remove(request.project, request.ids, request.source)))
+
+    async def get_tool(self, request: NameTool) -> CatalogueTool:
+        """One tool, skills too."""
+        return await self.listing.get(request.project, request.id)
+
+    async def list_tools(self, request: ListTools) -> ToolsListed:
+        """A page of tools, skills among them."""
+        return await self.listing.page(request)
+
+    async def accept_tool(self, request: AcceptTool) -> CatalogueTool:
+        """Take what waits in quarantine."""
+        return (await self.keeper.accept(request.project, request.id, request.digest)).shown()
+
+    async def set_tool_state(self, request: SetToolState) -> CatalogueTool:
+        """Disable or enable a tool, skills too."""
+        if (name := skill_name_of(request.id)) is None:
+            return (await self.keeper.set_enabled(request.project, request.id, request.enabled)).shown()
+        try:
+            return tool_of_skill(await self.installer.set_enabled(request.project, name, request.enabled))
+        except SkillMissingError as error:
+            raise ToolMissingError(request.project, request.id) from error
+
+    async def audit_index(self, request: AuditIndex) -> IndexAudited:
+        """Compare catalogue, vectors and packages."""
+        return await self.auditor.audit(request)
 
 
 class ObjectInfo(Message):

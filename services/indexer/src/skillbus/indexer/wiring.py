@@ -15,6 +15,7 @@ from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts import index_switch
 from skillbus.contracts import indexer as contract
+from skillbus.contracts import tools as tools_contract
 from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_MODELS, INDEXER_UPLOADS, PACKAGES, UPLOADS
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
 from skillbus.indexer.adapters.bus_models import BusModels
@@ -23,12 +24,15 @@ from skillbus.indexer.adapters.folder_watch import watch_folders
 from skillbus.indexer.adapters.incoming_packages import BusPackages
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.kv_switches import open_switches
+from skillbus.indexer.adapters.kv_tools import open_tools
 from skillbus.indexer.adapters.object_packages import ObjectPackages
 from skillbus.indexer.adapters.object_uploads import ObjectUploads
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import VectorToolCollections
+from skillbus.indexer.domain.auditing import Auditor
 from skillbus.indexer.domain.index_entry import CatalogueEntries
 from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.keeping_tools import ToolKeeper
 from skillbus.indexer.domain.reconciling import (
     Reconciler,
     follow_folders,
@@ -39,9 +43,10 @@ from skillbus.indexer.domain.reconciling import (
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_listing import ToolListing
 from skillbus.indexer.domain.uploads import Uploads
 from skillbus.indexer.errors_on_the_wire import to_wire
-from skillbus.indexer.service import IndexerHandlers, IndexerListeners
+from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
 from skillbus.vectors.tools import ALIAS
@@ -50,6 +55,7 @@ from skillbus.vectors.tools import ALIAS
 @dataclass(frozen=True, slots=True)
 class _Parts:
     handlers: IndexerHandlers
+    tools: ToolHandlers
     listeners: IndexerListeners
     reconciler: Reconciler
     folders: DiskFolders
@@ -65,7 +71,7 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     parts = await _build(bus, settings, store)
     health = ServiceHealth(contract.SERVICE, (parts.handlers.index_reachable,))
     async with (
-        serve(bus, contract.SERVICE, _routes(parts.handlers), health, to_wire),
+        serve(bus, contract.SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tools)], health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
         _keeping_up(parts, settings),
     ):
@@ -80,7 +86,8 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     await asyncio.to_thread(folders.prepare)
     models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
     collections = VectorToolCollections(store, ToolPoints(bus.caller))
-    entries = CatalogueEntries(catalogue)
+    tools = await open_tools(bus)
+    entries, listing = CatalogueEntries(catalogue, tools), ToolListing(catalogue, tools)
     index = ToolIndex(ALIAS, collections, entries, switches, models, on_model_back=wanted.set)
     driver = SwitchDriver(
         SwitchPorts(ALIAS, collections, entries, switches, announcer, _now),
@@ -93,7 +100,13 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     installer = Installer(catalogue, packages, folders, index, announcer, now=_now)
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions),
+        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions, listing),
+        tools=ToolHandlers(
+            ToolKeeper(tools, index, announcer, now=_now),
+            listing,
+            installer,
+            Auditor(catalogue, tools, entries, index, packages, folders),
+        ),
         listeners=IndexerListeners(installer, uploads, decisions),
         reconciler=Reconciler(catalogue, entries, packages, folders, index, installer, announcer),
         folders=folders,
@@ -122,6 +135,18 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(index_switch.LIST_INDEXES, handlers.list_indexes),
         route(index_switch.START_SWITCH, handlers.start_switch, permits=4),
         route(index_switch.ROLL_BACK, handlers.roll_back, permits=4),
+    ]
+
+
+def _tool_routes(handlers: ToolHandlers) -> list[Route]:
+    return [
+        route(tools_contract.PUT_TOOLS, handlers.put_tools, permits=8),
+        route(tools_contract.REMOVE_TOOLS, handlers.remove_tools, permits=8),
+        route(tools_contract.GET_TOOL, handlers.get_tool),
+        route(tools_contract.LIST_TOOLS, handlers.list_tools, permits=16),
+        route(tools_contract.ACCEPT_TOOL, handlers.accept_tool, permits=16),
+        route(tools_contract.SET_TOOL_STATE, handlers.set_tool_state, permits=16),
+        route(tools_contract.AUDIT_INDEX, handlers.audit_index, permits=2),
     ]
 
 

@@ -12,8 +12,10 @@ from skillbus.contracts.endpoint import Event
 from skillbus.contracts.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
 from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected, UploadTaken
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.contracts.tools import TOOL_QUARANTINED, ToolHeld
 from skillbus.indexer.domain.announcing import Change, Outcome
 from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.tool_record import ToolRecord
 
 _EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
     "installed": contract.SKILL_INSTALLED,
@@ -75,6 +77,24 @@ class BusAnnouncer:
             identity=source,
             message_id=f"rejected:{identity}",
             project=project,
+        )
+
+    async def held(self, record: ToolRecord, reason: str) -> None:
+        fact = ToolHeld(
+            project=record.project,
+            id=record.id,
+            source=record.tool.source,
+            digest=record.awaited_digest,
+            reason=reason,
+        )
+        await publish_fact(
+            self._bus,
+            TOOL_QUARANTINED,
+            fact,
+            identity=record.id,
+            message_id=f"held:{record.project}:{hashlib.sha256(record.id.encode()).hexdigest()}:"
+            f"{record.awaited_digest}:{record.updated_at.isoformat()}",
+            project=record.project,
         )
 
     async def progressed(self, alias: str, switch: IndexSwitch) -> None:

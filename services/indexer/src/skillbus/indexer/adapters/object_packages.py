@@ -27,6 +27,10 @@ class ObjectPackages:
     async def delete(self, key: PackageKey) -> None:
         await self._store.delete(package_name(*key))
 
+    async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
+        there = set(await self._store.names())
+        return frozenset(key for key in keys if package_name(*key) not in there)
+
     async def sweep(self, kept: Collection[PackageKey]) -> int:
         unclaimed = set(await self._store.names()) - {package_name(*key) for key in kept}
         left = await self._store.older_than(_LEFT_AFTER_S, unclaimed)

@@ -8,6 +8,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexSwitch
 from skillbus.contracts.indexer import Finding
 from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.tool_record import ToolRecord
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,14 @@ class Announcer(Protocol):
 
     async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
         """An upload or a folder is not a valid skill; with `once`, what was said of it just now is not said again."""
+        ...
+
+
+class ToolAnnouncer(Protocol):
+    """Tells what an operator has to look at."""
+
+    async def held(self, record: ToolRecord, reason: str) -> None:
+        """A tool waits to be accepted. Returns when it cannot be lost any more."""
         ...
 
 

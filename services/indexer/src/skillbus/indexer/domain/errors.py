@@ -5,6 +5,10 @@ IndexerError
 ├── VersionMissingError       no such package is in the skill's history
 ├── SkillPinnedError          only the package that is installed may be installed under the name
 ├── RecordConflictError       the record was changed by another replica meanwhile
+├── ToolMissingError          the catalogue has no tool of that id
+├── ToolChangedError          what waits to be accepted is not what was looked at
+├── ToolConflictError         the tool was changed at the same time
+├── NothingNamedError         neither ids nor a source tell what to remove
 ├── IndexUnavailableError     the vector store or the embedder cannot be had now; the catalogue stays the record
 │   └── DenseUnavailableError the model of a collection gives no vectors now
 ├── IndexMissingError         no index of that alias
@@ -51,6 +55,37 @@ class RecordConflictError(IndexerError):
 
     def __init__(self, project: str, name: str) -> None:
         super().__init__(f"The skill {name!r} of project {project!r} was changed at the same time: try again.")
+
+
+class ToolMissingError(IndexerError):
+    """No such tool."""
+
+    def __init__(self, project: str, tool_id: str) -> None:
+        super().__init__(f"The catalogue of project {project!r} has no tool {tool_id!r}.")
+        self.tool_id = tool_id
+
+
+class ToolChangedError(IndexerError):
+    """Something else waits to be accepted by now."""
+
+    def __init__(self, tool_id: str, digest: str) -> None:
+        super().__init__(
+            f"The tool {tool_id!r} is not what was looked at any more: look at it again, and accept {digest}."
+        )
+
+
+class ToolConflictError(IndexerError):
+    """Someone else wrote the record of the tool first."""
+
+    def __init__(self, project: str, tool_id: str) -> None:
+        super().__init__(f"The tool {tool_id!r} of project {project!r} was changed at the same time: try again.")
+
+
+class NothingNamedError(IndexerError):
+    """Removing all there is takes more than leaving out what is meant."""
+
+    def __init__(self) -> None:
+        super().__init__("Name the tools to remove by `ids`, or all of one `source`.")
 
 
 class IndexUnavailableError(IndexerError):

@@ -2,19 +2,24 @@
 
 import hashlib
 import json
+import re
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from skillbus.contracts.tools import SKILLS_SOURCE, ToolType
+from skillbus.contracts.indexer import Skill
+from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.tool_record import ToolCatalogue, ToolRecord
 
 Key = tuple[str, str]
 """Project and id of a tool."""
 
 SKILL_ID_PREFIX: Final = "skill:"
+_SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +73,39 @@ def entry_of(record: SkillRecord) -> IndexEntry | None:
         source=SKILLS_SOURCE,
         digest=_digest(skill.digest, skill.name, skill.description, *skill.tags),
         tags=skill.tags,
-        metadata={
-            "version": skill.version,
-            "digest": skill.digest,
-            "license": skill.license,
-            "actions": [entry.action for entry in skill.entry_points],
-            "default_action": skill.default_action,
-        },
+        metadata=skill_metadata(skill),
+    )
+
+
+def skill_metadata(skill: Skill) -> dict[str, JsonValue]:
+    """What is told of a skill with each hit."""
+    return {
+        "version": skill.version,
+        "digest": skill.digest,
+        "license": skill.license,
+        "actions": [entry.action for entry in skill.entry_points],
+        "default_action": skill.default_action,
+    }
+
+
+def entry_of_tool(record: ToolRecord) -> IndexEntry | None:
+    """The entry of a tool that is no skill; None of one that is not to be found."""
+    if record.state is not ToolState.ACTIVE:
+        return None
+    tool = record.tool
+    return IndexEntry(
+        project=record.project,
+        tool_id=tool.id,
+        tool_type=tool.tool_type,
+        name=tool.name,
+        description=tool.description,
+        source=tool.source,
+        digest=record.digest,
+        tags=tool.tags,
+        parameters=tool.parameters,
+        examples=tool.examples,
+        provider=tool.provider,
+        metadata=tool.metadata,
     )
 
 
@@ -85,7 +116,8 @@ def key_of(record: SkillRecord) -> Key:
 
 def skill_name_of(tool_id: str) -> str | None:
     """The skill that an id is of; None of other tools."""
-    return tool_id.removeprefix(SKILL_ID_PREFIX) if tool_id.startswith(SKILL_ID_PREFIX) else None
+    found = _SKILL_ID.fullmatch(tool_id)
+    return found["name"] if found else None
 
 
 def _digest(*made_from: str) -> str:
@@ -97,17 +129,26 @@ class CatalogueEntries:
     """The entries of all that the catalogue holds."""
 
     skills: Catalogue
+    tools: ToolCatalogue
 
     async def all(self, project: str | None = None) -> AsyncIterator[IndexEntry]:
         for record in await self.skills.all(project):
             if entry := entry_of(record):
                 yield entry
+        async for tool in self.tools.all(project):
+            if entry := entry_of_tool(tool):
+                yield entry
 
     async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
-        entries = list[IndexEntry]()
+        tools = defaultdict[str, list[str]](list)
+        entries = list[IndexEntry | None]()
         for project, tool_id in keys:
             name = skill_name_of(tool_id)
-            stored = await self.skills.get(project, name) if name else None
-            if stored and (entry := entry_of(stored.record)):
-                entries.append(entry)
-        return entries
+            if name is None:
+                tools[project].append(tool_id)
+            elif skill := await self.skills.get(project, name):
+                entries.append(entry_of(skill.record))
+        for project, tool_ids in tools.items():
+            found = (await self.tools.get_many(project, tool_ids)).values()
+            entries += [entry_of_tool(stored.record) for stored in found if stored.record]
+        return [entry for entry in entries if entry is not None]

@@ -26,6 +26,10 @@ class Packages(Protocol):
         """Let go of a package. That there is none is fine."""
         ...
 
+    async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
+        """Those of them that are not there."""
+        ...
+
     async def sweep(self, kept: Collection[PackageKey]) -> int:
         """Let go of packages that are none of these, and that are no longer on their way in; tells how many."""
         ...

@@ -1,7 +1,7 @@
 """Tasks that end together, and batches that a few of them write."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -21,6 +21,13 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
             yield tasks
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
+
+
+async def all_of(waiting: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """The results of all, side by side; the first error ends the others."""
+    async with together() as tasks:
+        made = [tasks.create_task(one) for one in waiting]
+    return [task.result() for task in made]
 
 
 async def in_batches(things: Sequence[T], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:

@@ -19,7 +19,7 @@ import structlog
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.domain.comparing import differences
-from skillbus.indexer.domain.content_hash import NO_MODEL
+from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index_entry import Entries, IndexEntry, Key
 from skillbus.indexer.domain.switch_record import Switches
@@ -95,6 +95,15 @@ class ToolIndex:
             now = {entry.key: entry for entry in await self._entries.of(keys)}
             keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
             entries = [now[key] for key in keys if key in now]
+
+    async def holds(self, entries: Sequence[IndexEntry]) -> frozenset[Key]:
+        """Those of them that are indexed as they are."""
+        if not entries:
+            return frozenset()
+        live = await self.live()
+        fingerprint = self.collections.fingerprint_of(live)
+        hashes = await self.collections.hashes(live, [entry.key for entry in entries])
+        return frozenset(e.key for e in entries if hashes.get(e.key) == content_hash(e, fingerprint))
 
     async def remove(self, keys: Sequence[Key]) -> None:
         """Take out tools that are not to be found any more. That they are not there is fine."""

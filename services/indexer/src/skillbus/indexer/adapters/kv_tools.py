@@ -1,0 +1,104 @@
+"""Records of tools in a key-value bucket of JetStream."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+
+import structlog
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.kv import KeyValue
+from pydantic import ValidationError
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.last_values import last_values
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.resources import CATALOGUE
+from skillbus.indexer.domain.errors import ToolConflictError
+from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord
+
+_STREAM: Final = f"KV_{CATALOGUE.name}"
+_PREFIX: Final = f"$KV.{CATALOGUE.name}."
+_OPERATION: Final = "KV-Operation"
+_AT_ONCE: Final = 64
+"""Reads under way: a round trip takes 0.2 ms, and a pipelined one a third of that."""
+
+log = structlog.get_logger(__name__)
+
+
+class KvTools:
+    """Records under `<project>.tool.<hash of the id>`; revisions are those of the bucket.
+
+    What cannot be read as the record of its key is logged and counts as absent. Read from the leader of the stream and
+    never from a copy: who has written sees it.
+    """
+
+    def __init__(self, jetstream: JetStreamContext, bucket: KeyValue) -> None:
+        self._jetstream = jetstream
+        self._bucket = bucket
+        self._reads = asyncio.Semaphore(_AT_ONCE)
+
+    async def get(self, project: str, tool_id: str) -> StoredTool | None:
+        key = _key(project, tool_id)
+        async with self._reads, jetstream_call(f"read the record of {tool_id}"):
+            try:
+                entry = await self._bucket.get(key)
+            except KeyNotFoundError as error:
+                return StoredTool(None, error.entry.revision) if error.entry else None
+        return StoredTool(_record_of(key, entry.value), entry.revision or 0)
+
+    async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
+        found = await asyncio.gather(*(self.get(project, tool_id) for tool_id in tool_ids))
+        return {tool_id: stored for tool_id, stored in zip(tool_ids, found, strict=True) if stored is not None}
+
+    async def put(self, record: ToolRecord, revision: int) -> None:
+        key, value = _key(record.project, record.id), record.model_dump_json(exclude_defaults=True).encode()
+        async with jetstream_call(f"write the record of {record.id}"):
+            try:
+                await self._bucket.update(key, value, last=revision)
+            except KeyWrongLastSequenceError as error:
+                raise ToolConflictError(record.project, record.id) from error
+
+    async def delete(self, record: ToolRecord, revision: int) -> None:
+        async with jetstream_call(f"remove the record of {record.id}"):
+            try:
+                await self._bucket.delete(_key(record.project, record.id), last=revision)
+            except KeyWrongLastSequenceError as error:
+                raise ToolConflictError(record.project, record.id) from error
+
+    async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+        try:
+            async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.tool.*"):
+                if _OPERATION not in (message.headers or {}):
+                    record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
+                    if record is not None:
+                        yield record
+        except NatsError as error:
+            raise RequestError(ErrorCode.UNAVAILABLE, f"Could not read the catalogue of tools: {error!r}") from error
+
+
+def _record_of(key: str, value: bytes | None) -> ToolRecord | None:
+    """An entry's record; None for what no indexer wrote: one such must not take all others along."""
+    try:
+        record = ToolRecord.model_validate_json(value or b"")
+    except ValidationError as error:
+        log.error("tool_record_damaged", key=key, errors=error.error_count())  # noqa: TRY400 - holds the value
+        return None
+    if key != _key(record.project, record.id):
+        log.error("tool_record_damaged", key=key, holds=record.id)
+        return None
+    return record
+
+
+def _key(project: str, tool_id: str) -> str:
+    """Ids hold what keys cannot, and 300 characters of it."""
+    return f"{project}.tool.{hashlib.blake2b(tool_id.encode(), digest_size=16).hexdigest()}"
+
+
+async def open_tools(bus: Bus) -> KvTools:
+    """The records of tools on a bus that was provisioned."""
+    async with jetstream_call("open the catalogue of tools"):
+        return KvTools(bus.jetstream, await bus.jetstream.key_value(CATALOGUE.name))

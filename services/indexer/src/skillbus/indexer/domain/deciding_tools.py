@@ -1,0 +1,123 @@
+"""What becomes of a description beside what is recorded already: rules without any waiting."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from skillbus.contracts.tools import PutOutcome, ToolDescription, ToolFinding
+from skillbus.indexer.domain.reviewing import changes_of, findings_of, reviewed_otherwise
+from skillbus.indexer.domain.tool_record import ToolRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A description that can be taken."""
+
+    project: str
+    tool: ToolDescription
+    digest: str
+    review: bool
+    """Whether what changed, or is suspicious, waits for an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a description."""
+
+    outcome: PutOutcome
+    record: ToolRecord | None = None
+    """To be written; None when nothing is."""
+    findings: tuple[ToolFinding, ...] = ()
+    error: str | None = None
+    held_for: str | None = None
+    """Why it waits for an operator since now."""
+
+
+def decide(described: Described, earlier: ToolRecord | None, now: datetime) -> Decision:
+    """What is to be written of a description, over `earlier`.
+
+    Without review it is taken as it is, and what waited is over. With review, what was accepted stays what is recorded,
+    and what it would become is kept beside it; the description that was accepted, come back, ends the waiting.
+    """
+    tool = described.tool
+    if earlier is not None and earlier.tool.source != tool.source:
+        return Decision(PutOutcome.REJECTED, error=f"id: {tool.id!r} belongs to {earlier.tool.source}; choose another")
+    if earlier is not None and earlier.digest == described.digest:
+        return _again(described, earlier, now)
+    if earlier is not None and described.review and earlier.pending_digest == described.digest:
+        return Decision(PutOutcome.QUARANTINED, findings=earlier.findings)
+    findings = findings_of(tool)
+    reason = _reason(tool, earlier, findings) if described.review else None
+    if reason is None:
+        outcome = PutOutcome.UPDATED if earlier else PutOutcome.CREATED
+        return Decision(outcome, _taken(described, earlier, findings, now), findings)
+    return Decision(PutOutcome.QUARANTINED, _held(described, earlier, findings, now), findings, held_for=reason)
+
+
+def accepted(record: ToolRecord, now: datetime) -> ToolRecord:
+    """What waits is what is recorded."""
+    kept = {"tool": record.pending, "digest": record.pending_digest} if record.pending else {}
+    return record.model_copy(
+        update={**kept, "pending": None, "pending_digest": None, "changes": (), "accepted": True, "updated_at": now}
+    )
+
+
+def _again(described: Described, earlier: ToolRecord, now: datetime) -> Decision:
+    """Described as it is recorded."""
+    if earlier.pending is None and (earlier.accepted or described.review):
+        outcome = PutOutcome.UNCHANGED if earlier.accepted else PutOutcome.QUARANTINED
+        return Decision(outcome, findings=earlier.findings)
+    findings = findings_of(earlier.tool)
+    record = earlier.model_copy(
+        update={
+            "pending": None,
+            "pending_digest": None,
+            "changes": (),
+            "findings": findings,
+            "accepted": earlier.accepted or not described.review,
+            "updated_at": now,
+        }
+    )
+    return Decision(PutOutcome.QUARANTINED if record.held else PutOutcome.UPDATED, record, findings)
+
+
+def _reason(tool: ToolDescription, earlier: ToolRecord | None, findings: tuple[ToolFinding, ...]) -> str | None:
+    """Why it has to be accepted by an operator; None if it has not."""
+    # What was found and accepted before is no reason; findings beside something that waits were never accepted.
+    known = earlier.findings if earlier is not None and not earlier.held else ()
+    if news := [finding for finding in findings if finding not in known]:
+        return f"{news[0].where}: {news[0].message}"
+    if earlier is None:
+        return None
+    if not earlier.accepted:
+        return "it was not accepted yet"
+    return "it is described otherwise" if reviewed_otherwise(earlier.tool, tool) else None
+
+
+def _taken(
+    described: Described, earlier: ToolRecord | None, findings: tuple[ToolFinding, ...], now: datetime
+) -> ToolRecord:
+    return ToolRecord(
+        project=described.project,
+        tool=described.tool,
+        digest=described.digest,
+        findings=findings,
+        disabled=earlier.disabled if earlier else False,
+        created_at=earlier.created_at if earlier else now,
+        updated_at=now,
+    )
+
+
+def _held(
+    described: Described, earlier: ToolRecord | None, findings: tuple[ToolFinding, ...], now: datetime
+) -> ToolRecord:
+    if earlier is None or not earlier.accepted:  # nothing was accepted yet that it could be held beside
+        return _taken(described, earlier, findings, now).model_copy(update={"accepted": False})
+    return earlier.model_copy(
+        update={
+            "findings": findings,
+            "pending": described.tool,
+            "pending_digest": described.digest,
+            "changes": changes_of(earlier.tool, described.tool),
+            "updated_at": now,
+        }
+    )

@@ -1,0 +1,234 @@
+"""Describing, accepting, disabling and removing tools that are no skills.
+
+The record is written first and the index follows it; what is missing of the index after a crash, the reconciler makes
+from the records, as does whoever describes the same tools again.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from skillbus.contracts.tools import PutOutcome, PutTools, ToolPut, ToolsPut
+from skillbus.indexer.domain.announcing import ToolAnnouncer
+from skillbus.indexer.domain.deciding_tools import Decision, Described, accepted, decide
+from skillbus.indexer.domain.describing import DescriptionError, id_of, read_description
+from skillbus.indexer.domain.errors import (
+    IndexUnavailableError,
+    NothingNamedError,
+    ToolChangedError,
+    ToolConflictError,
+    ToolMissingError,
+)
+from skillbus.indexer.domain.index_entry import Key, entry_of_tool
+from skillbus.indexer.domain.together import all_of, in_batches
+from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_record import StoredTool, ToolCatalogue, ToolRecord, digest_of
+
+_TRIES: Final = 20
+"""Of one write, each of which another replica won: one of the writers gets on with each try."""
+
+_FINDINGS_TOLD: Final = 5
+"""Of one tool in the reply to many; the record has all."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A description on its way into the catalogue."""
+
+    at: int
+    """Where it stands in the request."""
+    described: Described
+    decision: Decision | None = None
+    record: ToolRecord | None = None
+    """What the catalogue holds of it now."""
+
+
+class ToolKeeper:
+    """Changes what the catalogue says of tools. Methods raise RequestError when the catalogue cannot be had."""
+
+    def __init__(
+        self, tools: ToolCatalogue, index: ToolIndex, announcer: ToolAnnouncer, now: Callable[[], datetime]
+    ) -> None:
+        self._tools = tools
+        self._index = index
+        self._announcer = announcer
+        self._now = now
+
+    async def put(self, request: PutTools) -> ToolsPut:
+        """Take descriptions, each by itself; what did not change is neither written nor embedded again."""
+        results, candidates = _read(request)
+        indexed = True
+
+        async def take(batch: Sequence[_Candidate]) -> None:
+            nonlocal indexed
+            await self._take(request.project, batch)
+            indexed = await self._index_now(batch) and indexed
+
+        await in_batches(candidates, take)
+        for candidate in candidates:
+            results[candidate.at] = _result(candidate)
+        return ToolsPut(results=tuple(results[at] for at in range(len(request.tools))), indexed=indexed)
+
+    async def accept(self, project: str, tool_id: str, digest: str) -> ToolRecord:
+        """Take what waits in quarantine as it was looked at.
+
+        Raises:
+            ToolMissingError: There is no such tool.
+            ToolChangedError: It is described otherwise by now.
+            ToolConflictError: It is changed again and again at the same time.
+        """
+
+        def accept(record: ToolRecord) -> ToolRecord:
+            if record.awaited_digest != digest:
+                raise ToolChangedError(tool_id, record.awaited_digest)
+            return accepted(record, self._now()) if record.held else record
+
+        return await self._change(project, tool_id, accept)
+
+    async def set_enabled(self, project: str, tool_id: str, enabled: bool) -> ToolRecord:
+        """Let a tool be found and called, or not; one that is in quarantine stays there when it is enabled.
+
+        Raises:
+            ToolMissingError: There is no such tool.
+            ToolConflictError: It is changed again and again at the same time.
+        """
+
+        def switch(record: ToolRecord) -> ToolRecord:
+            if record.disabled is not enabled:
+                return record
+            return record.model_copy(update={"disabled": not enabled, "updated_at": self._now()})
+
+        return await self._change(project, tool_id, switch)
+
+    async def remove(self, project: str, tool_ids: Sequence[str], source: str | None) -> Sequence[str]:
+        """Take tools out, all of a source if no ids are given; tells those that were there.
+
+        Raises:
+            NothingNamedError: Neither ids nor a source are given.
+        """
+        if not tool_ids and source is None:
+            raise NothingNamedError
+        ids = list(dict.fromkeys(tool_ids)) or await self._ids_of(project, source)
+        removed = list[str]()
+
+        async def remove(batch: Sequence[str]) -> None:
+            gone = await all_of(self._remove_one(project, tool_id, source) for tool_id in batch)
+            ended = [tool_id for tool_id, there in zip(batch, gone, strict=True) if there]
+            removed.extend(ended)
+            await self._follow([(project, tool_id) for tool_id in ended])
+
+        await in_batches(ids, remove)
+        log.info("tools_removed", project=project, tools=len(removed), source=source)
+        return sorted(removed)
+
+    async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
+        """Write what is to be written of a batch."""
+        found = await self._tools.get_many(project, [candidate.described.tool.id for candidate in batch])
+        await all_of(self._write(candidate, found) for candidate in batch)
+
+    async def _write(self, candidate: _Candidate, found: Mapping[str, StoredTool]) -> None:
+        described = candidate.described
+        stored = found.get(described.tool.id)
+        for _ in range(_TRIES):
+            earlier = stored.record if stored else None
+            decision = decide(described, earlier, self._now())
+            candidate.decision, candidate.record = decision, decision.record or earlier
+            if decision.record is None:
+                return
+            try:
+                await self._tools.put(decision.record, stored.revision if stored else 0)
+            except ToolConflictError:
+                stored = await self._tools.get(described.project, described.tool.id)
+                continue
+            if decision.held_for is not None:
+                await self._announcer.held(decision.record, decision.held_for)
+            return
+        raise ToolConflictError(described.project, described.tool.id)
+
+    async def _index_now(self, batch: Sequence[_Candidate]) -> bool:
+        """Have the index follow what was written, and what was not but is missing there; tells whether it could."""
+        taken = [c.record for c in batch if c.record and c.decision and c.decision.outcome is not PutOutcome.REJECTED]
+        entries = {record.id: entry_of_tool(record) for record in taken}
+        same = {c.described.tool.id for c in batch if c.decision and c.decision.record is None}
+        try:
+            there = await self._index.holds([entry for key in same if (entry := entries.get(key))])
+            keys = [(record.project, record.id) for record in taken]
+            keys = [key for key in keys if key not in there and (key[1] not in same or entries[key[1]])]
+            known = [entry for _, tool_id in keys if (entry := entries[tool_id])]
+            await self._index.follow(keys, known)
+        except IndexUnavailableError as error:
+            log.warning("tools_indexed_later", tools=len(batch), reason=str(error))
+            return False
+        return True
+
+    async def _follow(self, keys: Sequence[Key]) -> None:
+        """Have the index follow at once if that can be had; else the reconciler will."""
+        try:
+            await self._index.follow(keys)
+        except IndexUnavailableError as error:
+            log.warning("tools_indexed_later", tools=len(keys), reason=str(error))
+
+    async def _change(self, project: str, tool_id: str, change: Callable[[ToolRecord], ToolRecord]) -> ToolRecord:
+        for _ in range(_TRIES):
+            stored = await self._tools.get(project, tool_id)
+            if stored is None or stored.record is None:
+                raise ToolMissingError(project, tool_id)
+            changed = change(stored.record)
+            if changed is not stored.record and not await self._written(self._tools.put(changed, stored.revision)):
+                continue
+            await self._follow([(project, tool_id)])
+            return changed
+        raise ToolConflictError(project, tool_id)
+
+    async def _remove_one(self, project: str, tool_id: str, source: str | None) -> bool:
+        for _ in range(_TRIES):
+            stored = await self._tools.get(project, tool_id)
+            if stored is None or stored.record is None or source not in {None, stored.record.tool.source}:
+                return False
+            if await self._written(self._tools.delete(stored.record, stored.revision)):
+                return True
+        raise ToolConflictError(project, tool_id)
+
+    async def _written(self, write: Awaitable[None]) -> bool:
+        try:
+            await write
+        except ToolConflictError:
+            return False
+        return True
+
+    async def _ids_of(self, project: str, source: str | None) -> Sequence[str]:
+        return [record.id async for record in self._tools.all(project) if record.tool.source == source]
+
+
+def _read(request: PutTools) -> tuple[dict[int, ToolPut], list[_Candidate]]:
+    """What can be taken, and results of what cannot. Of an id that is there twice, the last is taken."""
+    results, last = dict[int, ToolPut](), dict[str, _Candidate]()
+    for at, value in enumerate(request.tools):
+        try:
+            tool = read_description(value, request.source)
+        except DescriptionError as error:
+            results[at] = ToolPut(id=id_of(value), outcome=PutOutcome.REJECTED, error=str(error))
+            continue
+        described = Described(request.project, tool, digest_of(tool), request.review_changes)
+        if (earlier := last.get(tool.id)) is not None:
+            again = f"is described again further down, as number {at + 1}, which is taken"
+            results[earlier.at] = ToolPut(id=tool.id, outcome=PutOutcome.REJECTED, error=again)
+        last[tool.id] = _Candidate(at, described)
+    return results, list(last.values())
+
+
+def _result(candidate: _Candidate) -> ToolPut:
+    decision = candidate.decision
+    if decision is None:
+        raise AssertionError("each candidate of a batch is decided, or the batch raises")
+    return ToolPut(
+        id=candidate.described.tool.id,
+        outcome=decision.outcome,
+        error=decision.error,
+        findings=decision.findings[:_FINDINGS_TOLD],
+    )

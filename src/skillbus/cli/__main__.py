@@ -11,10 +11,12 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli import evaluate, index, models, providers
+from skillbus.cli import evaluate, index, mcp, models, providers, skills, tools
+from skillbus.cli.audit import audit
 from skillbus.cli.calibrate import calibrate
 from skillbus.cli.catalogue import list_skills, remove
 from skillbus.cli.demo import demo
+from skillbus.cli.import_tools import import_tools
 from skillbus.cli.install import install
 from skillbus.cli.run import WithArgv, run
 from skillbus.cli.search import search
@@ -37,6 +39,30 @@ _MODELS: Final[Mapping[str, Command]] = {
     "default": models.default,
     "calibrate": calibrate,
 }
+_TOOLS: Final[Mapping[str, Command]] = {
+    "list": tools.list_tools,
+    "show": tools.show,
+    "remove": tools.remove,
+    "accept": tools.accept,
+    "enable": tools.enable,
+    "disable": tools.disable,
+    "call": tools.call,
+}
+_SKILLS: Final[Mapping[str, Command]] = {
+    "check": skills.check,
+    "history": skills.history,
+    "rollback": skills.rollback,
+    "pin": skills.pin,
+    "unpin": skills.unpin,
+    "enable": skills.enable,
+    "disable": skills.disable,
+}
+_MCP: Final[Mapping[str, Command]] = {
+    "list": mcp.list_servers,
+    "show": mcp.show,
+    "refresh": mcp.refresh,
+    "remove": mcp.remove,
+}
 _INDEX: Final[Mapping[str, Command]] = {"status": index.status, "switch": index.switch, "rollback": index.rollback}
 _EPILOG = "Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached."
 
@@ -45,7 +71,7 @@ def create_app() -> typer.Typer:
     """The command with its subcommands. Help is plain text: Rich's costs 0.2 s of CPU."""
     app = typer.Typer(
         name="skillbus",
-        help="Finds, knows and runs skills for LLM agents.",
+        help="Finds, knows and runs tools and skills for LLM agents.",
         epilog=_EPILOG,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -59,7 +85,14 @@ def create_app() -> typer.Typer:
     app.command("run", cls=WithArgv)(remote(run))
     app.command("list")(remote(list_skills))
     app.command("remove")(remote(remove))
+    app.command("audit")(remote(audit))
     app.command("status")(remote(status))
+    app.add_typer(_group("Tools that others describe.", {"tools": import_tools}, of_project=True), name="import")
+    app.add_typer(_group("Tools of any kind.", _TOOLS, of_project=True), name="tools")
+    app.add_typer(_group("The life of an installed skill.", _SKILLS, of_project=True), name="skills")
+    servers = _group("MCP servers, whose tools are found and called as any.", _MCP, of_project=True)
+    servers.command("add", cls=mcp.WithCommand)(remote(mcp.add, url_option="--server"))
+    app.add_typer(servers, name="mcp")
     app.add_typer(evaluate.commands(), name="eval")
     app.add_typer(_group("Providers of embedding models.", _PROVIDERS), name="providers")
     app.add_typer(_group("Embedding models.", _MODELS), name="models")
@@ -67,10 +100,10 @@ def create_app() -> typer.Typer:
     return app
 
 
-def _group(about: str, commands: Mapping[str, Command]) -> typer.Typer:
+def _group(about: str, commands: Mapping[str, Command], *, of_project: bool = False) -> typer.Typer:
     group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
     for name, command in commands.items():
-        group.command(name)(remote(command, of_project=False))
+        group.command(name)(remote(command, of_project=of_project))
     return group
 
 
@@ -96,7 +129,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Finds, knows and runs skills for LLM agents."""
+    """Finds, knows and runs tools and skills for LLM agents."""
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ from skillbus.cli.names import checked_name
 from skillbus.cli.session import Session
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Skills to remove.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only skills that have it.")]
+TextIn = Annotated[str | None, typer.Option("--text", help="Only skills with this in their name or description.")]
+Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Only those; both if absent.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-async def list_skills(session: Session) -> None:
+async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, enabled: Enabled = None) -> None:
     """List the installed skills."""
-    found = await session.client.skills()
+    only = {"tag": tag, "text": text, "enabled": None if enabled is None else str(enabled).lower()}
+    found = await session.client.skills({name: value for name, value in only.items() if value is not None})
     document = {"skills": [skill.model_dump(mode="json") for skill in found], "total": len(found)}
     session.output.show(document, lambda: tables.skills(found))
 

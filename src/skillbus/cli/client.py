@@ -64,12 +64,12 @@ class Client:
         )
         return parsed(Installed, response)
 
-    async def skills(self) -> tuple[Skill, ...]:
-        """The whole catalogue, page after page."""
+    async def skills(self, only: Mapping[str, str] | None = None) -> tuple[Skill, ...]:
+        """The whole catalogue, page after page, or what of it the filters `only` leave."""
         found: list[Skill] = []
         after: str | None = None
         while True:
-            where = {"limit": str(_PAGE)} | self._scope() | ({"after": after} if after else {})
+            where = {"limit": str(_PAGE), **(only or {})} | self._scope() | ({"after": after} if after else {})
             page = parsed(SkillsListed, await exchange(self.http, "GET", "/api/skills", params=where))
             found += page.skills
             if page.next is None or page.next == after:
@@ -100,19 +100,15 @@ class Client:
         query: str,
         *,
         limit: int = 5,
-        threshold: float = 0.0,
-        tool_types: Sequence[str] = (),
-        tags: Sequence[str] = (),
+        threshold: float | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        explain: bool = False,
     ) -> ToolsFound:
-        """The tools that fit, best first."""
-        body: dict[str, object] = {
-            "query": query,
-            "limit": limit,
-            "threshold": threshold,
-            "tool_types": list(tool_types),
-            "tags": list(tags),
-            **self._scope(),
-        }
+        """The tools that fit, best first. `only` is of `tool_types`, `tags` and `sources`."""
+        body: dict[str, object] = {"query": query, "limit": limit, **self._scope()}
+        body |= {name: list(values) for name, values in (only or {}).items() if values}
+        body |= {"threshold": threshold} if threshold is not None else {}
+        body |= {"explain": True} if explain else {}
         return parsed(ToolsFound, await exchange(self.http, "POST", "/api/tools/search", json=body))
 
     async def status(self) -> SystemStatus:

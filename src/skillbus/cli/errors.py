@@ -12,6 +12,8 @@ CliError                 exit 1
 ├── RunFailedError       a run ended otherwise than well
 ├── CannotCalibrateError what was judged, or the model's vectors, are not enough to fit anything
 ├── DemoFailedError      a step of the demo did not give what it should
+├── NotImportedError     descriptions of tools were rejected
+├── ToolFailedError      a tool that was called says that it failed
 ├── StoppedError         a signal came before the work was done
 ├── SwitchNotBegunError  an index is not on its way to the model that is followed
 └── SwitchGivenUpError   a change to another model was rolled back
@@ -205,6 +207,20 @@ class SwitchGivenUpError(CliError):
 
     title = "The change was rolled back"
     code = "switch_rolled_back"
+
+
+class NotImportedError(CliError):
+    """The others were taken."""
+
+    title = "Not every tool was taken"
+    code = "not_imported"
+
+
+class ToolFailedError(CliError):
+    """It was called, and answered with an error of its own."""
+
+    title = "The tool failed"
+    code = "tool_failed"
 
 
 class StoppedError(CliError):

@@ -1,7 +1,7 @@
 """One request to the HTTP API and its answer, or the error that says why there is none."""
 
 import json as json_format
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import BinaryIO, Final, TypeVar
 
 import httpx
@@ -16,21 +16,33 @@ ANSWER_S: Final = 60.0
 _CONNECT_S: Final = 5.0
 
 
-async def exchange(
+async def exchange(  # noqa: PLR0913 (what a request can be of)
     http: httpx.AsyncClient,
     method: str,
     url: str,
     *,
-    params: Mapping[str, str] | None = None,
+    params: Mapping[str, str | Sequence[str]] | None = None,
     json: Mapping[str, object] | None = None,
     data: Mapping[str, str] | None = None,
     files: Mapping[str, tuple[str, bytes | BinaryIO, str]] | None = None,
+    content: AsyncIterable[bytes] | None = None,
+    headers: Mapping[str, str] | None = None,
     wait_s: float = ANSWER_S,
 ) -> httpx.Response:
     """The answer, which says that it worked. Raises the errors of `skillbus.cli.errors`."""
     timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
     try:
-        response = await http.request(method, url, params=params, json=json, data=data, files=files, timeout=timeout)
+        response = await http.request(
+            method,
+            url,
+            params=params,
+            json=json,
+            data=data,
+            files=files,
+            content=content,
+            headers=headers,
+            timeout=timeout,
+        )
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         base = str(http.base_url).rstrip("/")
         raise UnreachableError(

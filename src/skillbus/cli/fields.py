@@ -16,6 +16,9 @@ _OPTIONS: Final = {
     "max_concurrency": "--concurrency",
     "max_batch_texts": "--batch-texts",
     "is_default": "--default",
+    "headers": "--header",
+    "command": "COMMAND",
+    "args": "ARGS",
 }
 """Where a field has not the name of its option."""
 

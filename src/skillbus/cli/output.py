@@ -95,6 +95,20 @@ class Output:
             yield next_item
 
     @contextmanager
+    def sending(self, what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
+        """A bar on stderr while bytes are sent, on terminals only; call what is given with how many more went."""
+        if self.as_json or not self.err.is_terminal:
+            yield lambda _: None
+            return
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
+
+        with Progress(
+            TextColumn(plain(what), markup=False), BarColumn(), DownloadColumn(), console=self.err, transient=True
+        ) as bar:
+            task = bar.add_task(what, total=total_bytes)
+            yield lambda more: bar.update(task, advance=more)
+
+    @contextmanager
     def bars(self) -> Iterator[ShowBar]:
         """Bars on stderr, one a name, until the context is left; without a terminal, a line where the step is new."""
         if self.as_json or not self.err.is_terminal:

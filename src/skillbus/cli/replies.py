@@ -2,10 +2,12 @@
 
 from pydantic import JsonValue
 
+from skillbus.contracts.agent import CallableAudited
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.indexer import EntryPoint, Finding, IndexerStatus
 from skillbus.contracts.message import Blob, Message
 from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.tools import Difference, IndexAudited, ToolFinding
 
 
 class Installed(Message):
@@ -56,6 +58,43 @@ class SystemStatus(Message):
     services: tuple[Check, ...] = ()
     indexer: IndexerStatus | None = None
     """Absent when the indexer does not answer."""
+
+
+class LineImported(Message):
+    """What became of one description."""
+
+    line: int
+    id: str | None = None
+    outcome: str
+    error: str | None = None
+    findings: tuple[ToolFinding, ...] = ()
+
+
+class ToolsImported(Message):
+    """What became of descriptions that were sent; `results` are of those that somebody should look at."""
+
+    total: int
+    counts: dict[str, int]
+    indexed: bool
+    results: tuple[LineImported, ...] = ()
+
+
+class NotAudited(Message):
+    """A part of an audit that could not be made."""
+
+    service: str
+    message: str
+
+
+class Audit(Message):
+    """How catalogue, vectors and what can be called stand to one another."""
+
+    project: str
+    agrees: bool
+    index: IndexAudited | None = None
+    calls: CallableAudited | None = None
+    missing: tuple[NotAudited, ...] = ()
+    repaired: tuple[Difference, ...] = ()
 
 
 class Embedding(Message):

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 from typer.core import TyperCommand
@@ -35,6 +35,8 @@ Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600,
 class WithArgv(TyperCommand):
     """Keeps the words after `--` apart: they are the skill's, and ours may be optional."""
 
+    usage: ClassVar[str] = "[-- ARGV...]"
+
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse what stands before `--`."""
         if "--" in args:
@@ -45,7 +47,7 @@ class WithArgv(TyperCommand):
 
     def collect_usage_pieces(self, ctx: "Context") -> list[str]:
         """For the usage line."""
-        return [*super().collect_usage_pieces(ctx), "[-- ARGV...]"]
+        return [*super().collect_usage_pieces(ctx), self.usage]
 
 
 async def run(

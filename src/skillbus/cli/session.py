@@ -20,17 +20,19 @@ from skillbus.cli.outside import Outside
 if TYPE_CHECKING:
     from skillbus.cli.client import Client
     from skillbus.cli.models_client import ModelsClient
+    from skillbus.cli.tools_client import ToolsClient
 
 ARGV: Final = "skillbus.argv"
 """Where the words after `--` are kept in Typer's context."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-UrlOption = Annotated[str, typer.Option("--url", envvar="SKILLBUS_URL", help="Where the server is.")]
 KeyOption = Annotated[
     str | None,
     typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key; the first that is set."),
 ]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="Whose skills; the server decides if absent.")]
+ProjectOption = Annotated[
+    str | None, typer.Option("--project", help="Whose skills and tools; the server decides if absent.")
+]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
@@ -54,6 +56,13 @@ class Session:
 
         return ModelsClient(self.client.http)
 
+    @property
+    def tools(self) -> "ToolsClient":
+        """The client of the catalogue of tools, MCP servers and the audit, over the same connection."""
+        from skillbus.cli.tools_client import ToolsClient  # noqa: PLC0415 (slow)
+
+        return ToolsClient(self.client.http, self.client.project)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSession:
@@ -63,12 +72,15 @@ class ServerSession:
     outside: Outside
 
 
-def remote(command: Command, *, of_project: bool = True) -> Callable[..., None]:
-    """A command that asks a server; `of_project` if what it asks about belongs to one."""
+def remote(command: Command, *, of_project: bool = True, url_option: str = "--url") -> Callable[..., None]:
+    """A command that asks a server; `of_project` if what it asks about belongs to one.
+
+    `url_option` is what the server's address is called where `--url` is the command's own.
+    """
 
     def run(
         ctx: typer.Context,
-        url: UrlOption = DEFAULT_URL,
+        url: str = DEFAULT_URL,
         key: KeyOption = None,
         project: ProjectOption = None,
         as_json: JsonOption = False,
@@ -77,7 +89,7 @@ def remote(command: Command, *, of_project: bool = True) -> Callable[..., None]:
         from skillbus.cli.client import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
 
         outside = ctx.ensure_object(Outside)
-        where = Remote(_checked(checked_url, url, "--url"), _checked(checked_key, key, "--key"), project)
+        where = Remote(_checked(checked_url, url, url_option), _checked(checked_key, key, "--key"), project)
 
         async def ask(output: Output) -> None:
             async with open_client(where, outside.transport) as client:
@@ -85,6 +97,9 @@ def remote(command: Command, *, of_project: bool = True) -> Callable[..., None]:
 
         _perform(ask, asyncio.run, as_json=as_json)
 
+    run.__annotations__["url"] = Annotated[
+        str, typer.Option(url_option, envvar="SKILLBUS_URL", help="Where the skillbus server is.")
+    ]
     return _with_options_of(command, run, without=() if of_project else ("project",))
 
 

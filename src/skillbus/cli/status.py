@@ -1,6 +1,6 @@
 """`skillbus status`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.text import Text
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from skillbus.cli.replies import SystemStatus
 
 
+_WITHOUT: Final = {"sandbox": "runs are refused", "agent": "MCP and builtin tools cannot be called"}
+"""What is lost without a service that the whole can do without."""
+
+
 async def status(session: Session) -> None:
     """Show whether every service is ready, and what is indexed.
 
     Exits with 1 when the whole is not ready. It is ready, and says so, when only runs are refused, because the machine
-    cannot isolate them.
+    cannot isolate them, or only MCP and builtin tools cannot be called, because the agent is away.
     """
     found = await session.client.status()
     session.output.show(found, lambda: tables.services(found))
@@ -34,7 +38,7 @@ def verdict(found: "SystemStatus") -> str:
     if not found.ready:
         return "not ready"
     exceptions = [
-        f"{'runs are refused' if check.name == 'sandbox' else f'{check.name} is not'}: {check.detail or 'not ready'}"
+        f"{_WITHOUT.get(check.name, f'{check.name} is not')}: {check.detail or 'not ready'}"
         for check in found.services
         if not check.ready
     ]

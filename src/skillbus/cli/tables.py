@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
 
-_COUNTS = frozenset({"skills", "waiting", "points"})
+_COUNTS = frozenset({"skills", "tools", "waiting", "points"})
 
 
 def hits(found: ToolsFound, *, explain: bool, between_reasons: str = "\n") -> RenderableType:
     """The tools that fit, best first."""
+    explained = _explained(found) if explain else ()
     if not found.results:
-        return Text("Nothing fits.")
+        return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *explained)
     headings = ("name", "type", "score", "description") + (("reasons",) if explain else ())
     table = _table(*headings, numbers=("score",))
     for hit in found.results:
         cells = [hit.name, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
         table.add_row(*_cells(cells), *([Text(between_reasons.join(_reasons(hit)))] if explain else []))
-    return Group(table, Text(_how(found), "dim"))
+    return Group(table, Text(_how(found), "dim"), *explained)
 
 
 def skills(found: Sequence[Skill]) -> RenderableType:
@@ -43,7 +44,7 @@ def skills(found: Sequence[Skill]) -> RenderableType:
         return Text("No skill is installed. `skillbus install PATH` adds one.")
     table = _table("name", "version", "indexed", "size", "description", numbers=("size",))
     for skill in found:
-        indexed = "yes" if skill.indexed else "waiting"
+        indexed = ("yes" if skill.indexed else "waiting") if skill.enabled else "disabled"
         cells = [skill.name, skill.version or "-", indexed, size(skill.size_bytes), _cut(skill.description)]
         table.add_row(*_cells(cells))
     return Group(table, Text(f"{len(found)} skills", "dim"))
@@ -100,7 +101,26 @@ def _reasons(hit: ToolHit) -> list[str]:
 def _reason(reason: Reason) -> str:
     measure = "cosine" if reason.side == "dense" else "BM25"
     terms = f": {plain_line(', '.join(reason.terms))}" if reason.terms else ""
-    return f"{reason.side} #{reason.rank}, {measure} {reason.score:.2f}{terms}"
+    parts = f" in {', '.join(reason.parts)}" if reason.parts else ""
+    return f"{reason.side} #{reason.rank}, {measure} {reason.score:.2f}{terms}{parts}"
+
+
+def _explained(found: ToolsFound) -> Iterable[Text]:
+    """What the search did, a fact a line."""
+    if found.split:
+        yield _fact("searched each", " | ".join(found.split))
+    how = found.explanation
+    if how is None:
+        return
+    best = "nothing was near" if how.best_score is None else f"the best scores {how.best_score:.2f}"
+    yield _fact("threshold", f"{how.threshold:.2f}: {how.below_threshold} below it; {best}")
+    yield _fact("stages", ", ".join(f"{it.name} {it.took_ms:.1f} ms ({it.candidates})" for it in how.stages))
+    if how.terms:
+        yield _fact("words", ", ".join(how.terms))
+
+
+def _fact(name: str, fact: str) -> Text:
+    return Text(f"{name}: {plain_line(fact)}", "dim")
 
 
 def _how(found: ToolsFound) -> str:

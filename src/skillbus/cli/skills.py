@@ -1,0 +1,78 @@
+"""`skillbus skills`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skillbus.cli import tool_tables
+from skillbus.cli.errors import EXIT_FAILED
+from skillbus.cli.names import checked_name
+from skillbus.cli.session import Session
+from skillbus.cli.text import plain_line
+
+if TYPE_CHECKING:
+    from skillbus.contracts.indexer import Skill
+
+Name = Annotated[str, typer.Argument(help="The skill.")]
+Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
+Digest = Annotated[
+    str | None,
+    typer.Option("--to", metavar="DIGEST", help="Content digest of its history; the package before if absent."),
+]
+
+
+async def check(session: Session, path: Package, strict: Strict = False) -> None:
+    """Show what the validation says of a skill, without installing it. Exits with 1 when it could not be installed."""
+    from skillbus.cli.packing import open_package  # noqa: PLC0415 (slow)
+
+    with open_package(path) as package:
+        content = package.content if isinstance(package.content, bytes) else package.content.read()
+        checked = await session.tools.check_skill(package.filename, content)
+    session.output.show(checked, lambda: tool_tables.checked(checked))
+    if not (checked.valid if strict else checked.installable):
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def history(session: Session, name: Name) -> None:
+    """List the packages that were installed under the name of a skill, the current one first."""
+    found = await session.tools.skill_history(checked_name(name))
+    session.output.show(found, lambda: tool_tables.history(found))
+
+
+async def rollback(session: Session, name: Name, digest: Digest = None) -> None:
+    """Go back to an earlier package of a skill."""
+    skill = await session.tools.roll_back_skill(checked_name(name), digest)
+    session.output.show(skill, lambda: f"{_line(skill)}, content {skill.content_digest[:12]}")
+
+
+async def pin(session: Session, name: Name) -> None:
+    """Hold a skill at the package that is installed now."""
+    await _change(session, name, "pin")
+
+
+async def unpin(session: Session, name: Name) -> None:
+    """Have any package of a skill accepted again."""
+    await _change(session, name, "unpin")
+
+
+async def enable(session: Session, name: Name) -> None:
+    """Have a disabled skill found and run again."""
+    await _change(session, name, "enable")
+
+
+async def disable(session: Session, name: Name) -> None:
+    """Have a skill neither found nor run."""
+    await _change(session, name, "disable")
+
+
+async def _change(session: Session, name: str, step: str) -> None:
+    skill = await session.tools.change_skill(checked_name(name), step)
+    session.output.show(skill, lambda: _line(skill))
+
+
+def _line(skill: "Skill") -> str:
+    state = "enabled" if skill.enabled else "disabled"
+    pinned = ", pinned" if skill.pinned else ""
+    return plain_line(f"{skill.name} {skill.version or '(no version)'}: {state}{pinned}")

@@ -159,5 +159,6 @@ def _wrong(found: Audit) -> Iterator[tuple[str, str, str, str]]:
 
 def _differences(between: str, differences: Iterable[Difference]) -> Iterator[tuple[str, str, str, str]]:
     for it in differences:
-        more = f" and {it.count - _IDS} more" if it.count > _IDS else ""
-        yield between, it.kind.replace("_", " "), str(it.count), ", ".join(it.ids[:_IDS]) + more
+        shown = it.ids[:_IDS]
+        more = f" and {it.count - len(shown)} more" if it.count > len(shown) else ""
+        yield between, it.kind.replace("_", " "), str(it.count), ", ".join(shown) + more

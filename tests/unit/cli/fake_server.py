@@ -103,6 +103,7 @@ class FakeServer:
     files: dict[str, bytes] = field(default_factory=dict)
     ready: bool = True
     isolates: bool = True
+    calls_tools: bool = True
     page_size: int = 1000
     polls_until_indexed: int = 0
     rejects: dict[str, httpx.Response] = field(default_factory=dict)
@@ -168,10 +169,19 @@ class FakeServer:
         return httpx.Response(200, json=found)
 
     def _status(self, _: httpx.Request) -> httpx.Response:
-        held = {"skills": len(self.skills), "waiting": 0, "points": 3, "collection": "tools_x", "model": "use"}
+        held = {
+            "skills": len(self.skills),
+            "tools": 7,
+            "waiting": 0,
+            "points": 3,
+            "collection": "tools_x",
+            "model": "use",
+        }
         services = [{"name": "nats", "ready": self.ready, "detail": "" if self.ready else "not connected"}]
         why = "" if self.isolates else "isolation: user namespaces are off"
         services.append({"name": "sandbox", "ready": self.isolates, "detail": why})
+        lost = "" if self.calls_tools else "No agent is running"
+        services.append({"name": "agent", "ready": self.calls_tools, "detail": lost})
         return httpx.Response(200, json={"ready": self.ready, "services": services, "indexer": held})
 
     def _remove(self, name: str) -> httpx.Response:

@@ -91,3 +91,17 @@ def test_status_says_that_its_counts_are_of_all_projects(skillbus: CommandLine, 
 
     assert any(line.startswith("skills, all projects ") and line.split()[-1] == "1" for line in lines)
     assert lines[-1] == "ready"
+
+
+def test_status_of_a_server_without_an_agent_says_what_does_not_work(skillbus: CommandLine, server: FakeServer) -> None:
+    server.calls_tools = False
+
+    result = skillbus("status")
+
+    assert result.exit_code == 0
+    verdict = "ready, but MCP and builtin tools cannot be called: No agent is running"
+    assert result.stdout.splitlines()[-1] == verdict
+
+
+def test_status_counts_tools_beside_skills(skillbus: CommandLine) -> None:
+    assert any(line.split()[:2] == ["tools,", "all"] for line in skillbus("status").stdout.splitlines())

@@ -30,7 +30,7 @@ def test_hits_come_as_a_table(skillbus: CommandLine, server: FakeServer) -> None
 def test_what_is_asked_reaches_the_server(skillbus: CommandLine, server: FakeServer) -> None:
     words = ["--limit", "3", "--threshold", "0.4", "--type", "skill", "--type", "mcp", "--tag", "git", "--project", "a"]
 
-    assert skillbus("search", "提交", *words).exit_code == 0
+    assert skillbus("search", "提交", *words, "--source", "mcp:git", "--explain").exit_code == 0
 
     assert server.body() == {
         "query": "提交",
@@ -38,8 +38,15 @@ def test_what_is_asked_reaches_the_server(skillbus: CommandLine, server: FakeSer
         "threshold": 0.4,
         "tool_types": ["skill", "mcp"],
         "tags": ["git"],
+        "sources": ["mcp:git"],
+        "explain": True,
         "project": "a",
     }
+
+
+def test_what_is_not_said_is_left_to_the_server(skillbus: CommandLine, server: FakeServer) -> None:
+    assert skillbus("search", "提交").exit_code == 0
+    assert server.body() == {"query": "提交", "limit": 5}
 
 
 def test_explain_shows_the_reasons(skillbus: CommandLine, server: FakeServer) -> None:
@@ -49,6 +56,31 @@ def test_explain_shows_the_reasons(skillbus: CommandLine, server: FakeServer) ->
     explained = skillbus("search", "提交", "--explain").stdout
     assert "BM25 3.50" in explained
     assert "cosine 0.620" in explained
+
+
+def test_explain_shows_what_the_search_did_also_when_nothing_fits() -> None:
+    stages = [{"name": "embed", "took_ms": 1.26, "candidates": 0}, {"name": "rank", "took_ms": 0.5, "candidates": 64}]
+    how: Json = {
+        "stages": stages,
+        "threshold": 0.35,
+        "below_threshold": 7,
+        "best_score": 0.21,
+        "terms": ["吉他", "guitar"],
+    }
+    found: Json = {"results": [], "took_ms": 3.2, "split": ["弹吉他", "查天气"], "explanation": how}
+    stream = io.StringIO()
+    shown = tables.hits(ToolsFound.model_validate_json(json.dumps(found)), explain=True)
+    Console(file=stream, width=200, color_system=None).print(shown)
+    for said in ("Nothing fits", "0.35: 7 below it; the best scores 0.21", "embed 1.3 ms (0), rank 0.5 ms (64)"):
+        assert said in stream.getvalue()
+    for said in ("弹吉他 | 查天气", "吉他, guitar"):
+        assert said in stream.getvalue()
+
+
+def test_a_reason_says_which_parts_hold_the_words(skillbus: CommandLine, server: FakeServer) -> None:
+    reason = {"side": "lexical", "rank": 1, "score": 3.5, "terms": ["提交"], "parts": ["name", "examples"]}
+    server.hits = [hit("git-commit", reasons=[reason])]
+    assert "BM25 3.50: 提交 in name, examples" in skillbus("search", "提交", "--explain").stdout
 
 
 def test_json_is_the_reply_and_nothing_else(skillbus: CommandLine, server: FakeServer) -> None:

@@ -1,0 +1,120 @@
+import io
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from rich.console import Console
+
+from skillbus.cli.output import Output
+from skillbus.contracts.errors import ErrorCode
+
+from .conftest import CommandLine
+from .fake_server import problem
+from .fake_tools import FakeTools, import_report
+
+LINES = '{"id": "a", "name": "天气"}\n{"id": "b", "name": "b"}\n'
+REJECTED = import_report(
+    counts={"created": 1, "rejected": 1},
+    results=[{"line": 2, "id": "b", "outcome": "rejected", "error": "description: too long"}],
+)
+
+
+@pytest.fixture
+def tools() -> FakeTools:
+    return FakeTools(answers={"PUT /api/tools": import_report()})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tools.jsonl"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    words = ["--source", "mine", "--project", "team-a", "--review"]
+    result = skillbus("import", "tools", str(file), *words, outside=tools.outside())
+    assert result.exit_code == 0, result.output
+    assert tools.requests == [("PUT", "/api/tools", LINES.encode())]
+    wishes = {"only": "problems", "source": "mine", "review_changes": "true", "project": "team-a"}
+    assert dict(tools.queries[0]) == wishes
+    assert ["created", "2"] in [line.split() for line in result.stdout.splitlines()]
+    assert "rejected" not in result.stdout
+
+
+def test_standard_input_can_be_imported(skillbus: CommandLine, tools: FakeTools) -> None:
+    result = skillbus("import", "tools", "-", stdin=LINES, outside=tools.outside())
+    assert result.exit_code == 0, result.output
+    assert tools.requests[0][2] == LINES.encode()
+
+
+def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    tools.answers["PUT /api/tools"] = REJECTED
+    result = skillbus("import", "tools", str(file), outside=tools.outside())
+    assert result.exit_code == 1
+    assert ["2", "b", "rejected", "description:", "too", "long"] in [it.split() for it in result.stdout.splitlines()]
+    assert "1 of 2 were rejected" in result.stderr
+
+
+def test_in_json_the_report_is_all_there_is(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
+    tools.answers["PUT /api/tools"] = REJECTED
+    result = skillbus("import", "tools", str(file), "--json", outside=tools.outside())
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert json.loads(result.stdout)["results"][0]["line"] == 2
+
+
+def test_what_waits_to_be_indexed_is_told(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
+    tools.answers["PUT /api/tools"] = import_report(indexed=False)
+    assert "when the store" in skillbus("import", "tools", str(file), outside=tools.outside()).stdout
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "folder"])
+def test_a_file_that_cannot_be_imported_is_named_and_nobody_is_asked(
+    skillbus: CommandLine, tools: FakeTools, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / kind
+    if kind == "empty":
+        path.touch()
+    if kind == "folder":
+        path.mkdir()
+    result = skillbus("import", "tools", str(path), outside=tools.outside())
+    assert (result.exit_code, tools.requests) == (1, [])
+    assert kind in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_file_of_something_else_fails_with_what_the_server_says(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    tools.answers["PUT /api/tools"] = problem(
+        ErrorCode.INVALID_REQUEST, "The body is neither NDJSON …: line 1 is not JSON"
+    )
+    result = skillbus("import", "tools", str(file), outside=tools.outside())
+    assert result.exit_code == 1
+    assert "line 1 is not JSON" in result.stderr
+
+
+def test_a_server_that_is_down_is_exit_code_3(skillbus: CommandLine, file: Path) -> None:
+    result = skillbus("import", "tools", str(file), "--url", "http://127.0.0.1:9", outside=refusing().outside())
+    assert result.exit_code == 3
+    assert "skillbus up" in result.stderr
+
+
+class refusing(FakeTools):  # noqa: N801 (reads as what it does)
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+
+def test_on_a_terminal_a_bar_shows_how_much_was_sent() -> None:
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with Output(as_json=False, out=terminal, err=terminal).sending("tools.jsonl", 1000) as sent:
+        sent(400)
+        sent(600)
+    assert "tools.jsonl" in stream.getvalue()
+    assert "1.0" in stream.getvalue()

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from .conftest import CommandLine
+from .fake_server import FakeServer, skill_record
+from .fake_tools import WHEN, FakeTools
+
+WARNED = {
+    "valid": False,
+    "installable": True,
+    "name": "greet",
+    "warnings": [{"code": "no_version", "message": "has no version", "where": "SKILL.md"}],
+    "scan": {
+        "files": 2,
+        "unpacked_bytes": 100,
+        "scripts": ["scripts/main.py"],
+        "network": [{"file": "scripts/main.py", "line": 3, "what": "requests"}],
+        "executables": ["bin/tool"],
+    },
+}
+
+
+@pytest.fixture
+def tools() -> FakeTools:
+    return FakeTools()
+
+
+def test_a_check_shows_what_was_found_and_installs_nothing(
+    skillbus: CommandLine, tools: FakeTools, skill_folder: Path
+) -> None:
+    tools.answers["check"] = WARNED
+    result = skillbus("skills", "check", str(skill_folder), outside=tools.outside())
+    assert result.exit_code == 0, result.output
+    for said in ("can be installed", "has no version", "scripts/main.py:3", "requests", "bin/tool"):
+        assert said in result.stdout
+    assert [path for _, path, _ in tools.requests] == ["/api/skills/check"]
+    assert skillbus("skills", "check", str(skill_folder), "--strict", outside=tools.outside()).exit_code == 1
+
+
+def test_a_check_of_what_cannot_be_installed_exits_with_1(
+    skillbus: CommandLine, tools: FakeTools, skill_zip: Path
+) -> None:
+    error = {"code": "no_description", "message": "has no description"}
+    tools.answers["check"] = {"valid": False, "installable": False, "errors": [error]}
+    result = skillbus("skills", "check", str(skill_zip), outside=tools.outside())
+    assert result.exit_code == 1
+    assert "has no description" in result.stdout
+
+
+def test_a_history_is_a_table_and_can_be_gone_back_to(skillbus: CommandLine, tools: FakeTools) -> None:
+    version = {"digest": "0" * 64, "version": "1.1", "description": "问候", "installed_at": WHEN, "reason": "updated"}
+    tools.answers["history"] = {"name": "greet", "versions": [version | {"content_digest": "c" * 64}]}
+    shown = skillbus("skills", "history", "greet", outside=tools.outside()).stdout
+    for said in ("c" * 12, "1.1", "updated", "问候"):
+        assert said in shown
+    assert skillbus("skills", "rollback", "greet", outside=tools.outside()).exit_code == 0
+    assert tools.body() == {}
+    assert skillbus("skills", "rollback", "greet", "--to", "c" * 64, outside=tools.outside()).exit_code == 0
+    assert tools.body() == {"content_digest": "c" * 64}
+
+
+@pytest.mark.parametrize("step", ["pin", "unpin", "enable", "disable"])
+def test_a_skill_is_pinned_and_disabled_by_name(skillbus: CommandLine, tools: FakeTools, step: str) -> None:
+    result = skillbus("skills", step, "greet", "--project", "p", outside=tools.outside())
+    assert result.exit_code == 0, result.output
+    assert tools.requests[0][:2] == ("POST", f"/api/skills/greet/{step}")
+    assert tools.queries[0]["project"] == "p"
+    assert ("disabled" if step == "disable" else "enabled") in result.stdout
+    assert skillbus("skills", step, "../etc", outside=tools.outside()).exit_code == 2
+
+
+def test_skills_are_listed_by_filters_and_a_disabled_one_says_so(skillbus: CommandLine, server: FakeServer) -> None:
+    server.skills = {"greet": skill_record("greet", enabled=False)}
+    shown = skillbus("list", "--tag", "a", "--text", "问", "--disabled").stdout
+    assert "disabled" in shown
+    asked = server.requests[0].url.params
+    assert (asked["tag"], asked["text"], asked["enabled"]) == ("a", "问", "false")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent import REMOVE_MCP_SERVER, McpServer, McpServerState, NameMcpServer
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.tools import ToolState
 
 from .conftest import Agent
 
@@ -199,12 +201,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_a_server_that_renames_itself_is_told_and_its_tools_stay_as_they_were(agent: Agent) -> None:
-    await agent.start("hostile", "plain", env={"CALLS_ITSELF": "honest"})
-    (pid,) = children()
-    os.kill(pid, 9)
-    assert agent.catalogue.tools["default", "mcp:plain/read_file"].tool.provider == "honest"
+async def test_a_server_that_renames_itself_is_told_and_its_tools_stay_as_they_were(
+    agent: Agent, tmp_path: Path
+) -> None:
+    name = tmp_path / "name"
+    name.write_text("honest")
+    assert (await agent.start("hostile", "renames", str(name))).server_name == "honest"
+    name.write_text("official-bank")
+    pid = json.loads((await agent.call("mcp:renames/read_file")).text)["pid"]
+    os.kill(pid, signal.SIGKILL)
 
-
-def children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    server = await eventually(lambda: agent.server("renames"), lambda now: now.server_name == "official-bank")
+    assert codes(server) == ["server_renamed"]
+    assert agent.catalogue.tools["default", "mcp:renames/read_file"].tool.provider == "honest"
+    assert agent.catalogue.tools["default", "mcp:renames/read_file"].state is ToolState.ACTIVE

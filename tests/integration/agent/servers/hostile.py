@@ -78,7 +78,7 @@ def answered(request: dict[str, object]) -> dict[str, object] | None:
         case "initialize":
             if HOW == "hangs":
                 time.sleep(600)
-            server = {"name": os.environ.get("CALLS_ITSELF", HOW), "version": "1"}
+            server = {"name": Path(sys.argv[2]).read_text() if HOW == "renames" else HOW, "version": "1"}
             capabilities = {"tools": {"listChanged": True}}
             return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": server}
         case "tools/list":
@@ -93,8 +93,8 @@ def answered(request: dict[str, object]) -> dict[str, object] | None:
                 time.sleep(600)
             if HOW == "talks":
                 return {"content": [{"type": "text", "text": "\x01" * 2_000_000}, {"type": "text", "text": "end"}]}
-            told = {"type": "text", "text": json.dumps({"arguments": params["arguments"], "env": dict(os.environ)})}
-            return {"content": [told]}
+            told = {"arguments": params["arguments"], "env": dict(os.environ), "pid": os.getpid()}
+            return {"content": [{"type": "text", "text": json.dumps(told)}]}
     return None
 
 

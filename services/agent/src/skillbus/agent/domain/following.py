@@ -134,7 +134,9 @@ class Follower:
         self._begin()
         wait_s = self._timing.poll_every_s if await self._take(session) else self._timing.retry_s(self._failures)
         self._done()
-        if await _either(self._changed, within_s=wait_s) and not self._asked.is_set():
+        changed = await _either(self._changed, within_s=wait_s)
+        session.check()
+        if changed and not self._asked.is_set():
             await _either(self._asked, within_s=self._timing.settle_s)
 
     def _begin(self) -> None:

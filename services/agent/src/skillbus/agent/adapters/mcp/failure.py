@@ -15,9 +15,8 @@ _SAID: Final = 300
 def failure_of(error: BaseException, secrets: Sequence[SecretStr] = ()) -> ServerFailedError:
     """The error of the domain; what the server was given is blacked out of what it says."""
     first = next(_leaves(error))
-    if isinstance(first, ServerFailedError):
-        return first
-    return ServerFailedError(without(_said(first), secrets))
+    said = str(first) if isinstance(first, ServerFailedError) else _said(first)
+    return ServerFailedError(without(said, secrets))
 
 
 def without(text: str, secrets: Sequence[SecretStr]) -> str:

@@ -145,7 +145,11 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
                 await process.wait()
                 break
     _signal(process.pid, signal.SIGKILL)
-    await process.wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            await process.wait()
+    # What it wrote and nobody read keeps the pipes open, and so does a child that left its group.
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
 
 
 def _signal(group: int, number: signal.Signals) -> None:

@@ -14,7 +14,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
-from skillbus.contracts.indexer import INSTALL_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
+from skillbus.contracts.indexer import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
 from skillbus.contracts.message import Empty, Message
 from skillbus.contracts.registry import (
     CREATE_MODEL,
@@ -113,6 +113,8 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
     if not system.data.joinpath("skills/calculate").exists():
         installed = await system.install(pack_directory(EXAMPLES / "calculate"))
         assert installed.status_code == 201
+    if endpoint is ROLL_BACK_SKILL:
+        await ask(system.standalone.bus, UPDATE_SKILL, description="There is a package before this one.")
     if endpoint is ROLL_BACK:
         await make_default(system.standalone.bus, _OTHER)
 

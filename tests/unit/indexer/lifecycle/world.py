@@ -1,0 +1,247 @@
+"""An indexer of skills in memory and a folder, which a test can kill at any step that it takes."""
+
+from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skillbus.common.archive import Archive
+from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer import Finding
+from skillbus.indexer.adapters.disk_folders import DiskFolders
+from skillbus.indexer.domain.announcing import Change, Outcome
+from skillbus.indexer.domain.index_entry import IndexEntry, Key, entry_of
+from skillbus.indexer.domain.installing import Installer
+from skillbus.indexer.domain.package import SkillPackage
+from skillbus.indexer.domain.reconciling import Reconciler
+from skillbus.indexer.domain.record import PackageKey, SkillRecord, Stored
+from skillbus.indexer.domain.storage import Staged
+from skillbus.indexer.domain.tool_index import ToolIndex
+
+from ..switching.world import (
+    ALIAS,
+    A,
+    Calls,
+    FakeCatalogue,
+    FakeCollections,
+    FakeModels,
+    FakeSwitches,
+    collection,
+    hashes,
+)
+
+NAME = "say-hello"
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class Steps:
+    """Counts what changes anything; the process is killed before the step `kill_at`, and does nothing after it."""
+
+    taken: int = 0
+    kill_at: int | None = None
+
+    def take(self) -> None:
+        if self.taken == self.kill_at:
+            raise KilledError
+        self.taken += 1
+
+
+@dataclass
+class KillableCatalogue(FakeCatalogue):
+    steps: Steps = field(default_factory=Steps)
+    removed: dict[Key, datetime] = field(default_factory=dict)
+
+    async def put(self, record: SkillRecord, revision: int) -> Stored:
+        self.steps.take()
+        return await super().put(record, revision)
+
+    async def delete(self, project: str, name: str, revision: int) -> None:
+        self.steps.take()
+        await super().delete(project, name, revision)
+        self.removed[project, name] = datetime.now(UTC)
+
+    async def removed_at(self, project: str, name: str) -> datetime | None:
+        return self.removed.get((project, name))
+
+
+@dataclass
+class FakePackages:
+    steps: Steps
+    kept: dict[PackageKey, bytes] = field(default_factory=dict)
+
+    async def put(self, key: PackageKey, packed: bytes) -> None:
+        self.steps.take()
+        self.kept[key] = packed
+
+    async def get(self, key: PackageKey) -> bytes:
+        if key not in self.kept:
+            raise RequestError(ErrorCode.NOT_FOUND, f"there is no package {key}")
+        return self.kept[key]
+
+    async def delete(self, key: PackageKey) -> None:
+        self.steps.take()
+        self.kept.pop(key, None)
+
+    async def sweep(self, kept: Collection[PackageKey]) -> int:
+        left = set(self.kept) - set(kept)
+        for key in left:
+            del self.kept[key]
+        return len(left)
+
+
+class KillableFolders(DiskFolders):
+    def __init__(self, data: Path, steps: Steps) -> None:
+        super().__init__(data)
+        self.steps = steps
+
+    def stage(self, archive: Archive, package: SkillPackage) -> Staged:
+        self.steps.take()
+        return super().stage(archive, package)
+
+    def swap_in(self, staged: Staged, record: SkillRecord) -> None:
+        self.steps.take()
+        super().swap_in(staged, record)
+
+    def mark_indexed(self, record: SkillRecord) -> None:
+        self.steps.take()
+        super().mark_indexed(record)
+
+    def remove(self, project: str, name: str) -> None:
+        self.steps.take()
+        super().remove(project, name)
+
+
+@dataclass
+class FakeAnnouncer:
+    steps: Steps
+    said: list[str] = field(default_factory=list)
+
+    async def changed(self, change: Change, record: SkillRecord) -> None:
+        self._say(change)
+
+    async def removed(self, record: SkillRecord) -> None:
+        self._say("removed")
+
+    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
+        self._say("taken")
+
+    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
+        self._say(f"rejected:{errors[0].code}")
+
+    def _say(self, what: str) -> None:
+        self.steps.take()
+        self.said.append(what)
+
+
+@dataclass
+class SkillEntries:
+    catalogue: FakeCatalogue
+
+    async def all(self, project: str | None = None) -> AsyncIterator[IndexEntry]:
+        for record in await self.catalogue.all(project):
+            if made := entry_of(record):
+                yield made
+
+    async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
+        names = [(project, tool_id.removeprefix("skill:")) for project, tool_id in keys]
+        stored = [await self.catalogue.get(*name) for name in names]
+        return [made for found in stored if found and (made := entry_of(found.record))]
+
+
+class Life:
+    """What outlives a process, and one process on it."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.steps = Steps()
+        self.calls = Calls(before=self._step)
+        self.catalogue = KillableCatalogue(self.calls, steps=self.steps)
+        self.packages = FakePackages(self.steps)
+        self.folders = KillableFolders(data, self.steps)
+        self.collections = FakeCollections(self.calls)
+        self.collections.points[collection(A)] = {}
+        self.collections.alias = collection(A)
+        self.announcer = FakeAnnouncer(self.steps)
+        self.installer = self.begin()
+
+    async def _step(self, _: int) -> None:
+        self.steps.take()
+
+    def begin(self) -> Installer:
+        """A process begins."""
+        self.folders.prepare()
+        entries = SkillEntries(self.catalogue)
+        self.index = ToolIndex(
+            ALIAS, self.collections, entries, FakeSwitches(self.calls), FakeModels(), on_model_back=lambda: None
+        )
+        self.installer = Installer(
+            self.catalogue, self.packages, self.folders, self.index, self.announcer, lambda: datetime.now(UTC)
+        )
+        self.reconciler = Reconciler(
+            self.catalogue, entries, self.packages, self.folders, self.index, self.installer, self.announcer
+        )
+        return self.installer
+
+    def replica(self, data: Path) -> "Life":
+        """Another machine's, beside this one."""
+        other = copy(self)
+        other.data, other.folders = data, KillableFolders(data, self.steps)
+        other.begin()
+        return other
+
+    async def kill(self, doing: Awaitable[object], at_step: int) -> bool:
+        """Do something in a process that is killed before a step; False if it ended before that."""
+        self.steps.taken, self.steps.kill_at = 0, at_step
+        try:
+            await doing
+        except KilledError:
+            return True
+        else:
+            return False
+        finally:
+            self.steps.kill_at = None
+
+    async def restart(self) -> None:
+        """Another process begins, and reconciles."""
+        self.begin()
+        await self.reconciler.scan_folders()
+        await self.reconciler.compare_index()
+        await self.reconciler.sweep_packages()
+
+    @property
+    def record(self) -> SkillRecord | None:
+        stored = self.catalogue.stored.get(("default", NAME))
+        return stored.record if stored else None
+
+    @property
+    def folder(self) -> Path:
+        return self.folders.path_of("default", NAME)
+
+    def assert_whole(self) -> None:
+        """Catalogue, packages, folder and index say the same."""
+        record = self.record
+        points = self.collections.points[collection(A)]
+        assert list((self.data / ".staging").iterdir()) == []
+        if record is None:
+            assert (points, self.packages.kept, self.folder.exists()) == ({}, {}, False)
+            return
+        assert set(self.packages.kept) == record.packages
+        assert self.folders.holds(record)
+        assert points == (hashes([record], A) if record.skill.enabled else {})
+        assert record.skill.indexed == record.skill.enabled
+
+
+def package(number: int, **files: str) -> bytes:
+    """A package of the skill, each number another."""
+    texts = {
+        "SKILL.md": f"---\nname: {NAME}\ndescription: Version {number}.\n---\n",
+        "main.py": f"print({number})\n",
+        **files,
+    }
+    return pack_files([PackedFile(path, text.encode()) for path, text in texts.items()])

@@ -16,8 +16,9 @@ Ints = NDArray[np.int64]
 class Bm25:
     """An inverted index over the lexical encoder's vectors, with the store's IDF: ln(1 + (N - n + 0.5) / (n + 0.5))."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._encoder = LexicalEncoder()
+    def __init__(self, texts: Sequence[str], encoder: LexicalEncoder | None = None) -> None:
+        """By default without translations, so that a query finds what has its own words."""
+        self._encoder = encoder or LexicalEncoder()
         self._count = len(texts)
         posted: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for row, text in enumerate(texts):
@@ -33,8 +34,9 @@ class Bm25:
     def scores(self, query: str) -> Floats:
         """One for each text."""
         scores = np.zeros(self._count)
-        for index in self._encoder.encode_query(query).indices.tolist():
+        vector = self._encoder.encode_query(query)
+        for index, weight in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):
             if index in self._weights:
                 rows, values = self._weights[index]
-                scores[rows] += values
+                scores[rows] += weight * values
         return scores

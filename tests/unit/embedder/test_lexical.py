@@ -68,12 +68,26 @@ def test_a_word_is_worth_more_than_a_bigram_that_is_none() -> None:
         ("files", "file"),
         ("commits", "commit"),
         ("status", "status"),
-        ("class", "class"),
-        ("gas", "gas"),
+        ("translating", "translate"),
+        ("committed", "commit"),
     ],
 )
-def test_english_plurals_meet_their_singular(plural: str, singular: str) -> None:
-    assert stem(plural) == singular
+def test_forms_of_an_english_word_meet(plural: str, singular: str) -> None:
+    assert stem(plural) == stem(singular)
+
+
+def test_words_beside_a_text_count_less_than_those_of_the_text() -> None:
+    beside = LexicalEncoder().encode_document("weather", "forecast")
+    weight = dict(zip(beside.indices.tolist(), beside.values.tolist(), strict=True))
+    assert 0 < weight[term_index(stem("forecast"))] < weight[term_index(stem("weather"))]
+
+
+def test_a_text_that_is_longer_by_what_is_beside_it_makes_each_word_count_less() -> None:
+    alone, beside = (
+        LexicalEncoder().encode_document("weather"),
+        LexicalEncoder().encode_document("weather", "a b c d e f"),
+    )
+    assert beside.values.max() < alone.values.max()
 
 
 def test_a_term_said_often_weighs_more_but_never_k1_plus_one_times_as_much() -> None:

@@ -1,9 +1,9 @@
 """What the embedder answers."""
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from skillbus.contracts.endpoint import Endpoint, health_of
 from skillbus.contracts.errors import ErrorCode
@@ -29,9 +29,20 @@ class EmbedTexts(Message):
     role: Role = Role.DOCUMENT
     dense: bool = True
     sparse: bool = False
+    asides: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
+    """Of documents: what is said beside each text; its words count half in sparse vectors, and not in dense ones. One
+    a text, or none."""
     model: str | None = Field(default=None, max_length=300)
     """The model whose vectors are wanted: its fingerprint, its name, or `provider/name`. If absent, the default model,
     or the first that can be had of those after it."""
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        if self.asides and len(self.asides) != len(self.texts):
+            raise ValueError(
+                f"there are {len(self.asides)} asides for {len(self.texts)} texts: give one a text, or none"
+            )
+        return self
 
 
 class EmbeddingModel(Message):

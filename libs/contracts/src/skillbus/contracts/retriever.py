@@ -28,8 +28,8 @@ class SearchTools(Message):
     query: Query
     limit: int = Field(default=5, ge=1, le=100)
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
-    """Hits with a `score` below it are left out. If absent, the service's own, above which a tool is likely to fit: when
-    nothing fits, nothing comes back. 0 asks for the nearest, whether they fit or not."""
+    """Hits with a `score` below it are left out. If absent, nothing comes back when not even the best hit is likely to
+    fit. 0 asks for the nearest, whether they fit or not."""
     tool_types: Annotated[tuple[ToolType, ...], Field(fail_fast=True)] = ()
     """Only these kinds; all when empty."""
     tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()

@@ -12,6 +12,7 @@ from skillbus.common.serving import serve
 from skillbus.contracts import embedder as contract
 from skillbus.embedder.adapters.announcer import BusAnnouncer
 from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.adapters.model_factory import Models
 from skillbus.embedder.adapters.registry_requests import RegistryHandlers
@@ -47,7 +48,8 @@ async def open_embedder(
         pool = ModelPool(
             lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
         )
-        embedding = EmbeddingService(registry.snapshot, await stack.enter_async_context(pool), LexicalEncoder())
+        lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate)
+        embedding = EmbeddingService(registry.snapshot, await stack.enter_async_context(pool), lexical)
         await embedding.preload()
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)
         routes = [

@@ -40,6 +40,8 @@ class Wanted:
     """How long a model that is being loaded is waited for, in seconds; for ever if None."""
     within_s: float | None = None
     """How long whoever asks waits for all of it, in seconds; None if he does not say."""
+    asides: Sequence[str] = ()
+    """What is said beside each text, for sparse vectors of documents; none, or one a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class EmbeddingService:
             ModelUnknownError: no model of that name is registered.
             OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed`.
         """
-        sparse = await self._encode(texts, wanted.role) if wanted.sparse else None
+        sparse = await self._encode(texts, wanted) if wanted.sparse else None
         if not wanted.dense:
             return Embedded(sparse=sparse)
         until = None if wanted.within_s is None else asyncio.get_running_loop().time() + wanted.within_s
@@ -180,11 +182,15 @@ class EmbeddingService:
         structlog.get_logger().warning("embedding_degraded", degraded="lexical", wanted=wanted, reason=reason)
         return Embedded(sparse=sparse, skipped=skipped, degraded=reason)
 
-    async def _encode(self, texts: Sequence[str], role: Role) -> tuple[SparseVector, ...]:
-        encode = self._lexical.encode_query if role is Role.QUERY else self._lexical.encode_document
-        if sum(map(len, texts)) <= _INLINE_CHARS:
-            return tuple(map(encode, texts))
-        return await asyncio.to_thread(lambda: tuple(map(encode, texts)))
+    async def _encode(self, texts: Sequence[str], wanted: Wanted) -> tuple[SparseVector, ...]:
+        def encode() -> tuple[SparseVector, ...]:
+            if wanted.role is Role.QUERY:
+                return tuple(map(self._lexical.encode_query, texts))
+            return tuple(map(self._lexical.encode_document, texts, wanted.asides or [""] * len(texts)))
+
+        if sum(map(len, texts)) + sum(map(len, wanted.asides)) <= _INLINE_CHARS:
+            return encode()
+        return await asyncio.to_thread(encode)
 
 
 def _share_of(until: float | None, share: float) -> float | None:

@@ -2,7 +2,8 @@
 
 score(q, d) = Σ_t IDF(t) · tf·(k1+1) / (tf + k1·(1 − b + b·|d|/avgdl))      (Robertson & Zaragoza 2009, eq. 3.15)
 
-A document's vector holds the fraction, a query's holds 1 for each of its terms, and the store multiplies by IDF(t) over
+A document's vector holds the fraction, a query's holds a weight for each of its terms and their translations
+(`query_terms`), and the store multiplies by IDF(t) over
 the points it holds (Qdrant: `modifier=Modifier.IDF` on the sparse vector). `avgdl` is a constant: the vector of a
 document must not depend on what else is indexed.
 
@@ -11,14 +12,16 @@ different terms, n²/2³³ pairs are expected to share an index: 0.01 in 10,000 
 two words one, and harms nothing else.
 """
 
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skillbus.embedder.domain.query_terms import query_terms
 from skillbus.embedder.domain.terms import split_terms
+from skillbus.embedder.domain.translation import Translate, no_translation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,27 +47,41 @@ class LexicalEncoder:
     """Terms in the mean name and description, in Chinese as in English; bigrams are not counted."""
     bigram_weight: float = 0.25
     """Of Han bigrams that are no words, in documents: recall@5 in Chinese .883 without, .895 with, .878 at weight 1."""
+    aside_weight: float = 0.5
+    translate: Translate = no_translation
+    """Of the words of a query."""
 
-    def encode_document(self, text: str) -> SparseVector:
-        found = split_terms(text)
-        words, pairs = Counter(found.words), Counter(found.pairs)
-        norm = self.k1 * (1 - self.b + self.b * words.total() / self.average_terms)
+    def encode_document(self, text: str, aside: str = "") -> SparseVector:
+        """`aside` is what its author says beside it: words there count half, in the document's length too.
+
+        That is BM25F with one length for all fields (Zaragoza et al., TREC 2004).
+        """
+        words: dict[str, float] = {}
+        pairs: dict[str, float] = {}
+        for part, weight in ((text, 1.0), (aside, self.aside_weight)):
+            found = split_terms(part)
+            _add(words, found.words, weight)
+            _add(pairs, found.pairs, weight)
+        norm = self.k1 * (1 - self.b + self.b * sum(words.values()) / self.average_terms)
         weights = {term: self._saturated(count, norm) for term, count in words.items()}
         for pair, count in pairs.items():
             weights[pair] = weights.get(pair, 0.0) + self.bigram_weight * self._saturated(count, norm)
         return _vector(weights)
 
     def encode_query(self, text: str) -> SparseVector:
-        """A term said twice counts once: that found more (recall@5 in Chinese 0.88 against 0.85)."""
-        found = split_terms(text)
-        return _vector(dict.fromkeys((*found.words, *found.pairs), 1.0))
+        return _vector(query_terms(text, self.translate))
 
-    def _saturated(self, count: int, norm: float) -> float:
+    def _saturated(self, count: float, norm: float) -> float:
         return count * (self.k1 + 1) / (count + norm)
 
 
 def term_index(term: str) -> int:
     return int.from_bytes(blake2b(term.encode(), digest_size=4).digest(), "little")
+
+
+def _add(counts: dict[str, float], terms: Iterable[str], weight: float) -> None:
+    for term in terms:
+        counts[term] = counts.get(term, 0.0) + weight
 
 
 def _vector(weights: dict[str, float]) -> SparseVector:

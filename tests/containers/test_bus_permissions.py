@@ -16,16 +16,29 @@ from nats.errors import Error as NatsError
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from skillbus.agent.settings import AgentSettings
+from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
+from skillbus.contracts.agent import (
+    LIST_MCP_SERVERS,
+    MCP_SERVER_FAILED,
+    REGISTER_MCP_SERVER,
+    REMOVE_MCP_SERVER,
+    ListMcpServers,
+    McpServerState,
+    NameMcpServer,
+    RegisterMcpServer,
+)
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.standalone.nats_server import find_binary
 
+from ..integration.agent.catalogue import catalogue_on
 from .compose import ROOT, free_port
 
-USERS = ("operator", "client", "embedder", "indexer", "retriever", "sandbox", "gateway")
+USERS = ("operator", "client", "embedder", "indexer", "retriever", "sandbox", "agent", "gateway")
 PASSWORD = "12e4-secret"
 
 
@@ -132,7 +145,20 @@ FORBIDDEN = {
     ],
     "embedder": ["skillbus.evt.skill.installed.x", "skillbus.v1.indexer.get_skill", "$JS.API.INFO"],
     "retriever": ["skillbus.evt.skill.installed.x", "skillbus.v1.sandbox.run_skill", "$KV.catalogue.x"],
-    "gateway": ["skillbus.evt.skill.installed.x", "$KV.catalogue.default.skill.x", "$JS.API.STREAM.DELETE.OBJ_runs"],
+    "agent": [
+        "skillbus.evt.skill.installed.x",
+        "skillbus.v1.indexer.install_skill",
+        "skillbus.v1.indexer.accept_tool",
+        "skillbus.v1.sandbox.run_skill",
+        "$KV.catalogue.default.tool.x",
+        "$JS.API.STREAM.DELETE.KV_mcp-servers",
+    ],
+    "gateway": [
+        "$KV.mcp-servers.default.x",
+        "skillbus.evt.skill.installed.x",
+        "$KV.catalogue.default.skill.x",
+        "$JS.API.STREAM.DELETE.OBJ_runs",
+    ],
     "client": ["skillbus.evt.skill.installed.x", "$O.packages.M.x", "$JS.API.STREAM.DELETE.OBJ_skills"],
 }
 
@@ -150,7 +176,7 @@ async def test_a_user_cannot_publish_what_is_not_its_business(url: str, user: st
         assert await eventually(allowed, lambda names: not names) == []
 
 
-@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "gateway", "client"])
+@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "agent", "gateway", "client"])
 @pytest.mark.usefixtures("indexer")
 async def test_a_user_cannot_hear_the_replies_to_a_service(url: str, user: str) -> None:
     others = [other for other in ("indexer", "gateway", "retriever") if other != user]
@@ -164,7 +190,7 @@ async def test_a_user_cannot_hear_the_replies_to_a_service(url: str, user: str) 
         )
 
 
-@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "gateway", "client"])
+@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "agent", "gateway", "client"])
 @pytest.mark.usefixtures("indexer")
 async def test_a_service_cannot_answer_in_the_place_of_another(url: str, user: str) -> None:
     async with connected(url, user) as connection:
@@ -204,6 +230,18 @@ async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gatewa
 
     assert (read, fetched) == (package, artifact)
     assert await (await open_object_store(indexer, PACKAGES)).get("incoming/b.zip", 1_000_000) == package
+
+
+async def test_the_agent_keeps_servers_and_tells_of_them(url: str, indexer: Bus, tmp_path: Path) -> None:
+    async with catalogue_on(indexer), bus_of(url, "agent") as agent, bus_of(url, "gateway") as gateway:
+        told = await indexer.jetstream.subscribe(MCP_SERVER_FAILED.pattern)
+        async with open_agent(agent, AgentSettings(data=tmp_path)):
+            asked = RegisterMcpServer(name="nobody", url="http://127.0.0.1:9/mcp", timeout_s=1)
+            assert (await gateway.caller.call(REGISTER_MCP_SERVER, asked)).state is McpServerState.FAILED
+            assert len((await gateway.caller.call(LIST_MCP_SERVERS, ListMcpServers())).servers) == 1
+            await told.next_msg(timeout=5)
+            await gateway.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="nobody"))
+            assert (await gateway.caller.call(LIST_MCP_SERVERS, ListMcpServers())).servers == ()
 
 
 @pytest.mark.usefixtures("indexer")

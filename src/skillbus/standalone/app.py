@@ -9,6 +9,8 @@ import structlog
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from skillbus.agent.settings import AgentSettings
+from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import PortInUseError
@@ -84,6 +86,7 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
     await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
     await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
     await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
+    await stack.enter_async_context(open_agent(bus, AgentSettings(data=data / "agent").on_ones_own_machine()))
 
 
 async def _open_http(stack: AsyncExitStack, bus: Bus, settings: StandaloneSettings) -> str:

@@ -1,6 +1,7 @@
 """Settings of the agent."""
 
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -21,3 +22,9 @@ class AgentSettings(BaseSettings):
     """The only folder below which a `file:PATH` of a header or variable may lie."""
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are not offered, as a JSON list."""
+
+    def on_ones_own_machine(self) -> Self:
+        """The same where whoever registers a server can start it as well without us, unless it is set otherwise."""
+        if "stdio_servers" in self.model_fields_set:
+            return self
+        return self.model_copy(update={"stdio_servers": True})

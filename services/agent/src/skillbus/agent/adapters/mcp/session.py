@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 import mcp.types as mcp
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
@@ -38,6 +39,9 @@ _NO_TIME_LIMIT: Final = timedelta(days=1)
 _NAME_MAX: Final = 200
 _SDK_LOGGERS: Final = ("mcp", "client", "httpx_sse")
 
+Incoming: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
+Passed: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
+Outgoing: TypeAlias = MemoryObjectSendStream[SessionMessage]
 ResultT = TypeVar("ResultT", bound=BaseModel)
 FirstT = TypeVar("FirstT")
 SecondT = TypeVar("SecondT")
@@ -129,17 +133,21 @@ class McpSession:
         try:
             async with streams(self) as (read, write):
                 incoming, sieved = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-                sieve = Sieve(read, write, self._on_change, self.end)
-                async with asyncio.TaskGroup() as group:
-                    sieving = group.create_task(sieve.run(incoming))
-                    async with ClientSession(sieved, write, _NO_TIME_LIMIT, client_info=_us()) as client:
-                        self._opened.set_result((client, _greeting(await client.initialize())))
-                        await self._closing.wait()
-                    sieving.cancel()
+                with read, incoming, sieved:
+                    await self._converse(read, write, incoming, sieved)
         except Exception as error:  # noqa: BLE001 - the SDK raises whatever a server makes of it
             self.end(error)
         finally:
             self.end(ServerFailedError("the session was closed"))
+
+    async def _converse(self, read: Incoming, write: Outgoing, passed: Passed, sieved: Incoming) -> None:
+        sieve = Sieve(read, write, self._on_change, self.end)
+        async with asyncio.TaskGroup() as group:
+            sieving = group.create_task(sieve.run(passed))
+            async with ClientSession(sieved, write, _NO_TIME_LIMIT, client_info=_us()) as client:
+                self._opened.set_result((client, _greeting(await client.initialize())))
+                await self._closing.wait()
+            sieving.cancel()
 
     def end(self, error: Exception) -> None:
         """The session is over for this reason, if it is not yet."""

@@ -16,13 +16,13 @@ Ints = NDArray[np.int64]
 class Bm25:
     """An inverted index over the lexical encoder's vectors, with the store's IDF: ln(1 + (N - n + 0.5) / (n + 0.5))."""
 
-    def __init__(self, texts: Sequence[str], encoder: LexicalEncoder | None = None) -> None:
-        """By default without translations, so that a query finds what has its own words."""
+    def __init__(self, texts: Sequence[str], asides: Sequence[str] = (), encoder: LexicalEncoder | None = None) -> None:
+        """By default without translations, so that a query finds what has its own words; `asides` are one a text."""
         self._encoder = encoder or LexicalEncoder()
         self._count = len(texts)
         posted: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for row, text in enumerate(texts):
-            vector = self._encoder.encode_document(text)
+        for row, (text, aside) in enumerate(zip(texts, asides or [""] * len(texts), strict=True)):
+            vector = self._encoder.encode_document(text, aside)
             for index, value in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):
                 posted[index].append((row, value))
         self._weights = {index: self._weighted(rows) for index, rows in posted.items()}

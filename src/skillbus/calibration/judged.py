@@ -1,7 +1,7 @@
 """Tools, requests, and which tools fit which request: what a calibration is fitted on.
 
-Both are files of JSON lines. A tool: `id`, `name`, `description`, and if it has them `tags` and `parameters` (the JSON
-Schema of its arguments). A request: `query`, `relevant` (ids of the tools that fit; none if nothing should be found),
+Both are files of JSON lines. A tool: `id`, `name`, `description`, and if it has them `tags`, `parameters` (the JSON
+Schema of its arguments), `examples` and `provider`. A request: `query`, `relevant` (ids of the tools that fit; none if nothing should be found),
 and if known `source` (requests of each source weigh the same together) and `kind`: `single` (any tool of `relevant`
 does it alone), `multi` (it takes several), `any`, `no_match`.
 """
@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.contracts.message import Message
-from skillbus.indexer.domain.tool_text import dense_text, lexical_text
+from skillbus.indexer.domain.tool_text import aside_text, dense_text, lexical_text
 
 Bools = NDArray[np.bool_]
 LineT = TypeVar("LineT", bound=Message)
@@ -33,6 +33,8 @@ class JudgedTool(Message):
     description: str = ""
     tags: tuple[str, ...] = ()
     parameters: dict[str, JsonValue] | None = None
+    examples: tuple[str, ...] = ()
+    provider: str = ""
     lang: str = ""
 
     @property
@@ -43,7 +45,12 @@ class JudgedTool(Message):
     @property
     def lexical_text(self) -> str:
         """What of it BM25 reads."""
-        return lexical_text(self.name, self.description, self.tags, self.parameters)
+        return lexical_text(self.name, self.description, self.tags, self.parameters, self.examples)
+
+    @property
+    def aside_text(self) -> str:
+        """What of it counts half for BM25."""
+        return aside_text(self.provider, self.parameters)
 
 
 class JudgedQuery(Message):

@@ -92,7 +92,8 @@ def survey(judged: Judged, vectors: Vectors) -> Survey:
 
 
 def _evidence(judged: Judged, vectors: Vectors) -> Iterator[_Evidence]:
-    index, rarest = Bm25([tool.lexical_text for tool in judged.tools]), rarest_idf(len(judged.tools))
+    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools])
+    rarest = rarest_idf(len(judged.tools))
     for begin in range(0, len(judged.queries), _CHUNK):
         cosines = (vectors.queries[begin : begin + _CHUNK] @ vectors.tools.T).astype(np.float64)
         for row, cosine in enumerate(cosines, start=begin):

@@ -79,7 +79,7 @@ def read_cases(tools: Path, queries: Path) -> Cases:
     languages = {tool.id: _language_of_tool(tool) for tool in judged.tools}
     return Cases(
         tools=tuple(described),
-        lexical_texts=tuple(tool.lexical_text for tool in judged.tools),
+        lexical_texts=tuple(f"{tool.lexical_text} {tool.aside_text}" for tool in judged.tools),
         cases=tuple(_case(request, languages) for request in _requests(queries)),
     )
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, dense_text, lexical_text
+from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, aside_text, dense_text, lexical_text
 
 
 def test_the_dense_text_is_a_sentence_with_the_names_of_arguments_without_their_descriptions() -> None:
@@ -12,10 +12,11 @@ def test_the_dense_text_is_a_sentence_with_the_names_of_arguments_without_their_
     assert text == "excel-analysis. 读取Excel分析数据 表格 filePath"
 
 
-def test_the_lexical_text_keeps_the_name_whole_and_adds_the_descriptions_of_arguments() -> None:
+def test_the_lexical_text_keeps_the_name_whole_and_leaves_descriptions_of_arguments_aside() -> None:
     parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
     text = lexical_text("excel-analysis", "读取Excel分析数据", ("excel",), parameters)
-    assert text == "excel-analysis 读取Excel分析数据 excel filePath where it is"
+    assert text == "excel-analysis 读取Excel分析数据 excel filePath"
+    assert aside_text("Acme Sheets", parameters) == "Acme Sheets where it is"
 
 
 def test_the_lexical_encoder_finds_both_the_compound_name_and_its_parts() -> None:

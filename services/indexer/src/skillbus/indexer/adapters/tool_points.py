@@ -16,7 +16,7 @@ from skillbus.contracts.message import MSGPACK
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.index_entry import IndexEntry, skill_name_of
-from skillbus.indexer.domain.tool_text import arguments_of, dense_text, lexical_text
+from skillbus.indexer.domain.tool_text import arguments_of, aside_text, dense_text, lexical_text
 from skillbus.vectors import DENSE, LEXICAL, point_id
 
 _NO_DENSE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
@@ -80,7 +80,8 @@ class ToolPoints:
 
     async def _sparse(self, entries: Sequence[IndexEntry]) -> tuple[SparseVector, ...]:
         texts = tuple(lexical_text(e.name, e.description, e.tags, e.parameters, e.examples) for e in entries)
-        request = EmbedTexts(texts=texts, role=Role.DOCUMENT, dense=False, sparse=True)
+        asides = tuple(aside_text(e.provider, e.parameters) for e in entries)
+        request = EmbedTexts(texts=texts, asides=asides, role=Role.DOCUMENT, dense=False, sparse=True)
         reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         return reply.sparse or ()
 

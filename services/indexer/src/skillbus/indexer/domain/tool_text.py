@@ -1,4 +1,4 @@
-"""What of a tool is embedded: one text for its dense vector, another for its sparse one.
+"""What of a tool is embedded: one text for its dense vector, another for its sparse one, with what stands aside.
 
 Chosen by recall@5, English and Chinese, on the dev tools (5,511, with 3,056 queries that have an answer;
 benchmarks/ranking_quality.py measures the first and the last of each side again). Dense: name and description 0.377,
@@ -41,9 +41,14 @@ def lexical_text(
     parameters: Mapping[str, JsonValue] | None = None,
     examples: Sequence[str] = (),
 ) -> str:
-    """Every word that a request may repeat, names as they are: the lexical encoder splits them and keeps both forms."""
-    arguments = (word for argument in arguments_of(parameters) for word in argument)
+    """The words that a request may repeat, names as they are: the lexical encoder splits them and keeps both forms."""
+    arguments = (argument for argument, _ in arguments_of(parameters))
     return _joined((name, description, *tags, *arguments, *examples))
+
+
+def aside_text(provider: str, parameters: Mapping[str, JsonValue] | None = None) -> str:
+    """What tells less of a tool, and counts half: who provides it, and how its arguments are described."""
+    return _joined((provider, *(description for _, description in arguments_of(parameters))))
 
 
 def _has_han(text: str) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -11,6 +12,7 @@ from skillbus.contracts.indexer import (
     CHECK_SKILL,
     GET_SKILL,
     GET_SKILL_HISTORY,
+    GET_STATUS,
     LIST_SKILLS,
     PIN_SKILL,
     ROLL_BACK_SKILL,
@@ -27,10 +29,15 @@ from skillbus.contracts.indexer import (
     SkillVersion,
     UpdateSkill,
 )
-from skillbus.contracts.message import Content
+from skillbus.contracts.message import Content, Empty
 from skillbus.contracts.resources import PACKAGES, UPLOADS, package_name
+from skillbus.contracts.tools import SET_TOOL_STATE, CatalogueTool, SetToolState, ToolState
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.indexer.wiring import open_indexer
+from skillbus.vectors import VectorStore
 
 from .conftest import Package, Running, skill_md
+from .fake_embedder import FakeEmbedder
 from .test_skills import points, subjects
 
 NAME = "say-hello"
@@ -152,6 +159,36 @@ async def test_a_folder_with_another_package_of_a_pinned_skill_is_refused(runnin
     (running.data / "skills" / NAME / "SKILL.md").write_text(skill_md(NAME, "Changed by hand."))
     await eventually(lambda: subjects(running.bus), lambda seen: any(".rejected." in subject for subject in seen))
     assert (await skill(running)).description == "Version 1."
+
+
+async def set_enabled(running: Running, enabled: bool) -> CatalogueTool:
+    return await running.bus.caller.call(SET_TOOL_STATE, SetToolState(id=f"skill:{NAME}", enabled=enabled))
+
+
+async def test_a_disabled_skill_is_in_the_catalogue_and_not_in_the_index(running: Running, package: Package) -> None:
+    await running.install(package())
+    assert (await set_enabled(running, False)).state is ToolState.DISABLED
+    found = await skill(running)
+    assert (found.enabled, found.indexed, await points(running)) == (False, False, {})
+    status = await running.bus.caller.call(GET_STATUS, Empty())
+    assert (status.skills, status.waiting, status.points) == (1, 0, 0)
+    assert (await set_enabled(running, True)).state is ToolState.ACTIVE
+    assert (await skill(running)).indexed
+    assert list(await points(running)) == [NAME]
+
+
+async def test_a_disabled_skill_stays_so_with_another_package_and_a_restart(
+    bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: FakeEmbedder, package: Package
+) -> None:
+    async with open_indexer(bus, settings, store):
+        running = Running(bus, store, settings.data)
+        await running.install(version(package, 1))
+        await set_enabled(running, False)
+        assert not (await running.install(version(package, 2))).skill.enabled
+    async with open_indexer(bus, settings, store):
+        await running.install(package("another"))
+        assert not (await skill(running)).enabled
+        assert list(await points(running)) == ["another"]
 
 
 async def test_what_a_look_at_the_files_finds_is_kept_and_shown(running: Running, package: Package) -> None:

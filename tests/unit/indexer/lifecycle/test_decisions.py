@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.indexer.domain.errors import RecordConflictError, SkillPinnedError
-from skillbus.indexer.domain.record import SkillRecord
+from skillbus.indexer.domain.record import PackageKey, SkillRecord
 
 from ..switching.world import A, collection
 from .world import NAME, Life, package
@@ -94,12 +94,12 @@ async def test_a_description_for_a_package_that_was_replaced_meanwhile_is_a_conf
     update = life.installer.update_description("default", NAME, "Of the first package.")
     kept = life.packages.get
 
-    async def get_after_another_install(key: object) -> bytes:
+    async def get_after_another_install(key: PackageKey) -> bytes:
         life.packages.get = kept  # type: ignore[method-assign]  # this once
         await life.installer.install("default", package(2))
         return await kept(record(life).package)
 
-    life.packages.get = get_after_another_install  # type: ignore[assignment,method-assign]
+    life.packages.get = get_after_another_install  # type: ignore[method-assign]
     with pytest.raises(RecordConflictError):
         await update
     assert record(life).skill.description == "Version 2."

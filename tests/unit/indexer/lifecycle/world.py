@@ -88,6 +88,9 @@ class FakePackages:
         self.steps.take()
         self.kept.pop(key, None)
 
+    async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
+        return frozenset(keys) - frozenset(self.kept)
+
     async def sweep(self, kept: Collection[PackageKey]) -> int:
         left = set(self.kept) - set(kept)
         for key in left:

@@ -42,7 +42,6 @@ _MODULES: Final = frozenset(
         "selenium",
         "httplib2",
         "requests_html",
-        "webbrowser",
     ]
 )
 """With what is below them."""

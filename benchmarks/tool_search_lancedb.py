@@ -1,0 +1,363 @@
+"""Hybrid search with a filter: skillbus through the whole bus, beside LanceDB in process, over the size of a catalogue.
+
+Both hold the same vectors and the same texts, and answer the same request with ten tools of one type: name, description
+and tags. Ours is asked over NATS, embedded text, ranking, reasons and all, with the vector of the request remembered;
+LanceDB gets the vector from the caller. Requests alternate between the arms. LanceDB is given what makes it fastest
+here: of its own forms (no vector index, IVF_FLAT, IVF_PQ; words split at spaces and signs, or by ICU; its synchronous
+or its asynchronous interface) the quickest in a short trial at each size, of those whose vector index finds nine of the
+ten nearest tools, as ours finds all; with bitmaps for both filters, and compacted.
+Two arms of it: `lancedb_rrf` is its hybrid search with its own reranker (RRF), `lancedb_plain` its two sides asked at
+the same time and not even joined.
+
+Claim: ours is faster at every size, by the median and the 95th percentile.
+
+Points are made as the indexer makes them and written to the store at once: there is no catalogue beside them. Tools
+beyond the real ones are real ones in other words (tool_search_corpus.py).
+
+    uv run --group bench python benchmarks/tool_search_lancedb.py [--sizes 1000 10000 50000] [--rounds 300]
+"""
+
+import argparse
+import asyncio
+import gc
+import os
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import uvloop
+from lancedb.index import FTS, Bitmap, IvfFlat, IvfPq
+from lancedb.query import MatchQuery
+from lancedb.rerankers import RRFReranker
+from measuring import keep, machine, spread
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from tool_search_corpus import DATA, SEED, Tool, corpus, requests
+from tool_search_plot import save_plot
+
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
+from skillbus.common.logs import configure_logging
+from skillbus.common.runner import settle_memory
+from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
+from skillbus.contracts.message import MSGPACK
+from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.contracts.tools import ToolType
+from skillbus.embedder.settings import EmbedderSettings
+from skillbus.embedder.wiring import open_embedder
+from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.retriever.wiring import open_retriever
+from skillbus.standalone.nats_server import open_nats_server
+from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store
+from skillbus.vectors.tools import ALIAS, collection_of
+
+LIMIT: Final = 10
+TYPE: Final = ToolType.MCP
+CHUNK: Final = 256
+"""Tools of one request for vectors."""
+SEEN: Final = 64
+"""Different requests, each asked before it is timed."""
+TRIAL: Final = 40
+RECALL: Final = 0.9
+"""Share of the nearest tools that a form of LanceDB must find to be compared with: less makes it quick."""
+WHERE: Final = f"project = 'default' AND tool_type = '{TYPE.value}'"
+COLUMNS: Final = ["id", "name", "description", "tool_type", "tags"]
+PLOT: Final = Path(__file__).resolve().parents[1] / "docs" / "images" / "search-latency.svg"
+
+Arm = Callable[[int], Awaitable[int]]
+"""Answers the request of that number; gives how many tools it found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, with its vector for those who cannot make it themselves."""
+
+    text: str
+    vector: NDArray[np.float32]
+
+    @property
+    def words(self) -> MatchQuery:
+        """Any of them: text alone is a phrase where it has quotation marks."""
+        return MatchQuery(self.text, "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How LanceDB is set up."""
+
+    index: str
+    """`none`, `ivf_flat`, `ivf_pq`."""
+    tokenizer: str
+    asynchronous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """Embedder and retriever on a bus of their own, and a catalogue that grows."""
+
+    bus: Bus
+    store: VectorStore
+    fingerprint: str
+
+    @property
+    def collection(self) -> str:
+        return collection_of(self.fingerprint)
+
+    async def put(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+        """Index them as the indexer does; their vectors."""
+        made = ToolPoints(self.bus.caller)
+        rows: list[object] = []
+        for at in range(0, len(tools), CHUNK):
+            entries = [tool.entry for tool in tools[at : at + CHUNK]]
+            points = (await made.of(self.fingerprint, entries, dense_required=True)).points
+            await self.store.upsert(self.collection, points)
+            rows += [point.vector[DENSE] for point in points if isinstance(point.vector, dict)]
+        await self.store.flush()
+        return np.array(rows, np.float32)
+
+    async def asked(self, texts: Sequence[str]) -> list[Asked]:
+        request = EmbedTexts(texts=tuple(texts), role=Role.QUERY, model=self.fingerprint)
+        reply = await self.bus.caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
+        assert reply.dense is not None
+        rows = reply.dense.rows()
+        return [Asked(text, np.array(row, np.float32)) for text, row in zip(texts, rows, strict=True)]
+
+    async def search(self, text: str) -> int:
+        request = SearchTools(query=text, limit=LIMIT, tool_types=(TYPE,), threshold=0.0)
+        found = await self.bus.caller.call(SEARCH_TOOLS, request)
+        assert found.degraded is None
+        return len(found.results)
+
+
+@asynccontextmanager
+async def ours() -> AsyncGenerator[Ours]:
+    async with AsyncExitStack() as stack:
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bus = await stack.enter_async_context(_bus(data))
+        store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
+        reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=Role.QUERY))
+        assert reply.model is not None
+        opened = Ours(bus, store, reply.model.fingerprint)
+        await store.ensure_collection(opened.collection, CollectionSpec(dim=reply.model.dimensions))
+        await store.switch_aliases({ALIAS: opened.collection})
+        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
+        yield opened
+
+
+@asynccontextmanager
+async def _bus(data: Path) -> AsyncGenerator[Bus]:
+    async with open_nats_server(data / "nats") as server:
+        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        async with open_bus(settings, "bench", CollectorRegistry()) as bus:
+            await provision(bus.jetstream)
+            yield bus
+
+
+def as_table(tools: Sequence[Tool], rows: NDArray[np.float32]) -> pa.Table:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel(), pa.float32()), rows.shape[1])
+    return pa.table(
+        {
+            "id": [tool.id for tool in tools],
+            "project": ["default"] * len(tools),
+            "name": [tool.name for tool in tools],
+            "description": [tool.description for tool in tools],
+            "tool_type": [tool.tool_type for tool in tools],
+            "tags": pa.array([list(tool.tags) for tool in tools], pa.list_(pa.string())),
+            "text": [tool.lexical_text for tool in tools],
+            "vector": vectors,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lance:
+    """A table with its indexes, by either interface."""
+
+    blocking: lancedb.table.Table
+    table: lancedb.AsyncTable
+    form: Form
+    asked: Sequence[Asked]
+
+    async def rrf(self, number: int) -> int:
+        asked = self.asked[number]
+        if not self.form.asynchronous:
+            return self._rrf_blocking(asked)
+        query = self.table.query().nearest_to(asked.vector).distance_type("cosine").nearest_to_text(asked.words)
+        found = await query.where(WHERE).select(COLUMNS).limit(LIMIT).rerank(RRFReranker()).to_list()
+        return len(found)
+
+    def _rrf_blocking(self, asked: Asked) -> int:
+        query = self.blocking.search(query_type="hybrid").vector(asked.vector).text(asked.words).distance_type("cosine")
+        return len(query.where(WHERE).select(COLUMNS).limit(LIMIT).rerank(RRFReranker()).to_list())
+
+    async def plain(self, number: int) -> int:
+        """Both sides at once, by the asynchronous interface: the other has none."""
+        words = self.table.query().nearest_to_text(self.asked[number].words)
+        near, said = await asyncio.gather(
+            self.nearest(number),
+            words.where(WHERE).select([*COLUMNS, "_score"]).limit(LIMIT).to_list(),
+        )
+        return max(len(near), len(said))
+
+    async def nearest(self, number: int) -> list[str]:
+        """Ids, by vectors alone."""
+        query = self.table.query().nearest_to(self.asked[number].vector).distance_type("cosine")
+        found = await query.where(WHERE).select([*COLUMNS, "_distance"]).limit(LIMIT).to_list()
+        return [str(row["id"]) for row in found]
+
+
+@asynccontextmanager
+async def lance(
+    tools: Sequence[Tool], rows: NDArray[np.float32], form: Form, asked: Sequence[Asked]
+) -> AsyncGenerator[tuple[Lance, dict[str, float]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        before = resident_bytes()
+        connection = await lancedb.connect_async(folder)
+        table = await connection.create_table("tools", as_table(tools, rows))
+        await table.create_index("text", config=FTS(base_tokenizer=form.tokenizer))
+        for column in ("project", "tool_type"):
+            await table.create_index(column, config=Bitmap())
+        if form.index != "none":
+            kind = IvfFlat if form.index == "ivf_flat" else IvfPq
+            await table.create_index("vector", config=kind(distance_type="cosine"))
+        await table.optimize(cleanup_older_than=timedelta(0))
+        opened = Lance(lancedb.connect(folder).open_table("tools"), table, form, asked)
+        for number in range(len(asked)):
+            await opened.rrf(number)
+        yield opened, {"memory_bytes_a_tool": round((resident_bytes() - before) / len(tools))}
+
+
+async def timed(arm: Arm, number: int) -> float:
+    start = time.perf_counter()
+    found = await arm(number)
+    took = (time.perf_counter() - start) * 1000
+    assert found > 0
+    return took
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a form of LanceDB does."""
+
+    form: Form
+    p50_ms: float
+    recall: float
+    """Share of the ten nearest that its vector index finds: of an exact search 1."""
+
+    def document(self) -> dict[str, object]:
+        return {**asdict(self.form), "p50_ms": self.p50_ms, "dense_recall_at_10": round(self.recall, 3)}
+
+
+async def trials(tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked]) -> list[Trial]:
+    """All forms, quickest first."""
+    found: list[Trial] = []
+    for index, tokenizer in product(("none", "ivf_flat", "ivf_pq"), ("simple", "icu/split")):
+        async with lance(tools, rows, Form(index, tokenizer, True), asked[:TRIAL]) as (opened, _):
+            both = [opened, replace(opened, form=Form(index, tokenizer, False))]
+            took = [[await timed(it.rrf, number) for it in both] for number in range(TRIAL)]
+            near = [await opened.nearest(number) for number in range(TRIAL)]
+        recall = shared(near, tools, rows, asked)
+        columns = zip(*took, strict=True)
+        found += [Trial(it.form, spread(ms)["p50"], recall) for it, ms in zip(both, columns, strict=True)]
+    return sorted(found, key=lambda trial: trial.p50_ms)
+
+
+def shared(
+    near: Sequence[Sequence[str]], tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked]
+) -> float:
+    """How much of the exact answers these have."""
+    of_type = np.array([row for row, tool in enumerate(tools) if tool.tool_type == TYPE.value])
+    kept = rows[of_type]
+    exact = [of_type[np.argsort(-(kept @ it.vector), kind="stable")[:LIMIT]] for it in asked[: len(near)]]
+    pairs = zip(near, exact, strict=True)
+    return float(np.mean([len({tools[row].id for row in best} & set(ids)) / LIMIT for ids, best in pairs]))
+
+
+async def at_size(
+    system: Ours, tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked], rounds: int
+) -> dict[str, object]:
+    tried = await trials(tools, rows, asked)
+    form = next(trial.form for trial in tried if trial.recall >= RECALL)
+    async with lance(tools, rows, form, asked) as (it, memory):
+
+        async def answer(number: int) -> int:
+            return await system.search(asked[number].text)
+
+        arms: dict[str, Arm] = {"skillbus": answer, "lancedb_rrf": it.rrf, "lancedb_plain": it.plain}
+        took = await compared(arms, len(asked), rounds)
+    spreads = {name: spread(values) for name, values in took.items()}
+    return {
+        "tools": len(tools),
+        "ms": spreads,
+        **{
+            f"{name}_to_skillbus": {at: round(spreads[name][at] / spreads["skillbus"][at], 2) for at in ("p50", "p95")}
+            for name in ("lancedb_rrf", "lancedb_plain")
+        },
+        "lancedb": asdict(form) | memory,
+        "lancedb_trials": [trial.document() for trial in tried],
+    }
+
+
+async def compared(arms: dict[str, Arm], asked: int, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each, in turns."""
+    settle_memory()
+    for arm in arms.values():
+        for number in range(asked):
+            await arm(number)
+    took: dict[str, list[float]] = {name: [] for name in arms}
+    for turn in range(rounds):
+        for name, arm in arms.items():
+            took[name].append(await timed(arm, turn % asked))
+    return took
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+async def measure(given: argparse.Namespace) -> list[dict[str, object]]:
+    sizes = sorted(given.sizes)
+    tools, found = corpus(given.data, sizes[-1]), []
+    async with ours() as system:
+        asked = await system.asked(requests(given.data)[:SEEN])
+        rows = np.empty((0, len(asked[0].vector)), np.float32)
+        for size in sizes:
+            new, before = tools[len(rows) : size], resident_bytes()
+            rows = np.concatenate([rows, await system.put(new)])
+            grown = round((resident_bytes() - before) / len(new))
+            figures = await at_size(system, tools[:size], rows, asked, given.rounds)
+            found.append(figures | {"skillbus_memory_bytes_a_tool": grown})
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 50_000])
+    parser.add_argument("--rounds", type=int, default=300)
+    given = parser.parse_args()
+    configure_logging("WARNING")
+    surroundings = {**machine(), "lancedb": version("lancedb"), "rounds": given.rounds, "seed": SEED}
+    figures = uvloop.run(measure(given))
+    bound = "skillbus p50 and p95 below both arms of LanceDB at every size"
+    keep("tool_search_lancedb", {**surroundings, "sizes": figures, "bound": bound})
+    save_plot(PLOT, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,8 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from skillbus.common.bus.objects import open_object_store
+from skillbus.common.testing import eventually
+from skillbus.contracts.agent import LIST_BUILTINS
 from skillbus.contracts.indexer import GET_STATUS
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import PACKAGES
@@ -63,9 +65,17 @@ class System:
         return found + [f"hit {hit['name']}" for hit in hits if hit["id"] == f"skill:{name}"]
 
     async def counts(self) -> tuple[int, int | None]:
-        """Skills in the catalogue and points in the vector store."""
+        """Skills in the catalogue and in the vector store."""
         status = await self.standalone.bus.caller.call(GET_STATUS, Empty())
-        return status.skills, status.points
+        return status.skills, None if status.points is None else status.points - status.tools
+
+    async def settle(self) -> None:
+        """Wait until the tools that skillbus brings itself are in catalogue and vector store."""
+        caller = self.standalone.bus.caller
+        expected = len((await caller.call(LIST_BUILTINS, Empty())).tools)
+        await eventually(
+            lambda: caller.call(GET_STATUS, Empty()), lambda status: status.tools == status.points == expected
+        )
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -75,7 +85,9 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sys
         open_standalone(settings) as standalone,
         httpx.AsyncClient(base_url=standalone.http_url, timeout=60, trust_env=False) as http,
     ):
-        yield System(standalone, http)
+        running = System(standalone, http)
+        await running.settle()
+        yield running
 
 
 def skill_package(

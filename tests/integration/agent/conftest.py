@@ -1,7 +1,7 @@
 """The agent on a real nats-server, beside a catalogue in memory, and servers to register."""
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from skillbus.contracts.agent import (
     CALL_TOOL,
     GET_MCP_SERVER,
     REGISTER_MCP_SERVER,
+    REMOVE_MCP_SERVER,
     CallTool,
     McpServer,
+    McpServerRemoved,
     NameMcpServer,
     RegisterMcpServer,
     ToolCalled,
@@ -46,12 +48,12 @@ class Agent:
     async def server(self, name: str) -> McpServer:
         return await self.bus.caller.call(GET_MCP_SERVER, NameMcpServer(name=name))
 
+    async def remove(self, name: str) -> McpServerRemoved:
+        return await self.bus.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name=name))
+
     async def call(self, tool_id: str, timeout_s: float | None = None, **arguments: object) -> ToolCalled:
         request = CallTool.model_validate({"id": tool_id, "arguments": arguments})
         return await self.bus.caller.call(CALL_TOOL, request, timeout_s=timeout_s)
-
-
-OpenAgent = Callable[[], Awaitable[Agent]]
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ async def _health(bus: Bus, service: str) -> Health | None:
         return None
 
 
-@pytest.mark.parametrize("service", ["embedder", "sandbox"])
+@pytest.mark.parametrize("service", ["embedder", "sandbox", "agent"])
 async def test_a_service_alone_answers_on_the_bus_and_to_operators_and_drains_at_sigterm(
     start: Start, bus: Bus, nats_server: NatsServer, http: httpx.AsyncClient, tmp_path: object, service: str
 ) -> None:
@@ -45,6 +45,7 @@ async def test_a_service_alone_answers_on_the_bus_and_to_operators_and_drains_at
         "SKILLBUS_NATS_TOKEN": nats_server.address.token,
         "SKILLBUS_OPERATIONS_PORT": str(port),
         "SKILLBUS_SANDBOX_DATA": f"{tmp_path}/sandbox",
+        "SKILLBUS_AGENT_DATA": f"{tmp_path}/agent",
     }
     started = await start(f"skillbus.{service}", environment=environment)
     health = await eventually(lambda: _health(bus, service), lambda it: it is not None and it.ready, wait_s=WAIT_S)

@@ -47,6 +47,7 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import ToolPoints
+from skillbus.indexer.domain.index_entry import IndexEntry, entry_of
 from skillbus.indexer.domain.record import SkillRecord
 from skillbus.indexer.domain.together import in_batches
 from skillbus.indexer.settings import IndexerSettings
@@ -143,12 +144,13 @@ async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> f
     points = ToolPoints(bus.caller)
     assert model.fingerprint is not None
     fingerprint = model.fingerprint
+    entries = [entry for tool in tools if (entry := entry_of(tool))]
 
-    async def embed(batch: Sequence[SkillRecord]) -> None:
+    async def embed(batch: Sequence[IndexEntry]) -> None:
         await points.of(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()
-    await in_batches(tools, embed)
+    await in_batches(entries, embed)
     return time.perf_counter() - start
 
 

@@ -15,14 +15,14 @@ from skillbus.indexer.domain.errors import (
     SwitchConflictError,
     ToolConflictError,
 )
-from skillbus.indexer.domain.index_entry import CatalogueEntries, IndexEntry, Key, entry_of
+from skillbus.indexer.domain.index_entry import CatalogueEntries, IndexEntry, entry_of
 from skillbus.indexer.domain.record import SkillRecord, Stored, tool_id_of
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))
@@ -137,8 +137,12 @@ class FakeTools:
     async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
         return {tool_id: self.stored[project, tool_id] for tool_id in tool_ids if (project, tool_id) in self.stored}
 
-    async def put(self, record: ToolRecord, revision: int) -> None:
+    async def put(self, record: ToolRecord, revision: int) -> int:
         self._set(record.project, record.id, record, revision)
+        return revision + 1
+
+    async def none_since(self, revisions: Mapping[Key, int]) -> bool:
+        return all(self.stored[key].revision == revision for key, revision in revisions.items())
 
     async def delete(self, record: ToolRecord, revision: int) -> None:
         self._set(record.project, record.id, None, revision)

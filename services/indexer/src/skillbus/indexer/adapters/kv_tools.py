@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -18,13 +20,15 @@ from skillbus.common.bus.last_values import last_values
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.errors import ToolConflictError
-from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."
 _OPERATION: Final = "KV-Operation"
 _AT_ONCE: Final = 64
 """Reads under way: a round trip takes 0.2 ms, and a pipelined one a third of that."""
+
+_REMEMBERED: Final = 2_048
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +44,9 @@ class KvTools:
         self._jetstream = jetstream
         self._bucket = bucket
         self._reads = asyncio.Semaphore(_AT_ONCE)
+        self._written = deque[tuple[int, str]](maxlen=_REMEMBERED)
+        """Revisions and keys of the last writes of this process."""
+        self._writes = set[asyncio.Future[None]]()
 
     async def get(self, project: str, tool_id: str) -> StoredTool | None:
         key = _key(project, tool_id)
@@ -54,13 +61,39 @@ class KvTools:
         found = await asyncio.gather(*(self.get(project, tool_id) for tool_id in tool_ids))
         return {tool_id: stored for tool_id, stored in zip(tool_ids, found, strict=True) if stored is not None}
 
-    async def put(self, record: ToolRecord, revision: int) -> None:
+    async def put(self, record: ToolRecord, revision: int) -> int:
         key, value = _key(record.project, record.id), record.model_dump_json(exclude_defaults=True).encode()
-        async with jetstream_call(f"write the record of {record.id}"):
-            try:
-                await self._bucket.update(key, value, last=revision)
-            except KeyWrongLastSequenceError as error:
-                raise ToolConflictError(record.project, record.id) from error
+        with self._under_way():
+            async with jetstream_call(f"write the record of {record.id}"):
+                try:
+                    written = await self._bucket.update(key, value, last=revision)
+                except KeyWrongLastSequenceError as error:
+                    raise ToolConflictError(record.project, record.id) from error
+            self._written.append((written, key))
+        return written
+
+    @contextmanager
+    def _under_way(self) -> Generator[None]:
+        done = asyncio.get_running_loop().create_future()
+        self._writes.add(done)
+        try:
+            yield
+        finally:
+            self._writes.discard(done)
+            done.set_result(None)
+
+    async def none_since(self, revisions: Mapping[Key, int]) -> bool:
+        """One question for many tools: whether all that the bucket took since the first of them was written here."""
+        if not revisions:
+            return True
+        async with jetstream_call("ask how far the catalogue is"):
+            last = (await self._jetstream.stream_info(_STREAM)).state.last_seq
+            if under_way := set(self._writes):  # the bucket may have taken them without our knowing yet
+                await asyncio.wait(under_way)
+        since = min(revisions.values())
+        later = {written: key for written, key in self._written if since <= written <= last}
+        mine = {_key(*tool): revision for tool, revision in revisions.items()}
+        return len(later) == last - since + 1 and all(mine.get(key, at) == at for at, key in later.items())
 
     async def delete(self, record: ToolRecord, revision: int) -> None:
         async with jetstream_call(f"remove the record of {record.id}"):

@@ -9,8 +9,9 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.adapters.tool_points import ToolPoints, point_of
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_entry import IndexEntry, Key
+from skillbus.indexer.domain.index_entry import IndexEntry
 from skillbus.indexer.domain.tool_collections import IndexedTool
+from skillbus.indexer.domain.tool_record import Key
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
 from skillbus.vectors.tools import ALIAS, collection_of, model_of
 

@@ -10,14 +10,14 @@ import structlog
 from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited, ToolState
 from skillbus.indexer.domain.comparing import Differences, differences, still_different
 from skillbus.indexer.domain.filling import SETTLE_S
-from skillbus.indexer.domain.index_entry import Entries, Key, key_of
+from skillbus.indexer.domain.index_entry import Entries, key_of
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import Packages, SkillFolders
 from skillbus.indexer.domain.together import in_batches
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import ToolCatalogue
+from skillbus.indexer.domain.tool_record import Key, ToolCatalogue
 
 _TOLD: Final = 100
 """Ids of a kind that are told."""

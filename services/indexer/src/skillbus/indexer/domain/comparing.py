@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.index_entry import Entries, IndexEntry, Key
+from skillbus.indexer.domain.index_entry import Entries, IndexEntry
 from skillbus.indexer.domain.tool_collections import ToolCollections
+from skillbus.indexer.domain.tool_record import Key
 
 _AT_A_TIME: Final = 128
 """Hashes computed between two turns of the event loop, some milliseconds."""

@@ -70,6 +70,8 @@ def _check_id(tool: ToolDescription) -> None:
 
 
 def _check_size(field: str, value: JsonValue, limit_bytes: int) -> None:
+    if not value:
+        return
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except ValueError:

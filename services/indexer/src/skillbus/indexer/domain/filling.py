@@ -6,9 +6,10 @@ from typing import Final
 
 from skillbus.indexer.domain.comparing import Differences, differences, still_different
 from skillbus.indexer.domain.errors import UnsettledError
-from skillbus.indexer.domain.index_entry import Entries, Key
+from skillbus.indexer.domain.index_entry import Entries
 from skillbus.indexer.domain.together import in_batches
 from skillbus.indexer.domain.tool_collections import ToolCollections
+from skillbus.indexer.domain.tool_record import Key
 
 Report = Callable[[int, int], Awaitable[None]]
 """Hears how many tools of how many are done."""

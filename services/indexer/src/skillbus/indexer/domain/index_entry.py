@@ -13,10 +13,7 @@ from pydantic import JsonValue
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
-from skillbus.indexer.domain.tool_record import ToolCatalogue, ToolRecord
-
-Key = tuple[str, str]
-"""Project and id of a tool."""
+from skillbus.indexer.domain.tool_record import Key, ToolCatalogue, ToolRecord
 
 SKILL_ID_PREFIX: Final = "skill:"
 _SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")

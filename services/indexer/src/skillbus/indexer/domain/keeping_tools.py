@@ -4,9 +4,10 @@ The record is written first and the index follows it; what is missing of the ind
 from the records, as does whoever describes the same tools again.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import structlog
@@ -22,10 +23,10 @@ from skillbus.indexer.domain.errors import (
     ToolConflictError,
     ToolMissingError,
 )
-from skillbus.indexer.domain.index_entry import Key, entry_of_tool
+from skillbus.indexer.domain.index_entry import entry_of_tool
 from skillbus.indexer.domain.together import all_of, in_batches
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import StoredTool, ToolCatalogue, ToolRecord, digest_of
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, digest_of
 
 _TRIES: Final = 20
 """Of one write, each of which another replica won: one of the writers gets on with each try."""
@@ -46,6 +47,18 @@ class _Candidate:
     decision: Decision | None = None
     record: ToolRecord | None = None
     """What the catalogue holds of it now."""
+    revision: int | None = None
+    """Of the record, where it was written."""
+
+    @property
+    def key(self) -> Key:
+        """Whose description it is."""
+        return self.described.project, self.described.tool.id
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it was not taken."""
+        return self.decision is not None and self.decision.outcome is PutOutcome.REJECTED
 
 
 class ToolKeeper:
@@ -127,8 +140,11 @@ class ToolKeeper:
         return sorted(removed)
 
     async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
-        """Write what is to be written of a batch."""
-        found = await self._tools.get_many(project, [candidate.described.tool.id for candidate in batch])
+        """Write what is to be written of a batch. If the first is new, the others are taken for new until written."""
+        first, *others = [candidate.described.tool.id for candidate in batch]
+        found = dict(await self._tools.get_many(project, [first]))
+        if found:
+            found |= await self._tools.get_many(project, others)
         await all_of(self._write(candidate, found) for candidate in batch)
 
     async def _write(self, candidate: _Candidate, found: Mapping[str, StoredTool]) -> None:
@@ -141,7 +157,7 @@ class ToolKeeper:
             if decision.record is None:
                 return
             try:
-                await self._tools.put(decision.record, stored.revision if stored else 0)
+                candidate.revision = await self._tools.put(decision.record, stored.revision if stored else 0)
             except ToolConflictError:
                 stored = await self._tools.get(described.project, described.tool.id)
                 continue
@@ -152,19 +168,24 @@ class ToolKeeper:
 
     async def _index_now(self, batch: Sequence[_Candidate]) -> bool:
         """Have the index follow what was written, and what was not but is missing there; tells whether it could."""
-        taken = [c.record for c in batch if c.record and c.decision and c.decision.outcome is not PutOutcome.REJECTED]
-        entries = {record.id: entry_of_tool(record) for record in taken}
-        same = {c.described.tool.id for c in batch if c.decision and c.decision.record is None}
+        entries = {c.key: entry_of_tool(c.record) for c in batch if c.record and not c.rejected}
         try:
-            there = await self._index.holds([entry for key in same if (entry := entries.get(key))])
-            keys = [(record.project, record.id) for record in taken]
-            keys = [key for key in keys if key not in there and (key[1] not in same or entries[key[1]])]
-            known = [entry for _, tool_id in keys if (entry := entries[tool_id])]
-            await self._index.follow(keys, known)
+            same = [entry for c in batch if c.revision is None and (entry := entries.get(c.key))]
+            there = await self._index.holds(same)
+            missing = {entry.key for entry in same} - there
+            followed = [c for c in batch if c.revision is not None or c.key in missing]
+            known = [entry for c in followed if (entry := entries[c.key])]
+            await self._index.follow([c.key for c in followed], known, partial(self._settled, followed))
         except IndexUnavailableError as error:
             log.warning("tools_indexed_later", tools=len(batch), reason=str(error))
             return False
         return True
+
+    async def _settled(self, batch: Sequence[_Candidate]) -> bool:
+        """Whether all of a batch was written just now, and is surely as it was written."""
+        if any(candidate.revision is None for candidate in batch):
+            return False
+        return await self._tools.none_since({c.key: c.revision for c in batch if c.revision is not None})
 
     async def _follow(self, keys: Sequence[Key]) -> None:
         """Have the index follow at once if that can be had; else the reconciler will."""
@@ -179,7 +200,7 @@ class ToolKeeper:
             if stored is None or stored.record is None:
                 raise ToolMissingError(project, tool_id)
             changed = change(stored.record)
-            if changed is not stored.record and not await self._written(self._tools.put(changed, stored.revision)):
+            if changed is not stored.record and not await self._put(changed, stored.revision):
                 continue
             await self._follow([(project, tool_id)])
             return changed
@@ -190,13 +211,16 @@ class ToolKeeper:
             stored = await self._tools.get(project, tool_id)
             if stored is None or stored.record is None or source not in {None, stored.record.tool.source}:
                 return False
-            if await self._written(self._tools.delete(stored.record, stored.revision)):
-                return True
+            try:
+                await self._tools.delete(stored.record, stored.revision)
+            except ToolConflictError:
+                continue
+            return True
         raise ToolConflictError(project, tool_id)
 
-    async def _written(self, write: Awaitable[None]) -> bool:
+    async def _put(self, record: ToolRecord, revision: int) -> bool:
         try:
-            await write
+            await self._tools.put(record, revision)
         except ToolConflictError:
             return False
         return True

@@ -23,9 +23,9 @@ def findings_of(tool: ToolDescription) -> tuple[ToolFinding, ...]:
     return (
         *scan_text(tool.name, "name"),
         *scan_text(tool.description, "description"),
-        *scan_schema(tool.parameters, "parameters"),
-        *scan_text("\n".join(tool.examples), "examples"),
-        *scan_text("\n".join(tool.tags), "tags"),
+        *(scan_schema(tool.parameters, "parameters") if tool.parameters else ()),
+        *(scan_text("\n".join(tool.examples), "examples") if tool.examples else ()),
+        *(scan_text("\n".join(tool.tags), "tags") if tool.tags else ()),
     )
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.index_switch import IndexModel
-from skillbus.indexer.domain.index_entry import IndexEntry, Key
+from skillbus.indexer.domain.index_entry import IndexEntry
+from skillbus.indexer.domain.tool_record import Key
 
 
 @dataclass(frozen=True, slots=True)

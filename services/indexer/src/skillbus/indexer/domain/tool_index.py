@@ -21,10 +21,11 @@ from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_entry import Entries, IndexEntry, Key
+from skillbus.indexer.domain.index_entry import Entries, IndexEntry
 from skillbus.indexer.domain.switch_record import Switches
 from skillbus.indexer.domain.together import BATCH, in_batches
 from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels, ToolCollections
+from skillbus.indexer.domain.tool_record import Key
 
 _OTHERS_TIMEOUT_S: Final = 5.0
 """How long an install waits for the collection that is not searched; verification writes what it did not get."""
@@ -81,17 +82,25 @@ class ToolIndex:
             batch = entries[at : at + BATCH]
             await self._everywhere(partial(self._write, batch))
 
-    async def follow(self, keys: Sequence[Key], known: Sequence[IndexEntry] | None = None) -> None:
+    async def follow(
+        self,
+        keys: Sequence[Key],
+        known: Sequence[IndexEntry] | None = None,
+        settled: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         """Index tools as the catalogue has them now, or as is `known` of them; take out what is not to be found.
 
         Read again once it is written: of two that change a tool at the same time, here or in two replicas, the one
-        whose point is written last sees what the other made of the record, and writes that.
+        whose point is written last sees what the other made of the record, and writes that. `settled` may spare it
+        that: it tells whether nobody has changed what was known.
         """
         entries = await self._entries.of(keys) if known is None else known
         while keys:
             written = {entry.key: entry.digest for entry in entries}
             await self.put(entries)
             await self.remove([key for key in keys if key not in written])
+            if settled is not None and await settled():
+                return
             now = {entry.key: entry for entry in await self._entries.of(keys)}
             keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
             entries = [now[key] for key in keys if key in now]

@@ -73,6 +73,10 @@ def digest_of(tool: ToolDescription) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+Key = tuple[str, str]
+"""Project and id of a tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredTool:
     """A record and its revision, which the next write must name."""
@@ -93,12 +97,19 @@ class ToolCatalogue(Protocol):
         """Those of them that are or were there."""
         ...
 
-    async def put(self, record: ToolRecord, revision: int) -> None:
-        """Write a record over `revision`, 0 for none. Raises ToolConflictError when another was written since."""
+    async def put(self, record: ToolRecord, revision: int) -> int:
+        """Write a record over `revision`, 0 for none, and tell its own.
+
+        Raises ToolConflictError when another was written since.
+        """
         ...
 
     async def delete(self, record: ToolRecord, revision: int) -> None:
         """Remove a record. Raises ToolConflictError when it was written since `revision`."""
+        ...
+
+    async def none_since(self, revisions: Mapping[Key, int]) -> bool:
+        """Whether nobody, here or elsewhere, has written any of these tools since its revision; False when in doubt."""
         ...
 
     def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:

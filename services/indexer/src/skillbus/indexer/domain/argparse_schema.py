@@ -15,7 +15,6 @@ Semantics: docs.python.org/3/library/argparse.html.
 """
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +22,7 @@ from pydantic import JsonValue
 
 from skillbus.indexer.domain.argparse_call import Argument, read_call
 from skillbus.indexer.domain.literals import constants_of, literal
+from skillbus.indexer.domain.python_source import parse_python
 
 _MAX_SOURCE_BYTES = 256 * 1024
 _MAX_ARGUMENTS = 200
@@ -44,14 +44,14 @@ def read_arguments(source: bytes) -> ScriptArguments:
     """Read a Python script; one that does not parse says nothing."""
     if len(source) > _MAX_SOURCE_BYTES:
         return ScriptArguments()
+    tree = parse_python(source)
+    if tree is None:
+        return ScriptArguments()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # stray backslashes in strangers' strings
-            tree = ast.parse(source)
         reader = _Reader(constants_of(tree))
         for node in _in_order(tree):
             reader.read(node)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         return ScriptArguments()
     summary = (ast.get_docstring(tree) or "").strip().partition("\n")[0].strip()
     schema = _schema(reader) if reader.is_used else None

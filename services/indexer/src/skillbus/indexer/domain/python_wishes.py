@@ -2,10 +2,10 @@
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from typing import Final
 
+from skillbus.indexer.domain.python_source import parse_python
 from skillbus.indexer.domain.shell_wishes import wish_of_words, wishes_of_shell
 
 _MODULES: Final = frozenset(
@@ -55,11 +55,8 @@ _IMPORT_LINE: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+([\w.]+)", re.MUL
 
 def wishes_of_python(source: bytes) -> Iterator[tuple[int, str]]:
     """Line and module or command of each wish; of a source that does not parse, its lines that begin with an import."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # stray backslashes in strangers' strings
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_python(source)
+    if tree is None:
         yield from _of_lines(source.decode("utf-8", "replace"))
         return
     yield from sorted(wish for node in ast.walk(tree) for wish in _of_node(node))

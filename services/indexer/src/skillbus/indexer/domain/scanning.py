@@ -12,6 +12,7 @@ from skillbus.indexer.domain.script import Script, runtime_of
 from skillbus.indexer.domain.shell_wishes import wishes_of_shell
 
 _SHOWN: Final = 100
+_WHAT_CHARACTERS: Final = 100
 _SCRIPT_BYTES: Final = 256 * 1024
 _ALL_SCRIPTS_BYTES: Final = 1024 * 1024
 """Read of one skill's scripts: three seconds' work at the worst. No public skill has half of it."""
@@ -64,7 +65,7 @@ class _Look:
             return
         self._left_bytes -= file.size_bytes
         told = dict.fromkeys(_wishes(runtime, self._files.read(file.path)))
-        yield from (NetworkWish(file=file.path, line=line, what=what) for line, what in told)
+        yield from (NetworkWish(file=file.path, line=line, what=what[:_WHAT_CHARACTERS]) for line, what in told)
 
 
 def _wishes(runtime: Runtime, source: bytes) -> Iterator[tuple[int, str]]:

@@ -47,13 +47,14 @@ async def evaluated(
         StartError: the system does not start.
     """
     with tempfile.TemporaryDirectory(prefix="skillbus-evaluation-") as folder:
-        async with _running(Path(folder), model, models) as caller:
-            answers = await answered(caller, cases, progress)
+        async with open_system(Path(folder), model, models) as bus:
+            answers = await answered(bus.caller, cases, progress)
     return report_of(cases, answers)
 
 
 @asynccontextmanager
-async def _running(data: Path, model: str | None, models: ModelFactory | None) -> AsyncGenerator[Caller]:
+async def open_system(data: Path, model: str | None = None, models: ModelFactory | None = None) -> AsyncGenerator[Bus]:
+    """The services with everything in this folder; ready when the context is entered. Raises as `evaluated` does."""
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(_bus(data / "nats"))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), models))
@@ -62,7 +63,7 @@ async def _running(data: Path, model: str | None, models: ModelFactory | None) -
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
-        yield bus.caller
+        yield bus
 
 
 @asynccontextmanager

@@ -6,6 +6,8 @@ from typing import Self
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from skillbus.contracts.message import DEFAULT_PROJECT, Project
+
 
 class AgentSettings(BaseSettings):
     """Read from `SKILLBUS_AGENT_*`."""
@@ -20,6 +22,8 @@ class AgentSettings(BaseSettings):
     """How often the tools of a server are listed that does not say that they changed."""
     secrets_folder: Path = Path("/run/secrets")
     """The only folder below which a `file:PATH` of a header or variable may lie."""
+    builtin_projects: tuple[Project, ...] = (DEFAULT_PROJECT,)
+    """Projects in whose catalogue the builtin tools are, beside those that have MCP servers; as a JSON list."""
     without_builtins: tuple[str, ...] = ()
     """Names of builtin tools that are not offered, as a JSON list."""
 

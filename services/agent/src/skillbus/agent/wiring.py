@@ -1,18 +1,17 @@
 """The agent's composition root."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
 from skillbus.agent.adapters.builtins.bus_catalogue import BusBuiltinCatalogue
+from skillbus.agent.adapters.builtins.catalogue_with_builtins import CatalogueWithBuiltins
 from skillbus.agent.adapters.builtins.opening import builtin_tools
 from skillbus.agent.adapters.bus_announcer import BusAnnouncer
-from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.adapters.kv_servers import open_changes, open_servers_bucket
 from skillbus.agent.domain.auditing import Auditor
 from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
-from skillbus.agent.domain.builtins_port import Builtins
 from skillbus.agent.domain.calling import Caller
 from skillbus.agent.domain.following import FollowerPorts, Timing
 from skillbus.agent.domain.ports import Session
@@ -27,14 +26,14 @@ from skillbus.common.secrets import Secrets
 from skillbus.common.serving import serve
 from skillbus.contracts import agent as contract
 from skillbus.contracts.agent import RegisterMcpServer
-from skillbus.contracts.message import DEFAULT_PROJECT
 
 
 @asynccontextmanager
 async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[ServiceHealth]:
     """The agent on the bus, following the servers that are registered."""
-    catalogue = BusCatalogue(bus.caller)
     builtins = builtin_tools(bus.caller, settings.data / "files", without=settings.without_builtins)
+    kept = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), builtins.describe())
+    catalogue = CatalogueWithBuiltins(bus.caller, kept.want)
     ports = FollowerPorts(
         store=await open_servers_bucket(bus),
         sessions=_LazySessions(Secrets(folder=settings.secrets_folder), stdio_allowed=settings.stdio_servers),
@@ -44,7 +43,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     )
     servers = Servers(ports, Timing(poll_every_s=settings.poll_every_s), stdio_allowed=settings.stdio_servers)
     async with AsyncExitStack() as stack:
-        kept = await stack.enter_async_context(_catalogued(bus, builtins))
+        await stack.enter_async_context(_catalogued(kept, settings.builtin_projects))
         await stack.enter_async_context(servers.running(await stack.enter_async_context(open_changes(bus))))
         handlers = AgentHandlers(
             servers, builtins, Caller(catalogue, servers, builtins), Auditor(catalogue, servers, builtins, kept)
@@ -68,13 +67,13 @@ class _LazySessions:
 
 
 @asynccontextmanager
-async def _catalogued(bus: Bus, builtins: Builtins) -> AsyncGenerator[BuiltinsInCatalogue]:
-    """The builtin tools, put into the catalogue of the default project as soon as the indexer is there."""
-    kept = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), builtins.describe())
-    kept.want(DEFAULT_PROJECT)
+async def _catalogued(kept: BuiltinsInCatalogue, projects: Iterable[str]) -> AsyncGenerator[None]:
+    """The builtin tools, put into the catalogue of these projects as soon as the indexer is there."""
+    for project in projects:
+        kept.want(project)
     keeping = asyncio.create_task(kept.run())
     try:
-        yield kept
+        yield
     finally:
         keeping.cancel()
         await asyncio.wait({keeping})

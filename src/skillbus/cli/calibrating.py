@@ -9,12 +9,13 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from skillbus.calibration.bm25 import encoder_of_search
 from skillbus.calibration.effect import COSINES, Effect, effect_of
 from skillbus.calibration.errors import CalibrationError
 from skillbus.calibration.fit import fitted
 from skillbus.calibration.judged import Judged
 from skillbus.calibration.pairs import survey
-from skillbus.calibration.vectors import Rows, Vectors, vectors_of
+from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
 from skillbus.cli.errors import CannotCalibrateError, StrangeReplyError
 from skillbus.cli.session import Session
 from skillbus.cli.tables import rows
@@ -89,8 +90,8 @@ async def embedded(session: Session, model: Model, judged: Judged) -> Vectors:
         CliError: what came from the server is not what was asked for, or nothing came.
     """
     tools = [tool.dense_text for tool in judged.tools]
-    queries = [query.query for query in judged.queries]
-    total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(queries) / BATCH_TEXTS)
+    asked = asked_of(judged).texts
+    total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(asked) / BATCH_TEXTS)
 
     async def rows_of(texts: Sequence[str], role: Role) -> Rows:
         parts = []
@@ -101,7 +102,7 @@ async def embedded(session: Session, model: Model, judged: Judged) -> Vectors:
         return _matrix(parts)
 
     with session.output.progress("Embedding", total) as next_batch:
-        found = await rows_of(tools, Role.DOCUMENT), await rows_of(queries, Role.QUERY)
+        found = await rows_of(tools, Role.DOCUMENT), await rows_of(asked, Role.QUERY)
     try:
         return vectors_of(judged, *found)
     except CalibrationError as error:
@@ -114,7 +115,7 @@ def outcome_of(model: Model, judged: Judged, vectors: Vectors) -> Outcome:
     Raises:
         CalibrationError: nothing can be fitted.
     """
-    pairs = survey(judged, vectors)
+    pairs = survey(judged, vectors, encoder_of_search())
     found, until_now = fitted(judged, pairs), model.calibration or calibration_of(model.name)
     before, after = (effect_of(calibration, judged, pairs) for calibration in (until_now, found))
     return Outcome(model, judged, found, until_now, before, after)

@@ -19,7 +19,7 @@ Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A sk
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
 Digest = Annotated[
     str | None,
-    typer.Option("--to", metavar="DIGEST", help="Content digest of its history; the package before if absent."),
+    typer.Option("--to", metavar="DIGEST", help="Content of its history, or how it begins; the one before if absent."),
 ]
 
 
@@ -43,7 +43,8 @@ async def history(session: Session, name: Name) -> None:
 
 async def rollback(session: Session, name: Name, digest: Digest = None) -> None:
     """Go back to an earlier package of a skill."""
-    skill = await session.tools.roll_back_skill(checked_name(name), digest)
+    wanted = None if digest is None else await _whole(session, checked_name(name), digest)
+    skill = await session.tools.roll_back_skill(checked_name(name), wanted)
     session.output.show(skill, lambda: f"{_line(skill)}, content {skill.content_digest[:12]}")
 
 
@@ -65,6 +66,15 @@ async def enable(session: Session, name: Name) -> None:
 async def disable(session: Session, name: Name) -> None:
     """Have a skill neither found nor run."""
     await _change(session, name, "disable")
+
+
+async def _whole(session: Session, name: str, beginning: str) -> str:
+    """The content digest that begins so; what is there else is left to the server to refuse."""
+    versions = (await session.tools.skill_history(name)).versions
+    found = {it.content_digest for it in versions if it.content_digest.startswith(beginning)}
+    if len(found) > 1:
+        raise typer.BadParameter("more than one of its packages begins so: give more of it", param_hint="--to")
+    return found.pop() if found else beginning
 
 
 async def _change(session: Session, name: str, step: str) -> None:

@@ -94,15 +94,15 @@ def _cut(text: str) -> str:
 
 
 def _reasons(hit: ToolHit) -> list[str]:
-    cosine = [] if hit.cosine is None else [f"cosine {hit.cosine:.3f}"]
-    return cosine + [_reason(reason) for reason in hit.reasons]
+    is_told = hit.cosine is None or any(reason.side == "dense" for reason in hit.reasons)
+    return ([] if is_told else [f"cosine {hit.cosine:.3f}"]) + [_reason(reason) for reason in hit.reasons]
 
 
 def _reason(reason: Reason) -> str:
-    measure = "cosine" if reason.side == "dense" else "BM25"
+    measure = f"cosine {reason.score:.3f}" if reason.side == "dense" else f"BM25 {reason.score:.2f}"
     terms = f": {plain_line(', '.join(reason.terms))}" if reason.terms else ""
     parts = f" in {', '.join(reason.parts)}" if reason.parts else ""
-    return f"{reason.side} #{reason.rank}, {measure} {reason.score:.2f}{terms}{parts}"
+    return f"{reason.side} #{reason.rank}, {measure}{terms}{parts}"
 
 
 def _explained(found: ToolsFound) -> Iterable[Text]:

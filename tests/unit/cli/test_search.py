@@ -77,6 +77,13 @@ def test_explain_shows_what_the_search_did_also_when_nothing_fits() -> None:
         assert said in stream.getvalue()
 
 
+def test_the_cosine_is_told_once(skillbus: CommandLine, server: FakeServer) -> None:
+    server.hits = [hit("git-commit", reasons=[{"side": "dense", "rank": 2, "score": 0.62}])]
+    shown = skillbus("search", "提交", "--explain").stdout
+    assert "dense #2, cosine 0.620" in shown
+    assert shown.count("cosine") == 1
+
+
 def test_a_reason_says_which_parts_hold_the_words(skillbus: CommandLine, server: FakeServer) -> None:
     reason = {"side": "lexical", "rank": 1, "score": 3.5, "terms": ["提交"], "parts": ["name", "examples"]}
     server.hits = [hit("git-commit", reasons=[reason])]

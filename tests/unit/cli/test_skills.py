@@ -56,8 +56,18 @@ def test_a_history_is_a_table_and_can_be_gone_back_to(skillbus: CommandLine, too
         assert said in shown
     assert skillbus("skills", "rollback", "greet", outside=tools.outside()).exit_code == 0
     assert tools.body() == {}
-    assert skillbus("skills", "rollback", "greet", "--to", "c" * 64, outside=tools.outside()).exit_code == 0
+    assert skillbus("skills", "rollback", "greet", "--to", "c" * 12, outside=tools.outside()).exit_code == 0
     assert tools.body() == {"content_digest": "c" * 64}
+    assert skillbus("skills", "rollback", "greet", "--to", "d" * 64, outside=tools.outside()).exit_code == 0
+    assert tools.body() == {"content_digest": "d" * 64}
+
+
+def test_a_beginning_that_two_packages_have_is_wrong_usage(skillbus: CommandLine, tools: FakeTools) -> None:
+    version = {"digest": "0" * 64, "description": "问候", "installed_at": WHEN, "reason": "updated"}
+    both = [version | {"content_digest": "c" * 63 + end} for end in "12"]
+    tools.answers["history"] = {"name": "greet", "versions": both}
+    assert skillbus("skills", "rollback", "greet", "--to", "cc", outside=tools.outside()).exit_code == 2
+    assert [method for method, _, _ in tools.requests] == ["GET"]
 
 
 @pytest.mark.parametrize("step", ["pin", "unpin", "enable", "disable"])

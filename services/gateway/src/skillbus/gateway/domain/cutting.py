@@ -13,7 +13,11 @@ LINE_BYTES: Final = 512 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r\n"
-_OUTSIDE: Final = re.compile(rb'["\[\]{},]')
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BETWEEN: Final = re.compile(rb'(?:[^"\[\]{},]|' + _STRING + rb')*+["\[\]{},]', re.DOTALL)
+_INSIDE: Final = re.compile(rb'(?:[^"\[\]{}]|' + _STRING + rb')*+["\[\]{}]', re.DOTALL)
+"""Up to the next sign that matters, between elements and inside of one. A string that ends in this chunk is passed over
+at once; the quote of another one is such a sign."""
 _IN_STRING: Final = re.compile(rb'["\\]')
 
 
@@ -142,8 +146,11 @@ class _Elements:
         """Where the next sign that matters is; the end of the chunk if there is none."""
         if self._escaped and at < len(chunk):
             self._escaped, at = False, at + 1
-        found = (_IN_STRING if self._in_string else _OUTSIDE).search(chunk, at)
-        return found.start() if found is not None else len(chunk)
+        if self._in_string:
+            found = _IN_STRING.search(chunk, at)
+        else:
+            found = (_INSIDE if self._depth else _BETWEEN).match(chunk, at)
+        return found.end() - 1 if found is not None else len(chunk)
 
     def _ends_element(self, sign: bytes) -> bool:
         if sign == b'"':

@@ -1,0 +1,185 @@
+"""An indexer that is killed again and again while tools are imported ends with what an undisturbed one has.
+
+Four kills and 1,000 tools unless `SKILLBUS_TEST_KILLS` and `SKILLBUS_TEST_KILLED_TOOLS` say otherwise; with 50 and 5,000
+it takes some minutes, and wants `--timeout 0`.
+"""
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from nats.aio.msg import Msg
+from prometheus_client import CollectorRegistry
+from pydantic import JsonValue, SecretStr
+
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
+from skillbus.common.testing import eventually
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.index_switch import LIST_INDEXES
+from skillbus.contracts.message import Empty
+from skillbus.contracts.resources import CATALOGUE
+from skillbus.contracts.tools import AUDIT_INDEX, PUT_TOOLS, AuditIndex, IndexAudited, PutTools
+from skillbus.indexer.adapters.kv_tools import open_tools
+from skillbus.standalone.nats_server import NatsServer, open_nats_server
+from skillbus.vectors import open_vector_store
+from skillbus.vectors.tools import ALIAS
+
+from .fake_embedder import open_fake_embedder
+
+KILLS = int(os.environ.get("SKILLBUS_TEST_KILLS", "4"))
+TOOLS = int(os.environ.get("SKILLBUS_TEST_KILLED_TOOLS", "1000"))
+SEED = 20261122
+REQUEST = 60
+MOST_DELAY_S = 0.08
+"""Between the write at which a process is to be killed and the kill: as long as a batch is under way."""
+START_S = 30.0
+PROGRAM = Path(__file__).with_name("indexer_process.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """When a process is killed."""
+
+    after_writes: int
+    """To the catalogue, since it was started."""
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an import left behind."""
+
+    records: Mapping[str, JsonValue]
+    points: Mapping[str, JsonValue]
+    audited: IndexAudited
+    killed: int
+
+
+def tools(count: int) -> list[dict[str, JsonValue]]:
+    return [
+        {
+            "id": f"lab.{number}",
+            "name": f"tool-{number}",
+            "description": f"Does the {number}th thing.",
+            "tags": [f"tag-{number % 7}"],
+            "parameters": {"type": "object", "properties": {f"argument_{number % 11}": {"type": "string"}}},
+            "source": "lab",
+        }
+        for number in range(count)
+    ]
+
+
+async def answers(bus: Bus) -> bool:
+    try:
+        await bus.caller.call(LIST_INDEXES, Empty(), timeout_s=1)
+    except RequestError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def a_process(server: NatsServer, bus: Bus, directory: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """An indexer that answers; it is killed when the context is left."""
+    address = server.address
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(PROGRAM), address.url, address.token, str(directory), stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        await eventually(lambda: answers(bus), bool, wait_s=START_S)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def killed(bus: Bus, process: asyncio.subprocess.Process, kill: Kill | None) -> AsyncGenerator[None]:
+    """The process is killed once it has written so much; never, if no kill is given."""
+    written = 0
+
+    async def on_write(_: Msg) -> None:
+        nonlocal written
+        written += 1
+        if kill is not None and written == kill.after_writes:
+            asyncio.get_running_loop().call_later(kill.delay_s, process.kill)
+
+    subscription = await bus.client.subscribe(f"$KV.{CATALOGUE.name}.*.tool.*", cb=on_write)
+    await bus.client.flush()
+    try:
+        yield
+    finally:
+        await subscription.unsubscribe()
+
+
+async def send(bus: Bus, process: asyncio.subprocess.Process, requests: list[Sequence[JsonValue]]) -> None:
+    """Have the next requests answered, until there are none or the process is gone; what is answered is taken out."""
+    gone = asyncio.create_task(process.wait())
+    while requests and not gone.done():
+        put = asyncio.create_task(bus.caller.call(PUT_TOOLS, PutTools(tools=tuple(requests[0]))))
+        await asyncio.wait([gone, put], return_when=asyncio.FIRST_COMPLETED)
+        if put.done():
+            assert put.result().indexed
+            requests.pop(0)
+        put.cancel()
+    gone.cancel()
+
+
+async def imported(directory: Path, described: Sequence[JsonValue], kills: Sequence[Kill]) -> Outcome:
+    """What is there after an import in which an indexer was killed at these points, and another went on."""
+    requests = [described[at : at + REQUEST] for at in range(0, len(described), REQUEST)]
+    deaths = 0
+    async with open_nats_server(directory / "nats") as server:
+        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        async with open_bus(settings, "test", CollectorRegistry()) as bus:
+            await provision(bus.jetstream)
+            async with open_fake_embedder(bus):
+                for kill in [*kills, None]:
+                    async with a_process(server, bus, directory) as process, killed(bus, process, kill):
+                        await send(bus, process, requests)
+                        deaths += process.returncode is not None
+                        if not requests:
+                            audited = await bus.caller.call(AUDIT_INDEX, AuditIndex(), timeout_s=60)
+                            break
+            everything = {"created_at", "updated_at"}
+            records = {r.id: r.model_dump(mode="json", exclude=everything) async for r in (await open_tools(bus)).all()}
+    return Outcome(records, await points(directory), audited, deaths)
+
+
+async def points(directory: Path) -> dict[str, JsonValue]:
+    """Everything of every point but when it was written."""
+    found: dict[str, JsonValue] = {}
+    async with open_vector_store(None, directory / "vectors") as store:
+        collection, offset = str(await store.resolve_alias(ALIAS)), None
+        while True:
+            page, offset = await store.scroll(collection, offset=offset, with_vectors=True)
+            for point in page:
+                told = point.model_dump(mode="json", exclude={"payload": {"indexed_at"}})
+                found[str(point.id)] = {"payload": told["payload"], "vector": told["vector"]}
+            if offset is None:
+                return found
+
+
+def kills_of(tools_count: int, count: int) -> list[Kill]:
+    chance = random.Random(SEED)  # noqa: S311 - the same points in each run
+    between = tools_count // (count + 1)
+    return [Kill(chance.randrange(1, max(between, 2)), chance.uniform(0, MOST_DELAY_S)) for _ in range(count)]
+
+
+@pytest.mark.timeout(240)
+async def test_an_import_in_which_the_indexer_is_killed_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    described = tools(TOOLS)
+    undisturbed = await imported(tmp_path / "undisturbed", described, [])
+    disturbed = await imported(tmp_path / "disturbed", described, kills_of(TOOLS, KILLS))
+    assert disturbed.killed > KILLS // 2  # a quick machine may be done before the last of them
+    assert disturbed.records == undisturbed.records
+    assert disturbed.points == undisturbed.points
+    assert len(disturbed.points) == TOOLS
+    assert disturbed.audited == undisturbed.audited == IndexAudited(catalogued=TOOLS, inactive=0, indexed=TOOLS)

@@ -4,10 +4,8 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import JsonValue
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.tools import IMPORTED_SOURCE, ToolType
@@ -45,12 +43,6 @@ class Tool:
             tags=self.tags,
             parameters=self.parameters,  # type: ignore[arg-type]
         )
-
-    @property
-    def described(self) -> dict[str, JsonValue]:
-        """As `put_tools` takes it."""
-        known = asdict(self) | {"tags": list(self.tags)}
-        return {name: value for name, value in known.items() if value}
 
     @property
     def lexical_text(self) -> str:

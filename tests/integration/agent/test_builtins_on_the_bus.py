@@ -13,7 +13,8 @@ from skillbus.agent.adapters.builtins.opening import builtin_tools
 from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
-from skillbus.common.testing import WAIT_S
+from skillbus.common.testing import WAIT_S, eventually
+from skillbus.contracts.agent import CALL_TOOL, CallTool
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 from skillbus.contracts.tools import (
@@ -34,6 +35,9 @@ from skillbus.contracts.tools import (
     ToolSummary,
     ToolType,
 )
+
+from .catalogue import Catalogue
+from .conftest import Agent
 
 NAMES = ("calculate", "datetime", "list_files", "platform", "read_file", "search_tools", "write_file")
 IDS = {f"builtin:{name}" for name in NAMES}
@@ -132,6 +136,22 @@ async def test_builtin_tools_of_another_version_go_and_those_of_others_stay(bus:
 async def test_a_tool_that_is_switched_off_is_neither_described_nor_called(bus: Bus, tmp_path: Path) -> None:
     tools = builtin_tools(bus.caller, tmp_path, without=["write_file"])
     assert set(tools.names()) == set(NAMES) - {"write_file"}
+
+
+async def test_the_projects_that_are_named_have_them_and_one_that_gets_a_server_too(
+    agent: Agent, catalogue: Catalogue
+) -> None:
+    async def projects() -> set[str]:
+        return {project for project, id_ in catalogue.tools if id_ == "builtin:calculate"}
+
+    await eventually(projects, lambda found: found == {"default"})
+    await agent.start("friendly", project="home", timeout_s=10)
+    await eventually(projects, lambda found: found == {"default", "home"})
+
+
+async def test_a_builtin_tool_can_be_called_in_any_project(agent: Agent) -> None:
+    request = CallTool(project="elsewhere", id="builtin:calculate", arguments={"expression": "1 + 1"})
+    assert (await agent.bus.caller.call(CALL_TOOL, request)).text == "2"
 
 
 async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ CALCULATE: Final = Builtin(
     About(
         name="calculate",
         english="Evaluate an arithmetic expression exactly: decimals, percentages, powers, roots, logarithms, "
-        "trigonometry, factorials, averages.",
-        chinese="计算器：对算式求值，支持小数、百分数、乘方、开方、对数、三角函数、阶乘与平均值等数学计算。",
+        "sine, cosine and other trigonometry, factorials, averages.",
+        chinese="计算器：对算式求值，支持加减乘除、小数、百分数、乘方、开方（开根号）、对数、三角函数、阶乘与平均值等数学计算。",
         tags=("math", "calculator", "数学", "计算"),
         examples=(
             "What is 17.5% of 2,340?",

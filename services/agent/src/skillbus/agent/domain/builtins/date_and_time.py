@@ -51,7 +51,7 @@ ABOUT: Final = About(
     name="datetime",
     english="Tell the current date and time in any time zone, convert between zones, add to a date, or count the days "
     "and hours between two.",
-    chinese="日期时间：查询任意时区的当前日期、时间和星期，换算时区，推算日期，计算两个日期相差多久。",
+    chinese="日期时间：查询任意时区的当前时间和日期（现在几点、今天几号、星期几），换算时区，推算日期，计算两个日期相差多久。",
     tags=("time", "date", "timezone", "时间", "日期", "时区"),
     examples=(
         "What time is it now in New York?",

@@ -68,8 +68,8 @@ READ_FILE: Final = About(
 )
 WRITE_FILE: Final = About(
     name="write_file",
-    english="Write a text or binary file of the project, making it or replacing what it holds.",
-    chinese="写入文件：在项目目录中新建文件，或用新内容覆盖已有文件。",
+    english="Save text, notes or any bytes to a file of the project, making it or replacing what it holds.",
+    chinese="写入文件：把文本或任意内容保存到项目目录：新建文件，或覆盖已有文件。",
     tags=("file", "filesystem", "write", "save", "文件", "写入", "保存"),
     examples=(
         "Save this text as report.md.",
@@ -80,7 +80,7 @@ WRITE_FILE: Final = About(
 )
 LIST_FILES: Final = About(
     name="list_files",
-    english="List the files and folders of the project, with their sizes.",
+    english="List which files and folders the project has, with their sizes.",
     chinese="列出文件：查看项目目录中有哪些文件和文件夹及其大小。",
     tags=("file", "filesystem", "directory", "文件", "目录"),
     examples=(

@@ -21,7 +21,8 @@ class Platform(Arguments):
 
 ABOUT: Final = About(
     name="platform",
-    english="Tell what system skillbus runs on: operating system, processor architecture and Python version.",
+    english="Tell what system skillbus runs on: operating system (Linux, Windows or macOS), processor architecture and "
+    "Python version.",
     chinese="平台信息：返回当前运行环境的操作系统、处理器架构和 Python 版本。",
     tags=("system", "environment", "系统", "环境"),
     examples=(

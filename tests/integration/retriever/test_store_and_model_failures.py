@@ -71,7 +71,7 @@ async def test_a_skill_updated_without_the_store_is_found_as_it_is_now_once_it_i
     running.store.down = False
 
     async def described() -> str:
-        return (await running.search("hotel")).results[0].description
+        return (await running.search("hotel", threshold=0)).results[0].description
 
     await eventually(described, lambda text: text == "Books a hotel room.")
 

@@ -1,11 +1,12 @@
 import itertools
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
+from skillbus.retriever.domain.ranking import ALIKE, Candidate, Ranked, rank, spread
 from skillbus.retriever.domain.relevance import relevance_of
 
 USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
@@ -21,8 +22,8 @@ def tool(id_: str, cosine: float | None = None, bm25: float | None = None) -> Ca
     return Candidate(id_, cosine, bm25)
 
 
-def ranked(candidates: list[Candidate], threshold: float = 0.0) -> tuple[Ranked, ...]:
-    return rank(candidates, USE_MULTILINGUAL_V3, SIZE, threshold)
+def ranked(candidates: list[Candidate]) -> tuple[Ranked, ...]:
+    return rank(candidates, USE_MULTILINGUAL_V3, SIZE)
 
 
 def ids(candidates: list[Candidate]) -> list[str]:
@@ -40,14 +41,6 @@ def test_hits_come_in_descending_order_of_their_score(candidates: list[Candidate
     """skill-vector-retrieval.md § 检索结果限制"""
     scores = [hit.score for hit in ranked(candidates)]
     assert scores == sorted(scores, reverse=True)
-
-
-@given(candidate_lists, st.floats(0.0, 1.0))
-def test_a_threshold_keeps_the_hits_that_reach_it_and_no_others(candidates: list[Candidate], threshold: float) -> None:
-    """skill-vector-retrieval.md § 相似度阈值过滤"""
-    everything = ranked(candidates)
-    kept = ranked(candidates, threshold)
-    assert kept == tuple(hit for hit in everything if hit.score >= threshold)
 
 
 def test_of_equal_scores_the_higher_cosine_comes_first_then_the_lower_id() -> None:
@@ -94,3 +87,37 @@ def test_the_order_is_total(candidates: list[Candidate]) -> None:
     by_id = {candidate.id: candidate for candidate in candidates}
     for first, second in itertools.combinations(order, 2):
         assert ids([by_id[second], by_id[first]]) == [first, second]
+
+
+words = st.dictionaries(st.integers(0, 5), st.floats(0.1, 2.0), max_size=4)
+
+
+@given(candidate_lists, st.lists(words, min_size=12, max_size=12))
+def test_spreading_loses_nobody_and_keeps_descending_scores_and_the_first(
+    candidates: list[Candidate], weights: list[dict[int, float]]
+) -> None:
+    pool = ranked(candidates)
+    order = list(spread(pool, {it.id: weights[int(it.id[1:])] for it in pool}))
+    assert {it.id for it in order} == {it.id for it in pool}
+    assert [it.score for it in order] == sorted((it.score for it in order), reverse=True)
+    assert order[:1] == list(pool[:1])
+
+
+def test_a_tool_that_repeats_one_above_it_gives_way_to_one_that_does_not() -> None:
+    pool = ranked([tool("git", 0.5, 3.0), tool("git2", 0.499, 3.0), tool("other", 0.46, 3.0)])
+    order = list(spread(pool, {"git": {1: 1.0, 2: 0.5}, "git2": {1: 1.0, 2: 0.5}, "other": {3: 1.0}}))
+    assert [(it.id, it.repeats) for it in order] == [("git", None), ("other", None), ("git2", "git")]
+    before = next(it for it in pool if it.id == "git2").evidence
+    assert order[2].evidence == pytest.approx(before - ALIKE)
+
+
+def test_only_the_likest_of_those_above_counts() -> None:
+    pool = ranked([tool("a", 0.9, 9.0), tool("b", 0.8, 9.0), tool("c", 0.3, 1.0)])
+    *_, last = spread(pool, {"a": {1: 1.0, 2: 1.0}, "b": {1: 1.0}, "c": {1: 1.0}})
+    assert (last.id, last.repeats) == ("c", "b")
+    assert last.evidence == pytest.approx(pool[2].evidence - ALIKE)
+
+
+def test_a_tool_without_words_repeats_nobody() -> None:
+    pool = ranked([tool("a", 0.9), tool("b", 0.8)])
+    assert [it.repeats for it in spread(pool, {"a": {}, "b": {}})] == [None, None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -23,6 +24,7 @@ class FakeIndex:
     stored: Mapping[str, StoredTool] = field(default_factory=dict)
     index: LiveIndex | None = LIVE
     gone: frozenset[str] = frozenset()
+    nearest: float = 0.9
     wanted: list[Wanted] = field(default_factory=list)
 
     async def live(self) -> LiveIndex | None:
@@ -30,9 +32,10 @@ class FakeIndex:
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
         self.wanted.append(wanted)
-        places = enumerate(self.stored)
         return [
-            Candidate(point, None if query.dense is None else 0.9 - place / 100, 9.0 - place) for place, point in places
+            Candidate(point, None if query.dense is None else self.nearest - place / 100, 9.0 - place)
+            for place, (point, tool) in enumerate(self.stored.items())
+            if not wanted.tool_types or (tool.tool_type or "skill") in wanted.tool_types
         ]
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
@@ -44,23 +47,27 @@ class FakeEmbedder:
     dense: tuple[float, ...] | None = (1.0, 0.0)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
+        self.parts = parts
         model = "use-multilingual-v3" if self.dense else None
-        return EmbeddedQuery(self.dense, (1, 2), (1.0, 1.0), ("提交", "代码"), model, NEUTRAL)
+        vectors = tuple(self.dense for _ in parts) if self.dense else ()
+        return EmbeddedQuery(self.dense, (1, 2), (1.0, 1.0), ("提交", "代码"), model, NEUTRAL, vectors)
 
 
 def tools(*kinds: str | None) -> dict[str, StoredTool]:
     return {f"p{at}": StoredTool(f"skill:t{at}", f"t{at}", "", kind) for at, kind in enumerate(kinds)}
 
 
-async def find(index: FakeIndex, limit: int = 5, embedder: FakeEmbedder | None = None) -> Found:
-    search = ToolSearch(embedder or FakeEmbedder(), index, candidates=64)
-    return await search.find(SearchTools(query="帮我提交代码", limit=limit))
+async def find(
+    index: FakeIndex, limit: int = 5, embedder: FakeEmbedder | None = None, query: str = "帮我提交代码", **asked: Any
+) -> Found:
+    search = ToolSearch(embedder or FakeEmbedder(), index, candidates=64, fits=0.5)
+    return await search.find(SearchTools(query=query, limit=limit, **asked))
 
 
-async def names(index: FakeIndex, limit: int = 5) -> list[str]:
-    return [hit.name for hit in (await find(index, limit)).hits]
+async def names(index: FakeIndex, limit: int = 5, **asked: Any) -> list[str]:
+    return [hit.name for hit in (await find(index, limit, **asked)).hits]
 
 
 async def test_the_query_is_embedded_by_the_model_of_the_index() -> None:
@@ -127,7 +134,7 @@ async def test_the_reasons_give_place_and_value_on_each_side() -> None:
 
 
 async def test_the_lexical_reason_tells_the_terms_that_query_and_tool_share() -> None:
-    tool = StoredTool("skill:x", "x", "", "skill", term_indices=frozenset({1, 7}))
+    tool = StoredTool("skill:x", "x", "", "skill", weights={1: 1.0, 7: 1.0})
     (hit,) = (await find(FakeIndex({"p": tool}))).hits
     assert {reason.side: reason.terms for reason in hit.reasons} == {"dense": (), "lexical": ("提交",)}
 
@@ -136,3 +143,95 @@ async def test_without_a_dense_vector_the_answer_says_that_it_is_degraded() -> N
     """skill-vector-retrieval.md § 嵌入模型加载失败"""
     found = await find(FakeIndex(tools("skill")), embedder=FakeEmbedder(dense=None))
     assert (found.degraded, found.model, found.hits[0].cosine) == (True, None, None)
+
+
+async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> None:
+    index = FakeIndex(tools("skill", "skill"), nearest=0.05)
+    assert (await find(index)).hits == ()
+    assert await names(index, threshold=0.0) == ["t0", "t1"]
+
+
+async def test_hits_behind_one_that_fits_need_not_be_likely_to_fit_themselves() -> None:
+    hits = (await find(FakeIndex(tools(*["skill"] * 60)), limit=60)).hits
+    assert hits[0].score > 0.5 > hits[-1].score
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.6, 0.95, 1.0])
+async def test_a_threshold_keeps_the_hits_that_reach_it_and_no_others(threshold: float) -> None:
+    """skill-vector-retrieval.md § 相似度阈值过滤"""
+    index = FakeIndex(tools(*["skill"] * 60))
+    everything = (await find(index, limit=60, threshold=0.0)).hits
+    kept = (await find(index, limit=60, threshold=threshold)).hits
+    assert kept == tuple(hit for hit in everything if hit.score >= threshold)
+
+
+async def test_quotas_leave_places_to_kinds_that_would_have_had_none() -> None:
+    index = FakeIndex(tools("mcp", "mcp", "mcp", "builtin", "skill", "mcp"))
+    assert await names(index, limit=4, quotas={"mcp": 2}) == ["t0", "t1", "t3", "t4"]
+    assert await names(index, limit=4, quotas={"mcp": 0, "skill": 0}) == ["t3"]
+
+
+async def test_quotas_ask_for_candidates_of_each_kind_lest_one_take_all_places() -> None:
+    index = FakeIndex(tools("mcp", "skill"))
+    await find(index, quotas={"mcp": 1, "builtin": 0})
+    assert [wanted.tool_types for wanted in index.wanted] == [("mcp",), ("skill",)]
+
+
+async def test_tags_sources_and_project_are_filters_of_the_index() -> None:
+    index = FakeIndex(tools("skill"))
+    await find(index, tags=("git",), sources=("mcp:files",), project="other")
+    (wanted,) = index.wanted
+    assert (wanted.tags, wanted.sources, wanted.project) == (("git",), ("mcp:files",), "other")
+
+
+TWO_WISHES = "Find me a cheap flight to Rome. Then book a hotel close to the station there."
+
+
+async def test_a_request_of_several_sentences_is_searched_for_each_of_them_and_says_so() -> None:
+    embedder = FakeEmbedder()
+    found = await find(FakeIndex(tools("skill")), embedder=embedder, query=TWO_WISHES)
+    assert found.split == embedder.parts
+    assert [part.split()[0] for part in found.split] == ["Find", "Then"]
+
+
+async def test_a_request_is_not_split_against_the_callers_will() -> None:
+    assert (await find(FakeIndex(tools("skill")), query=TWO_WISHES, split=False)).split == ()
+
+
+async def test_an_explanation_tells_the_stages_the_threshold_and_what_it_kept_out() -> None:
+    found = await find(FakeIndex(tools("skill", "mcp"), nearest=0.05), explain=True)
+    told = found.explanation
+    assert told is not None
+    assert [(stage.name, stage.candidates) for stage in told.stages] == [
+        ("embed", 0),
+        ("candidates", 2),
+        ("rank", 2),
+        ("fetch", 0),
+    ]
+    assert (told.threshold, told.below_threshold, told.terms) == (0.5, 2, ("提交", "代码"))
+    assert told.best_score is not None
+    assert 0 < told.best_score < 0.5
+
+
+async def test_nothing_is_explained_unless_it_is_asked_for() -> None:
+    assert (await find(FakeIndex(tools("skill")))).explanation is None
+
+
+async def test_the_lexical_reason_tells_in_which_parts_of_the_tool_the_terms_stand() -> None:
+    tool = StoredTool(
+        "mcp:git/gitCommit",
+        "gitCommit",
+        "把代码提交到仓库",
+        "mcp",
+        tags=("vcs",),
+        arguments=("message",),
+        weights={1: 1.0},
+    )
+    (hit,) = (await find(FakeIndex({"p": tool}))).hits
+    assert [reason.parts for reason in hit.reasons] == [(), ("description",)]
+
+
+async def test_a_hit_that_repeats_one_above_it_says_which() -> None:
+    twins = {f"p{at}": StoredTool(f"skill:t{at}", f"t{at}", "", "skill", weights={1: 1.0}) for at in range(2)}
+    hits = (await find(FakeIndex(twins))).hits
+    assert [hit.repeats for hit in hits] == [None, "skill:t0"]

@@ -56,7 +56,8 @@ class Reason(Message):
     terms: tuple[str, ...] = ()
     """Terms of the query that the tool's text holds; lexical side only."""
     parts: tuple[str, ...] = ()
-    """Which parts of the tool hold them: `name`, `description`, `tags`, `arguments`, `examples`; lexical side only."""
+    """Which parts of the tool hold them: `name`, `description`, `tags`, `arguments`, `examples`, `provider`; lexical
+    side only."""
 
 
 class ToolHit(Message):
@@ -76,6 +77,8 @@ class ToolHit(Message):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """More about the tool; `type` repeats `tool_type` for older callers."""
     reasons: tuple[Reason, ...] = ()
+    repeats: str | None = None
+    """Id of a hit above that says much the same: the score is lowered for it."""
 
 
 class Stage(Message):

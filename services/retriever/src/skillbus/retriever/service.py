@@ -24,6 +24,8 @@ class RetrieverHandlers:
             results=found.hits,
             degraded="lexical" if found.degraded else None,
             model=found.model,
+            split=found.split,
+            explanation=found.explanation,
             took_ms=round((time.perf_counter() - start) * 1000, 3),
         )
 

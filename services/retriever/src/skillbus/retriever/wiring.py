@@ -22,7 +22,7 @@ from skillbus.vectors import VectorSearch
 async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSearch) -> AsyncGenerator[ServiceHealth]:
     """The retriever on the bus. `store` is the caller's to close."""
     embedder = QueryCache(BusEmbedder(bus.caller), settings.cached_queries)
-    search = ToolSearch(embedder, VectorTools(store), settings.candidates)
+    search = ToolSearch(embedder, VectorTools(store), settings.candidates, settings.fits)
     handlers = RetrieverHandlers(search, store)
     health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
     routes = [route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits)]

@@ -1,4 +1,6 @@
-"""Queries embedded by the embedder, over the bus."""
+"""Requests embedded by the embedder, over the bus."""
+
+from array import array
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
@@ -9,22 +11,24 @@ from skillbus.vectors.tools import NO_MODEL
 
 
 class BusEmbedder:
-    """One request a query: dense and sparse together."""
+    """One message a request: dense and sparse together, its sentences with it."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
         request = EmbedTexts(
-            texts=(query,), role=Role.QUERY, dense=fingerprint != NO_MODEL, sparse=True, model=fingerprint
+            texts=(query, *parts), role=Role.QUERY, dense=fingerprint != NO_MODEL, sparse=True, model=fingerprint
         )
         embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         sparse = (embedded.sparse or ())[0]
+        rows = [array("f", row) for row in embedded.dense.rows()] if embedded.dense else []
         return EmbeddedQuery(
-            dense=embedded.dense.rows()[0] if embedded.dense else None,
+            dense=rows[0] if rows else None,
             indices=sparse.indices,
             values=sparse.values,
             terms=sparse.terms,
             model=embedded.model.name if embedded.model else None,
             relevance=relevance_of(embedded.model.calibration if embedded.model else None),
+            parts=tuple(rows[1:]),
         )

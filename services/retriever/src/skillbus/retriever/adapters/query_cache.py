@@ -13,16 +13,16 @@ class QueryCache:
     def __init__(self, embedder: QueryEmbedder, size: int) -> None:
         self._embedder = embedder
         self._size = size
-        self._known: OrderedDict[tuple[str, str], EmbeddedQuery] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, tuple[str, ...]], EmbeddedQuery] = OrderedDict()
         self._relevance: dict[str, Relevance] = {}
         """By fingerprint, as the embedder said last: an operator can change it, and vectors stay as they are."""
 
-    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
-        key = (fingerprint, query)
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+        key = (fingerprint, query, parts)
         if known := self._known.get(key):
             self._known.move_to_end(key)
             return replace(known, relevance=self._relevance[fingerprint])
-        embedded = await self._embedder.embed(query, fingerprint)
+        embedded = await self._embedder.embed(query, parts, fingerprint)
         if embedded.dense is not None:
             self._relevance[fingerprint] = embedded.relevance
             self._known[key] = embedded

@@ -18,7 +18,10 @@ from skillbus.vectors.tools import ALIAS, model_of
 
 _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
-_PAYLOAD: Final = ("tool_id", "name", "description", "tool_type", "tags", "metadata")
+_PAYLOAD: Final = (
+    *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
+    *("source", "provider", "arguments", "argument_text", "examples"),
+)
 _TOOL: Final = TypeAdapter(StoredTool)
 
 
@@ -52,7 +55,26 @@ class VectorTools:
         found = {side: {hit.id: hit.score for hit in hits} for side, hits in zip(asked, answers, strict=True)}
         bm25 = found.get(_Side.LEXICAL, {})
         cosines = {**found.get(_Side.DENSE, {}), **found.get(_Side.COSINES_OF_LEXICAL, {})}
+        if query.parts and cosines:
+            await self._compare_parts(live, query.parts, cosines)
         return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
+
+    async def _compare_parts(
+        self, live: LiveIndex, parts: Sequence[Sequence[float]], cosines: dict[str, float]
+    ) -> None:
+        """Raise the cosine of each point to that of the sentence that is nearest to it.
+
+        Sentences are not searched for: points that are near to one of them and to nothing else brought 0.1 points of
+        recall@5 to requests for several tools, for a scan each.
+        """
+        among = models.Filter(must=[models.HasIdCondition(has_id=list(cosines))])
+        requests = [
+            models.QueryRequest(query=list(part), using=DENSE, filter=among, limit=len(cosines)) for part in parts
+        ]
+        with _as_unavailable():
+            answers = await self._store.query(live.collection, requests)
+        for hit in (hit for hits in answers for hit in hits):
+            cosines[hit.id] = max(cosines[hit.id], hit.score)
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
         with _as_unavailable():
@@ -88,7 +110,7 @@ def _asked(query: EmbeddedQuery, wanted: Wanted) -> dict[_Side, models.QueryRequ
 
 def _condition(wanted: Wanted) -> models.Filter:
     must: list[models.Condition] = [models.FieldCondition(key="project", match=models.MatchValue(value=wanted.project))]
-    for key, values in (("tool_type", wanted.tool_types), ("tags", wanted.tags)):
+    for key, values in (("tool_type", wanted.tool_types), ("tags", wanted.tags), ("source", wanted.sources)):
         if values:
             must.append(models.FieldCondition(key=key, match=models.MatchAny(any=list(values))))
     return models.Filter(must=must)
@@ -97,12 +119,12 @@ def _condition(wanted: Wanted) -> models.Filter:
 def _tool(record: models.Record) -> StoredTool:
     payload = dict(record.payload or {})
     payload["id"] = payload.pop("tool_id")
-    return _TOOL.validate_python({**payload, "term_indices": _indices(record)})
+    return _TOOL.validate_python({**payload, "weights": _weights(record)})
 
 
-def _indices(record: models.Record) -> frozenset[int]:
+def _weights(record: models.Record) -> dict[int, float]:
     vector = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None
-    return frozenset(vector.indices) if isinstance(vector, models.SparseVector) else frozenset()
+    return dict(zip(vector.indices, vector.values, strict=True)) if isinstance(vector, models.SparseVector) else {}
 
 
 @contextmanager

@@ -1,14 +1,24 @@
 """What both sides of a search found → one order, best first.
 
-The order is total: evidence, then cosine, both descending, then id. Scores therefore come in descending order, and the
-order of the candidates makes no difference.
+The order is total: evidence, then cosine, both descending, then id. Then it is spread: a tool whose words are those of
+one above it gives way, so that the few places are not taken by one tool in many variants. Scores come in descending
+order in either case, and the order of the candidates makes no difference.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from skillbus.retriever.domain.relevance import Relevance, probability, rarest_idf
+
+ALIKE: Final = 0.5
+"""Log-odds that a tool loses whose words are exactly those of one above it."""
+POOL: Final = 16
+"""Tools that are looked at for likeness, or twice the limit if that is more; 10, 20 and 32 found the same."""
+
+Weights = Mapping[int, float]
+"""A tool's sparse vector: weights by the indices of its terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +27,8 @@ class Candidate:
 
     id: str
     cosine: float | None = None
-    """Also of a point that only the lexical side found; None when no dense vector could be had."""
+    """Of the request or of one of its sentences, whichever is nearest; also of a point that only the lexical side
+    found; None when no dense vector could be had."""
     bm25: float | None = None
     """None where the lexical side did not find the point."""
 
@@ -27,18 +38,24 @@ class Ranked:
     """A candidate in its place."""
 
     id: str
-    score: float
+    evidence: float
+    """Log-odds of fitting."""
     cosine: float | None
     bm25: float | None
     dense_rank: int | None
     """Its place on the dense side, from 1; None where that side did not find it. So is `lexical_rank`."""
     lexical_rank: int | None
+    repeats: str | None = None
+    """A point above it whose words it has, and for which its evidence was lowered."""
+
+    @property
+    def score(self) -> float:
+        """From 0 to 1."""
+        return probability(self.evidence)
 
 
-def rank(
-    candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: int, threshold: float = 0.0
-) -> tuple[Ranked, ...]:
-    """The candidates with a score of `threshold` or more, best first; their ids must be distinct.
+def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: int) -> tuple[Ranked, ...]:
+    """The candidates, best first; their ids must be distinct.
 
     `catalogue_size` is the number of tools that the store counts IDF over.
     """
@@ -47,14 +64,34 @@ def rank(
     scored.sort(key=lambda pair: (-pair[0], -_or_least(pair[1].cosine), pair[1].id))
     dense = _ranks([(-c.cosine, c.id) for c in candidates if c.cosine is not None])
     lexical = _ranks([(-c.bm25, c.id) for c in candidates if c.bm25 is not None])
-    ranked: list[Ranked] = []
-    for evidence, found in scored:
-        score = probability(evidence)
-        if score < threshold:
-            break
-        place = Ranked(found.id, score, found.cosine, found.bm25, dense.get(found.id), lexical.get(found.id))
-        ranked.append(place)
-    return tuple(ranked)
+    return tuple(
+        Ranked(found.id, evidence, found.cosine, found.bm25, dense.get(found.id), lexical.get(found.id))
+        for evidence, found in scored
+    )
+
+
+def spread(pool: Sequence[Ranked], weights: Mapping[str, Weights]) -> Iterator[Ranked]:
+    """The pool, which comes best first, in the order in which each repeats those above it as little as it can.
+
+    `weights` has those of every point of the pool. Evidence never rises from one to the next.
+    """
+    norms = {it.id: math.sqrt(sum(weight * weight for weight in weights[it.id].values())) for it in pool}
+    left = [(it, it.evidence) for it in pool]
+    while left:
+        at = max(range(len(left)), key=lambda place: left[place][0].evidence)  # the first of equals
+        best, _ = left.pop(at)
+        yield best
+        for place, (it, before) in enumerate(left):
+            loss = ALIKE * _alike(weights[best.id], weights[it.id], norms[best.id] * norms[it.id])
+            if before - loss < it.evidence:  # the likest of those above counts
+                left[place] = replace(it, evidence=before - loss, repeats=best.id), before
+
+
+def _alike(one: Weights, other: Weights, norms: float) -> float:
+    """Cosine of two sparse vectors."""
+    if len(one) > len(other):
+        one, other = other, one
+    return sum(weight * other[term] for term, weight in one.items() if term in other) / norms if norms else 0.0
 
 
 def _ranks(best_first: list[tuple[float, str]]) -> dict[str, int]:

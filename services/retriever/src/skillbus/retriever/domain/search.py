@@ -1,13 +1,19 @@
-"""A search for tools: embed the query, collect what both sides find, rank it."""
+"""A search for tools: embed the request, collect what both sides find, rank it, and say what fits."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from skillbus.contracts.retriever import SearchTools, ToolHit
-from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
+from skillbus.contracts.retriever import Explanation, SearchTools, ToolHit
+from skillbus.contracts.tools import ToolType
+from skillbus.retriever.domain.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.domain.relevance import Relevance
+from skillbus.retriever.domain.sentences import sentences
+from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.tool import StoredTool, hit_of
+from skillbus.retriever.domain.tool_type import tool_type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class LiveIndex:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuery:
-    """A query as vectors."""
+    """A request as vectors."""
 
     dense: Sequence[float] | None
     """Of length 1; None when it cannot be had."""
@@ -35,13 +41,15 @@ class EmbeddedQuery:
     """Name of the model of `dense`."""
     relevance: Relevance
     """The map of that model."""
+    parts: tuple[Sequence[float], ...] = ()
+    """As `dense`, of each of its sentences; none when they cannot be had."""
 
 
 class QueryEmbedder(Protocol):
-    """Turns queries into vectors."""
+    """Turns requests into vectors."""
 
-    async def embed(self, query: str, fingerprint: str) -> EmbeddedQuery:
-        """The query for vectors of this model. Raises RequestError when the embedder cannot be had."""
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+        """A request and its sentences for vectors of this model. Raises RequestError when nobody embeds it."""
         ...
 
 
@@ -52,6 +60,7 @@ class Wanted:
     project: str
     tool_types: tuple[str, ...]
     tags: tuple[str, ...]
+    sources: tuple[str, ...]
     count: int
 
 
@@ -63,7 +72,7 @@ class ToolIndex(Protocol):
         ...
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
-        """What either side finds; with a dense query every candidate has a cosine."""
+        """What either side finds; with a dense query every candidate has a cosine, the best of request and parts."""
         ...
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
@@ -79,15 +88,33 @@ class Found:
     model: str | None = None
     degraded: bool = field(default=False)
     """Whether the lexical side answered alone."""
+    split: tuple[str, ...] = ()
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The best of what was found, as far as it is there and of a known kind."""
+
+    ranked: tuple[Ranked, ...]
+    tools: Mapping[str, StoredTool]
+    kinds: Mapping[str, ToolType]
+
+    def fill(self, request: SearchTools) -> bool:
+        """Whether they are as many as the request may have."""
+        counts = Counter(self.kinds.values())
+        return sum(min(count, request.quotas.get(kind, count)) for kind, count in counts.items()) >= request.limit
 
 
 class ToolSearch:
     """Finds the tools that fit."""
 
-    def __init__(self, embedder: QueryEmbedder, index: ToolIndex, candidates: int) -> None:
+    def __init__(self, embedder: QueryEmbedder, index: ToolIndex, candidates: int, fits: float) -> None:
+        """`candidates` of each side, at least. Below a score of `fits` the best hit is taken not to fit."""
         self._embedder = embedder
         self._index = index
         self._candidates = candidates
+        self._fits = fits
 
     async def find(self, request: SearchTools) -> Found:
         """The tools that fit, best first.
@@ -96,30 +123,92 @@ class ToolSearch:
             StoreUnavailableError: The vector store cannot be reached.
             RequestError: The embedder cannot be had.
         """
+        stages = Stages()
         live = await self._index.live()
         if live is None:
-            return Found()
-        query = await self._embedder.embed(request.query, live.fingerprint)
+            return Found(explanation=self._explained(request, stages, (), (), ()) if request.explain else None)
+        parts = () if request.split is False else sentences(request.query)
+        query = await self._embedder.embed(request.query, parts, live.fingerprint)
+        stages.end("embed", 0)
+        candidates = await self._candidates_of(live, query, request)
+        stages.end("candidates", len(candidates))
+        ranked = rank(candidates, query.relevance, live.tools)
+        stages.end("rank", len(ranked))
+        fetched = await self._fetch(live, self._fitting(request, ranked), request)
+        hits = tuple(_hits(fetched, query, request))
+        stages.end("fetch", len(hits))
+        explanation = self._explained(request, stages, ranked, hits, query.terms) if request.explain else None
+        return Found(hits, query.model, query.dense is None, parts if query.parts else (), explanation)
+
+    async def _candidates_of(self, live: LiveIndex, query: EmbeddedQuery, request: SearchTools) -> Sequence[Candidate]:
+        """Of all kinds together, or so many of each kind where there are quotas, lest one kind take all places."""
         wanted = Wanted(
             project=request.project,
             tool_types=tuple(kind.value for kind in request.tool_types),
             tags=request.tags,
+            sources=request.sources,
             count=max(self._candidates, 2 * request.limit),
         )
-        candidates = await self._index.candidates(live, query, wanted)
-        ranked = rank(candidates, query.relevance, live.tools, request.threshold or 0.0)
-        hits = await self._hits(live, query, ranked, request.limit)
-        return Found(hits, query.model, degraded=query.dense is None)
+        if not request.quotas:
+            return await self._index.candidates(live, query, wanted)
+        kinds = [kind for kind in request.tool_types or tuple(ToolType) if request.quotas.get(kind) != 0]
+        found = [self._index.candidates(live, query, replace(wanted, tool_types=(kind.value,))) for kind in kinds]
+        return [candidate for some in await asyncio.gather(*found) for candidate in some]
 
-    async def _hits(
-        self, live: LiveIndex, query: EmbeddedQuery, ranked: Sequence[Ranked], limit: int
-    ) -> tuple[ToolHit, ...]:
-        """The first `limit` that are there and of a known kind. What they are is fetched for these alone."""
-        terms = dict(zip(query.indices, query.terms, strict=True))
-        hits: list[ToolHit] = []
-        while ranked and len(hits) < limit:
-            page, ranked = ranked[: limit - len(hits)], ranked[limit - len(hits) :]
-            tools = await self._index.tools(live, [place.id for place in page])
-            found = (hit_of(place, tools[place.id], terms) for place in page if place.id in tools)
-            hits.extend(hit for hit in found if hit is not None)
-        return tuple(hits)
+    def _fitting(self, request: SearchTools, ranked: tuple[Ranked, ...]) -> tuple[Ranked, ...]:
+        """All of them if the best is likely to fit; those above the threshold if the request has one.
+
+        Asking the best hit alone loses a third of the recall that filtering each hit does, at the same share of
+        requests answered with nothing. Without a dense vector whatever shares a word comes back, as degraded.
+        """
+        if request.threshold is not None:
+            return tuple(it for it in ranked if it.score >= request.threshold)
+        fits = bool(ranked) and (ranked[0].cosine is None or ranked[0].score >= self._fits)
+        return ranked if fits else ()
+
+    async def _fetch(self, live: LiveIndex, ranked: tuple[Ranked, ...], request: SearchTools) -> _Fetched:
+        """The first `POOL`, or twice the limit; more only where some of these cannot be hits."""
+        fetched = _Fetched((), {}, {})
+        page = max(POOL, 2 * request.limit)
+        for at in range(0, len(ranked), page):
+            some = ranked[at : at + page]
+            tools = await self._index.tools(live, [it.id for it in some])
+            kinds = {point: kind for point, tool in tools.items() if (kind := tool_type_of(tool.id, tool.tool_type))}
+            usable = tuple(it for it in some if it.id in kinds)
+            fetched = _Fetched(fetched.ranked + usable, {**fetched.tools, **tools}, {**fetched.kinds, **kinds})
+            if fetched.fill(request):
+                break
+        return fetched
+
+    def _explained(
+        self,
+        request: SearchTools,
+        stages: Stages,
+        ranked: tuple[Ranked, ...],
+        hits: tuple[ToolHit, ...],
+        terms: Sequence[str],
+    ) -> Explanation:
+        threshold = self._fits if request.threshold is None else request.threshold
+        return Explanation(
+            stages=stages.ended,
+            threshold=threshold,
+            below_threshold=len(ranked) - len(self._fitting(request, ranked)),
+            best_score=ranked[0].score if ranked else None,
+            terms=tuple(terms),
+        )
+
+
+def _hits(fetched: _Fetched, query: EmbeddedQuery, request: SearchTools) -> Iterator[ToolHit]:
+    """The first `limit`, spread, within the quotas and the threshold."""
+    terms = dict(zip(query.indices, query.terms, strict=True))
+    weights = {it.id: fetched.tools[it.id].weights for it in fetched.ranked}
+    given: dict[str, ToolType] = {}
+    for it in spread(fetched.ranked, weights):
+        if len(given) == request.limit or it.score < (request.threshold or 0.0):
+            return
+        kind = fetched.kinds[it.id]
+        if kind in request.quotas and list(given.values()).count(kind) >= request.quotas[kind]:
+            continue
+        repeats = fetched.tools[it.repeats].id if it.repeats in given else None
+        given[it.id] = kind
+        yield hit_of(it, fetched.tools[it.id], kind, terms, repeats)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from skillbus.contracts.retriever import Reason, ToolHit
-from skillbus.retriever.domain.ranking import Ranked
-from skillbus.retriever.domain.tool_type import tool_type_of
+from skillbus.contracts.tools import ToolType
+from skillbus.retriever.domain.parts import parts_with
+from skillbus.retriever.domain.ranking import Ranked, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +21,33 @@ class StoredTool:
     tool_type: str | None = None
     """None where the index does not say."""
     tags: tuple[str, ...] = ()
+    source: str | None = None
+    provider: str = ""
+    arguments: tuple[str, ...] = ()
+    argument_text: str = ""
+    examples: tuple[str, ...] = ()
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    term_indices: frozenset[int] = frozenset()
-    """Indices of the terms of its text."""
+    weights: Weights = field(default_factory=dict)
+    """Its sparse vector."""
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What its terms come from."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "tags": " ".join(self.tags),
+            "arguments": f"{' '.join(self.arguments)} {self.argument_text}",
+            "examples": " ".join(self.examples),
+            "provider": self.provider,
+        }
 
 
-def hit_of(ranked: Ranked, tool: StoredTool, query_terms: Mapping[int, str]) -> ToolHit | None:
-    """The hit; None, with a warning in the log, for a tool of a kind that does not exist.
-
-    Args:
-        ranked: Its place and why.
-        tool: What it is.
-        query_terms: Terms of the query by their indices.
-    """
-    tool_type = tool_type_of(tool.id, tool.tool_type)
-    if tool_type is None:
-        return None
-    terms = tuple(term for index, term in query_terms.items() if index in tool.term_indices)
+def hit_of(
+    ranked: Ranked, tool: StoredTool, tool_type: ToolType, query_terms: Mapping[int, str], repeats: str | None
+) -> ToolHit:
+    """The hit: its place, what it is, terms of the query by their indices, and the hit above that it repeats."""
+    terms = tuple(term for index, term in query_terms.items() if index in tool.weights)
     return ToolHit(
         id=tool.id,
         name=tool.name,
@@ -44,14 +55,17 @@ def hit_of(ranked: Ranked, tool: StoredTool, query_terms: Mapping[int, str]) -> 
         score=ranked.score,
         cosine=ranked.cosine,
         tool_type=tool_type,
+        source=tool.source,
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
-        reasons=tuple(_reasons(ranked, terms)),
+        reasons=tuple(_reasons(ranked, terms, tool)),
+        repeats=repeats,
     )
 
 
-def _reasons(ranked: Ranked, terms: tuple[str, ...]) -> Iterator[Reason]:
+def _reasons(ranked: Ranked, terms: tuple[str, ...], tool: StoredTool) -> Iterator[Reason]:
     if ranked.cosine is not None and ranked.dense_rank is not None:
         yield Reason(side="dense", rank=ranked.dense_rank, score=ranked.cosine)
     if ranked.bm25 is not None and ranked.lexical_rank is not None:
-        yield Reason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms)
+        parts = parts_with(terms, tool.parts)
+        yield Reason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)

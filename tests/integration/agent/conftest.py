@@ -1,5 +1,7 @@
 """The agent on a real nats-server, beside a catalogue in memory, and servers to register."""
 
+import shutil
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from skillbus.contracts.agent import (
 
 from .catalogue import Catalogue, catalogue_on
 
+NPM_PACKAGE = "@modelcontextprotocol/server-everything"
 SERVERS = Path(__file__).parent / "servers"
 
 
@@ -67,3 +70,25 @@ async def agent(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> AsyncGenerato
     settings = AgentSettings(data=tmp_path / "agent", stdio_servers=True, secrets_folder=tmp_path / "secrets")
     async with open_agent(bus, settings):
         yield Agent(bus, catalogue)
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of a server that others wrote in another language, installed for this run."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("node and npm are not installed")
+    folder = tmp_path_factory.mktemp("npm")
+    try:
+        done = subprocess.run(
+            [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), NPM_PACKAGE],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not install the package in time")
+    if done.returncode != 0:
+        pytest.skip(f"npm cannot install {NPM_PACKAGE}: {done.stderr[-300:]}")
+    return folder / "node_modules" / NPM_PACKAGE / "dist" / "index.js"

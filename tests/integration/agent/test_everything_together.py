@@ -1,0 +1,59 @@
+"""MCP tools in a running skillbus: registered, found, called and audited three ways."""
+
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.agent import (
+    AUDIT_CALLABLE,
+    CALL_TOOL,
+    REGISTER_MCP_SERVER,
+    AuditCallable,
+    CallTool,
+    McpServerState,
+    RegisterMcpServer,
+)
+from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
+from skillbus.standalone.app import StandaloneSettings, open_standalone
+
+from .conftest import SERVERS
+
+
+@pytest.fixture
+async def caller(tmp_path: Path) -> AsyncGenerator[Caller]:
+    async with open_standalone(StandaloneSettings(data=tmp_path / "data", http_port=0)) as running:
+        yield running.bus.caller
+
+
+async def found(caller: Caller, query: str) -> list[str]:
+    return [hit.id for hit in (await caller.call(SEARCH_TOOLS, SearchTools(query=query))).results]
+
+
+async def is_whole(caller: Caller) -> bool:
+    """Whether catalogue, vectors and what can be called agree."""
+    callable_ = await caller.call(AUDIT_CALLABLE, AuditCallable())
+    index = await caller.call(AUDIT_INDEX, AuditIndex())
+    return (callable_.differences, callable_.silent, index.differences) == ((), (), ())
+
+
+async def test_a_server_as_the_sdk_shows_it_is_found_called_and_audited(caller: Caller) -> None:
+    command = RegisterMcpServer(name="friendly", command=sys.executable, args=(str(SERVERS / "friendly.py"),))
+    assert (await caller.call(REGISTER_MCP_SERVER, command)).state is McpServerState.CONNECTED
+    assert "mcp:friendly/add" in await found(caller, "把两个数相加")
+    assert (await caller.call(CALL_TOOL, CallTool(id="mcp:friendly/add", arguments={"a": 2, "b": 3}))).text == "5"
+    assert await is_whole(caller)
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_from_npm_is_found_called_and_audited(caller: Caller, everything: Path) -> None:
+    command = RegisterMcpServer(name="everything", command="node", args=(str(everything),))
+    registered = await caller.call(REGISTER_MCP_SERVER, command)
+    assert (registered.state, registered.problem, registered.findings) == (McpServerState.CONNECTED, None, ())
+    assert (await found(caller, "get the sum of two numbers"))[0] == "mcp:everything/get-sum"
+    called = await caller.call(CALL_TOOL, CallTool(id="mcp:everything/get-sum", arguments={"a": 2, "b": 3}))
+    assert "5" in called.text
+    assert await is_whole(caller)

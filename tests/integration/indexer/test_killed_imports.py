@@ -1,7 +1,7 @@
 """An indexer that is killed again and again while tools are imported ends with what an undisturbed one has.
 
-Four kills and 1,000 tools unless `SKILLBUS_TEST_KILLS` and `SKILLBUS_TEST_KILLED_TOOLS` say otherwise; 50 and 5,000 take
-some minutes.
+Four kills and 1,000 tools unless `SKILLBUS_TEST_KILLS` and `SKILLBUS_TEST_KILLED_TOOLS` say otherwise; 50 and 5,000
+take some minutes.
 """
 
 import asyncio

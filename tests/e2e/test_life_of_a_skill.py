@@ -1,57 +1,65 @@
-"""What an operator decides about a skill, as those who search and run notice it."""
+"""The whole life of a skill as the specification draws it, from its zip to nothing, beside tools of other kinds."""
 
 import pytest
 
-from skillbus.common.archive import pack_directory
-from skillbus.common.archive_pack import PackedFile, pack_files
-
-from .conftest import EXAMPLES, Json, System
+from .conftest import System, names, problem, skill_package
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-async def change(system: System, name: str, step: str, **body: str) -> Json:
-    answer = await system.http.post(f"/api/skills/{name}/{step}", json=body or None)
-    assert answer.status_code == 200, answer.text
-    changed: Json = answer.json()
-    return changed
+_NAME = "desk-work"
+_WHERE = ["catalogue", "package", "folder", "hit"]
 
 
-async def found(system: System, query: str) -> list[str]:
-    return [str(hit["name"]) for hit in await system.hits(query, threshold=0, limit=100)]
+def _places(trace: list[str]) -> list[str]:
+    return [place.partition(" ")[0] for place in trace]
 
 
-async def test_a_disabled_skill_is_neither_found_nor_run_until_it_is_enabled(system: System) -> None:
-    await system.install(pack_directory(EXAMPLES / "word-count"))
-    assert not (await change(system, "word-count", "disable"))["enabled"]
-    assert "word-count" not in await found(system, "count the words of a text")
-    refused = await system.run("word-count", args={"text": "one two"})
-    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert (await change(system, "word-count", "enable"))["indexed"]
-    assert "word-count" in await found(system, "count the words of a text")
-    assert (await system.run("word-count", args={"text": "one two"})).json()["status"] == "ok"
+async def test_a_zip_without_a_skill_is_refused_and_nothing_of_it_stays(system: System) -> None:
+    """tool-system.md § Skills生命完整周期: 结构是否有效? 否 → 返回错误: 无效结构"""
+    before = await system.counts()
+    refused = await system.install(skill_package(_NAME, "", {}))
+    assert problem(refused) == (422, "skill_rejected")
+    assert await system.trace_of(_NAME) == []
+    assert await system.counts() == before
 
 
-def say(text: str) -> bytes:
-    skill_md = f"---\nname: say\ndescription: Says {text}.\n---\n"
-    files = {"SKILL.md": skill_md, "main.py": f"print('{text}')\n"}
-    return pack_files([PackedFile(path, content.encode()) for path, content in files.items()])
+async def test_an_installed_skill_is_unpacked_indexed_and_in_the_list(system: System) -> None:
+    """tool-system.md § Skills生命完整周期: 解压 → 读取元数据 → 生成向量嵌入 → 存储 → 注册到可用列表 → 安装成功"""
+    installed = await system.install(skill_package(_NAME, "核对发票的金额和税号", tags=("office",)))
+    assert (installed.status_code, installed.json()["outcome"]) == (201, "installed")
+    assert (system.data / "skills" / _NAME / "SKILL.md").is_file()
+    assert (system.data / "skills" / _NAME / ".vectorized").is_file()
+    assert _places(await system.trace_of(_NAME)) == _WHERE
+    assert names(await system.hits("帮我核对这张发票", limit=1)) == [_NAME]
+    assert (await system.run(_NAME)).json()["status"] == "ok"
 
 
-async def test_what_was_gone_back_to_is_what_runs_and_what_is_found(system: System) -> None:
-    for text in ("moin", "servus"):
-        await system.install(say(text))
-    assert (await change(system, "say", "rollback"))["description"] == "Says moin."
-    (hit,) = [hit for hit in await system.hits("moin", threshold=0, limit=100) if hit["name"] == "say"]
-    assert hit["description"] == "Says moin."
-    assert (await system.run("say")).json()["stdout"].strip() == "moin"
+async def test_the_list_tells_what_a_skill_is(system: System) -> None:
+    """tool-system.md § SkillManager 列表: 已安装Skills的元数据列表API"""
+    listed = (await system.http.get("/api/skills")).json()["skills"]
+    (skill,) = [one for one in listed if one["name"] == _NAME]
+    assert (skill["description"], skill["tags"], skill["enabled"]) == (
+        "核对发票的金额和税号",
+        ["office"],
+        True,
+    )
 
 
-async def test_a_pinned_skill_refuses_another_package_and_says_how_to_unpin_it(system: System) -> None:
-    await system.install(say("moin"))
-    await change(system, "say", "pin")
-    refused = await system.install(say("ahoi"))
-    assert (refused.status_code, refused.json()["retryable"]) == (409, False)
-    assert "unpin" in refused.json()["detail"]
-    await change(system, "say", "unpin")
-    assert (await system.install(say("ahoi"))).is_success
+async def test_only_its_description_is_changed_and_it_is_embedded_again(system: System) -> None:
+    """tool-system.md § SkillManager 修改: 仅允许修改SKILL.md描述 → 重新向量化"""
+    path = f"/api/skills/{_NAME}"
+    script = system.data / "skills" / _NAME / "scripts" / "main.py"
+    before = script.read_bytes()
+    changed = await system.http.patch(path, json={"description": "预订会议室", "name": "other", "version": "9"})
+    assert changed.status_code == 200
+    assert names(await system.hits("帮我订一间会议室", limit=1)) == [_NAME]
+    assert _NAME not in names(await system.hits("帮我核对这张发票"))
+    skill = (await system.http.get(path)).json()
+    assert (skill["name"], skill["version"], script.read_bytes()) == (_NAME, None, before)
+
+
+async def test_an_uninstalled_skill_is_in_no_place_any_more(system: System) -> None:
+    """tool-system.md § Skills生命完整周期: 卸载 → 删除目录 → 从LanceDB删除向量 → 卸载成功"""
+    assert (await system.http.delete(f"/api/skills/{_NAME}")).status_code == 200
+    assert await system.trace_of(_NAME) == []
+    assert problem(await system.run(_NAME)) == (404, "skill_not_found")

@@ -136,6 +136,17 @@ async def test_only_the_kinds_that_are_asked_for_are_found(
     assert len(hits) == count
 
 
+async def test_no_kind_takes_more_places_than_its_quota(every_kind: System) -> None:
+    """tool-type.md § 3.3.1 工具类型枚举, as quotas"""
+    hits = await every_kind.hits("文件", limit=100, threshold=0, quotas={"builtin": 2, "mcp": 0})
+    kinds = [hit["tool_type"] for hit in hits]
+    assert {kind: kinds.count(kind) for kind in ("skill", "builtin", "mcp")} == {
+        "skill": len(SKILLS),
+        "builtin": 2,
+        "mcp": 0,
+    }
+
+
 @pytest.mark.parametrize("kind", ["plugin", "", "SKILL", "Skill", 3, None])
 async def test_a_kind_that_is_not_on_the_list_is_no_filter(every_kind: System, kind: JsonValue) -> None:
     """tool-type.md § 4 安全设计: 白名单校验"""

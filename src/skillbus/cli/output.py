@@ -96,7 +96,7 @@ class Output:
 
     @contextmanager
     def sending(self, what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-        """A bar on stderr while bytes are sent, on terminals only; call what is given with how many more went."""
+        """A bar on stderr while bytes are dealt with, on terminals only; call what is given with how many more were."""
         if self.as_json or not self.err.is_terminal:
             yield lambda _: None
             return

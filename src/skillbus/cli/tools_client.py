@@ -31,12 +31,9 @@ class ToolsClient:
     http: httpx.AsyncClient
     project: str | None = None
 
-    async def import_tools(
-        self, body: AsyncIterable[bytes], size_bytes: int | None, wishes: Mapping[str, str]
-    ) -> ToolsImported:
-        """Describe tools; `size_bytes` is of the body, if it is known before."""
+    async def import_tools(self, body: AsyncIterable[bytes], wishes: Mapping[str, str]) -> ToolsImported:
+        """Describe tools; what went well is only counted in the reply."""
         headers = {"Content-Type": "application/x-ndjson"}
-        headers |= {} if size_bytes is None else {"Content-Length": str(size_bytes)}
         where = {"only": "problems", **wishes} | self._scope()
         response = await exchange(
             self.http, "PUT", _TOOLS, params=where, content=body, headers=headers, wait_s=_IMPORT_S

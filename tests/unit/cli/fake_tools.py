@@ -1,6 +1,7 @@
 """The part of skillbus's HTTP API that is about tools, MCP servers and audits, in memory."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -56,6 +57,7 @@ class FakeTools:
     listed: list[Json] = field(default_factory=list)
     page_size: int = 1000
     answers: dict[str, Json | httpx.Response] = field(default_factory=dict)
+    answer_next: Callable[[], httpx.Response] | None = None
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)
     queries: list[httpx.QueryParams] = field(default_factory=list)
 
@@ -72,6 +74,8 @@ class FakeTools:
         path = unquote(request.url.raw_path.decode().partition("?")[0])
         self.requests.append((request.method, path, await request.aread()))
         self.queries.append(request.url.params)
+        if self.answer_next is not None:
+            return self.answer_next()
         for key in (f"{request.method} {path}", path.rsplit("/", 1)[-1]):
             if key in self.answers:
                 answer = self.answers[key]

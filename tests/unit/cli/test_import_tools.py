@@ -39,7 +39,7 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
     result = skillbus("import", "tools", str(file), *words, outside=tools.outside())
     assert result.exit_code == 0, result.output
     assert tools.requests == [("PUT", "/api/tools", LINES.encode())]
-    wishes = {"only": "problems", "source": "mine", "review_changes": "true", "project": "team-a"}
+    wishes = {"only": "problems", "first_line": "1", "source": "mine", "review_changes": "true", "project": "team-a"}
     assert dict(tools.queries[0]) == wishes
     assert ["created", "2"] in [line.split() for line in result.stdout.splitlines()]
     assert "rejected" not in result.stdout
@@ -66,6 +66,45 @@ def test_in_json_the_report_is_all_there_is(skillbus: CommandLine, tools: FakeTo
     result = skillbus("import", "tools", str(file), "--json", outside=tools.outside())
     assert (result.exit_code, result.stderr) == (1, "")
     assert json.loads(result.stdout)["results"][0]["line"] == 2
+
+
+def many(lines: int) -> str:
+    return "".join(f'{{"id": "t/{number}", "name": "{"x" * 80}"}}\n' for number in range(lines))
+
+
+def test_a_large_file_goes_in_parts_that_end_with_a_line_and_are_counted_on(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    file.write_text(many(20_000))
+    result = skillbus("import", "tools", str(file), outside=tools.outside())
+    assert result.exit_code == 0, result.output
+    bodies = [body for _, _, body in tools.requests]
+    assert b"".join(bodies) == file.read_bytes()
+    assert all(body.endswith(b"\n") for body in bodies)
+    assert all(len(body) < 700_000 for body in bodies)
+    ends = [body.count(b"\n") for body in bodies]
+    assert [int(query["first_line"]) for query in tools.queries] == [1 + sum(ends[:at]) for at in range(len(bodies))]
+    assert ["created", str(2 * len(bodies))] in [line.split() for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("content", ["[" + ",\n".join(many(20_000).splitlines()) + "]", "x" * 2_000_000])
+def test_an_array_and_a_line_without_end_go_as_a_whole(
+    skillbus: CommandLine, tools: FakeTools, file: Path, content: str
+) -> None:
+    file.write_text(content)
+    assert skillbus("import", "tools", str(file), outside=tools.outside()).exit_code == 0
+    assert [len(body) for _, _, body in tools.requests] == [len(content)]
+
+
+def test_a_server_that_goes_away_in_the_middle_is_told_with_what_is_done(
+    skillbus: CommandLine, tools: FakeTools, file: Path
+) -> None:
+    file.write_text(many(20_000))
+    answers = iter([httpx.Response(200, json=import_report())])
+    tools.answer_next = lambda: next(answers, problem(ErrorCode.UNAVAILABLE, "No indexer is running."))
+    result = skillbus("import", "tools", str(file), outside=tools.outside())
+    assert result.exit_code == 1
+    assert f"Lines before {tools.queries[1]['first_line']} are done" in result.stderr
 
 
 def test_what_waits_to_be_indexed_is_told(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:

@@ -146,6 +146,13 @@ async def test_a_body_that_is_something_else_is_refused_as_a_whole(world: World,
     assert not world.caller.asked
 
 
+async def test_a_part_of_something_larger_is_counted_from_its_first_line(world: World) -> None:
+    report = (await put_tools(world, ndjson([tool(1)]) + b"{\n", first_line="501")).json()
+    assert [(it["line"], it["outcome"]) for it in report["results"]] == [(501, "created"), (502, "rejected")]
+    all_bad, blank = await put_tools(world, b"{\n", first_line="503"), await put_tools(world, b"\n", first_line="504")
+    assert (all_bad.json()["counts"]["rejected"], blank.json()["total"]) == (1, 0)
+
+
 async def test_a_body_over_its_limit_is_refused(world: World) -> None:
     world.settings = GatewaySettings(tools_body_bytes=1000)
     answer = await put_tools(world, ndjson(tool(number) for number in range(100)))

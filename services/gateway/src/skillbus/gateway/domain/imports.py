@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from pydantic import Field, JsonValue
@@ -46,6 +46,8 @@ class ImportWishes(Message):
     """Of all of them, whatever they say themselves."""
     review_changes: bool = False
     """Whether a known tool that is described otherwise, or a suspicious one, waits for an operator to accept it."""
+    first_line: int = Field(default=1, ge=1)
+    """Its number, where the body is a part of something larger: then a part with no description in it is no error."""
     only: Literal["problems"] | None = None
     """Leave what went well out of `results`; `counts` has it all the same."""
 
@@ -158,13 +160,14 @@ class _Import:
                 raise RequestError(
                     ErrorCode.PAYLOAD_TOO_LARGE, f"A body holds {LINES_MAX} lines at most: send the rest in another."
                 )
-            description = _read(piece, self._wishes.source)
+            line = piece.line + self._wishes.first_line - 1
+            description = _read(replace(piece, line=line), self._wishes.source)
             self._has_objects = self._has_objects or description.tool is not None
             if description.problem is None:
                 await self._take(description)
             else:
                 outcome, error = PutOutcome.REJECTED, description.problem
-                self._note(LineImported(line=piece.line, id=description.id, outcome=outcome, error=error))
+                self._note(LineImported(line=line, id=description.id, outcome=outcome, error=error))
                 self._check_form(strange_max=STRANGE_MAX)
 
     async def finished(self) -> ToolsImported:
@@ -173,7 +176,7 @@ class _Import:
         await self._send()
         while self._flying:
             await self._land()
-        if not self._counts:
+        if not self._counts and self._wishes.first_line == 1:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "The body is empty: send descriptions of tools, a JSON object a line."
             )
@@ -238,7 +241,8 @@ class _Import:
 
     def _check_form(self, *, strange_max: int) -> None:
         """Refuse a body that is no descriptions at all, before its every line is called bad."""
-        if not self._has_objects and len(self._results) > strange_max:
+        is_whole = self._wishes.first_line == 1
+        if is_whole and not self._has_objects and len(self._results) > strange_max:
             first = self._results[0]
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,

@@ -125,6 +125,22 @@ async def test_a_folder_of_many_files_is_listed_in_pages(root: Path, tools: Buil
     assert second.text == f"{MAX_LISTED:04} (0 bytes)\n{MAX_LISTED + 1:04} (0 bytes)"
 
 
+@pytest.mark.parametrize("name", ["cafe\u0301.txt", "a b.txt", "-rf", "~", "*.md", "'; ls", "..."])
+async def test_a_file_that_was_put_there_by_hand_is_listed_and_read(tools: BuiltinTools, root: Path, name: str) -> None:
+    (root / "default").mkdir(parents=True)
+    (root / "default" / name).write_text("here")
+    assert await listed(tools) == [name]
+    assert (await read(tools, name)).text == "here"
+
+
+async def test_a_name_that_is_no_utf_8_is_listed_as_what_cannot_be_read(tools: BuiltinTools, root: Path) -> None:
+    (root / "default").mkdir(parents=True)
+    (root / "default" / os.fsdecode(b"\xff.txt")).write_text("here")
+    answer = await tools.call("default", "list_files", {})
+    assert answer.text == "\ufffd.txt (no file: cannot be read)"
+    answer.text.encode()
+
+
 @pytest.mark.parametrize(
     "path",
     [

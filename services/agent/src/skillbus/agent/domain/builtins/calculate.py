@@ -12,7 +12,7 @@ from skillbus.agent.domain.builtins.functions import Number
 from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
 
 MAX_EXPRESSION: Final = 1_000
-"""Characters. The costliest expressions of that length that were found take some 10 ms."""
+"""Characters. The costliest expressions of that length that were found take some 15 ms."""
 _FLOAT_DIGITS: Final = 15
 """Decimal digits that a float holds for certain (IEEE 754)."""
 

@@ -72,7 +72,7 @@ def parts_of(path: str) -> Parts:
     """
     if path.startswith("/"):
         raise _no_path("is absolute: write it from the project's own folder, like notes/today.md")
-    parts = tuple(part for part in unicodedata.normalize("NFC", path).split("/") if part not in {"", "."})
+    parts = tuple(part for part in path.split("/") if part not in {"", "."})
     if ".." in parts:
         raise _no_path("leads out of its folder: leave out `..`")
     if "\\" in path or any(unicodedata.category(char) in {"Cc", "Cs"} for char in path):

@@ -82,6 +82,11 @@ def median(*values: Number) -> Number:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def logarithm(rule: Callable[[int | float], float], value: Number) -> Number:
+    """Also of whole numbers that no float holds."""
+    return rule(value.numerator if isinstance(value, Fraction) and value.denominator == 1 else float(value))
+
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "sqrt": square_root,
     "abs": abs,
@@ -98,10 +103,10 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "perm": lambda total, taken: choose(math.perm, total, taken),
     "gcd": lambda *values: Fraction(math.gcd(*map(whole, values))),
     "lcm": least_common,
-    "ln": math.log,
-    "log": math.log,
-    "log2": math.log2,
-    "log10": math.log10,
+    "ln": lambda value: logarithm(math.log, value),
+    "log": lambda value, base=Fraction(math.e): logarithm(math.log, value) / logarithm(math.log, base),
+    "log2": lambda value: logarithm(math.log2, value),
+    "log10": lambda value: logarithm(math.log10, value),
     "exp": math.exp,
     "cbrt": math.cbrt,
     "sin": math.sin,

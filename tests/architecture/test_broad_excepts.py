@@ -18,6 +18,7 @@ ALLOWED: Final = {
     "libs/vectors/src/skillbus/vectors/server.py": "tells an engine's failure from that of its caller",
     "services/agent/src/skillbus/agent/adapters/mcp/session.py": "the SDK raises what a server makes of it",
     "services/agent/src/skillbus/agent/domain/following.py": "supervises the following of a server",
+    "services/agent/src/skillbus/agent/domain/servers.py": "supervises the followers of all servers",
     "services/embedder/src/skillbus/embedder/adapters/local/blame.py": "packages of models raise classes of their own",
     "services/embedder/src/skillbus/embedder/domain/inference.py": "a model raises anything",
     "services/embedder/src/skillbus/embedder/domain/pool.py": "a model's loader raises anything",

@@ -188,6 +188,39 @@ async def test_a_server_that_cannot_be_reached_stays_registered_and_is_told_of(a
     assert [one.name for one in listed.servers] == ["nobody"]
 
 
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(agent: Agent) -> None:
+    sessions: list[str] = []
+    forgotten: set[str | None] = set()
+
+    def answer(request: Request, message: Mapping[str, JsonValue]) -> Response:
+        if message["method"] == "initialize":
+            sessions.append(f"session-{len(sessions)}")
+            greeting = result(message, _GREETING)
+            greeting.headers["mcp-session-id"] = sessions[-1]
+            return greeting
+        if request.headers.get("mcp-session-id") in forgotten:
+            return Response(status_code=404)
+        said: JsonValue = {"content": [{"type": "text", "text": sessions[-1]}]}
+        return result(message, said if message["method"] == "tools/call" else _TOOLS)  # type: ignore[arg-type]
+
+    async with answering(answer) as url:
+        await agent.register("raw", url=url)
+        assert (await agent.call("mcp:raw/read_file")).text == "session-0"
+        forgotten.add("session-0")
+        with pytest.raises(RequestError) as caught:
+            await agent.call("mcp:raw/read_file")
+        assert (caught.value.code, caught.value.retryable) == (ErrorCode.UNAVAILABLE, True)
+
+        async def again() -> str:
+            try:
+                return (await agent.call("mcp:raw/read_file")).text
+            except RequestError as error:
+                return error.code
+
+        assert await eventually(again, lambda said: said != ErrorCode.UNAVAILABLE) == "session-1"
+        await agent.remove("raw")
+
+
 async def test_a_server_that_comes_back_is_connected_again_by_itself(agent: Agent) -> None:
     away = True
 

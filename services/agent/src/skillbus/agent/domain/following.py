@@ -104,12 +104,14 @@ class Follower:
 
     async def session(self, within_s: float) -> Session:
         """The open session. Raises ServerFailedError when there is none in time."""
-        if self._session is None:
+        if (session := self._session) is None:
             await self.look(within_s)
-        if self._session is None:
+            session = self._session
+        if session is None:
             reason = self.server.seen.problem or "it has not answered yet"
             raise ServerFailedError(f"the MCP server {self.server.registration.name} is not connected: {reason}")
-        return self._session
+        session.check()
+        return session
 
     async def offered(self, within_s: float) -> frozenset[str] | None:
         """Ids of the tools that it lists now, whatever the catalogue has; None when it is silent."""

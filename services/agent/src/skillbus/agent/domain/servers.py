@@ -124,6 +124,11 @@ class Servers:
                 log.warning("mcp_servers_not_read", error=error.message)
                 key = None
                 await asyncio.sleep(_AGAIN_AFTER_S)
+            except Exception:
+                # Supervises: what nobody thought of must not end the following of all servers.
+                log.exception("mcp_servers_not_followed")
+                key = None
+                await asyncio.sleep(_AGAIN_AFTER_S)
 
     async def _match_all(self) -> None:
         servers = {server.key: server for server in await self._ports.store.all()}

@@ -37,6 +37,8 @@ _CLOSE_S: Final = 5.0
 _NO_TIME_LIMIT: Final = timedelta(days=1)
 """Of the SDK's own: each request is waited for here, with the end of the session."""
 _NAME_MAX: Final = 200
+_SESSION_TERMINATED: Final = 32600
+"""What the SDK makes of HTTP 404: the request was not done, and the session has to be begun again."""
 _SDK_LOGGERS: Final = ("mcp", "client", "httpx_sse")
 
 Incoming: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -166,7 +168,9 @@ class McpSession:
             if asked.done():
                 return asked.result()
         except McpError as error:
-            if error.error.code != mcp.CONNECTION_CLOSED:
+            if error.error.code == _SESSION_TERMINATED:
+                self.end(ServerFailedError("it knows the session no longer"))
+            elif error.error.code != mcp.CONNECTION_CLOSED:
                 raise self._refused(request, error) from error
             await asyncio.wait({self._over}, timeout=_CLOSE_S)  # why it was closed is known a moment later
         except Exception as error:  # as above

@@ -1,0 +1,200 @@
+"""A server, its registry and a catalogue, in memory."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from skillbus.agent.domain.answer import ToolAnswer
+from skillbus.agent.domain.errors import RegistryTakenError, ServerFailedError
+from skillbus.agent.domain.following import FollowerPorts
+from skillbus.agent.domain.ports import Greeting
+from skillbus.agent.domain.registered import RegisteredServer, ServerKey, StoredServer
+from skillbus.contracts.agent import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.tools import (
+    CatalogueTool,
+    PutOutcome,
+    ToolDescription,
+    ToolPut,
+    ToolState,
+    ToolSummary,
+)
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class Store:
+    """Servers with revisions."""
+
+    def __init__(self) -> None:
+        self.kept: dict[ServerKey, StoredServer] = {}
+        self.revision = 0
+
+    async def get(self, key: ServerKey) -> StoredServer | None:
+        return self.kept.get(key)
+
+    async def put(self, server: RegisteredServer, revision: int) -> StoredServer:
+        known = self.kept.get(server.key)
+        if (known.revision if known else 0) != revision:
+            raise RegistryTakenError(server.key.name)
+        self.revision += 1
+        self.kept[server.key] = StoredServer(server, self.revision)
+        return self.kept[server.key]
+
+    async def delete(self, key: ServerKey) -> None:
+        self.kept.pop(key, None)
+
+    async def all(self) -> tuple[RegisteredServer, ...]:
+        return tuple(stored.server for stored in self.kept.values())
+
+
+@dataclass(slots=True)
+class Server:
+    """Sessions with one server that does as a test says."""
+
+    tools: list[JsonValue] = field(default_factory=list)
+    name: str = "raw"
+    opened: int = 0
+    lists: int = 0
+    fails: str | None = None
+    """Why no session can be had."""
+    hangs: bool = False
+    on_change: Callable[[], None] = lambda: None
+    calls: list[tuple[str, Mapping[str, JsonValue]]] = field(default_factory=list)
+
+    @property
+    def greeting(self) -> Greeting:
+        return Greeting(self.name, "1", "2025-06-18")
+
+    def check(self) -> None:
+        if self.fails is not None:
+            raise ServerFailedError(self.fails)
+
+    @asynccontextmanager
+    async def open(self, _: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator["Server"]:
+        self.check()
+        self.opened += 1
+        self.on_change = on_change
+        yield self
+
+    async def list_tools(self) -> tuple[JsonValue, ...]:
+        self.lists += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        return tuple(self.tools)
+
+    async def call(self, tool: str, arguments: Mapping[str, JsonValue], timeout_s: float) -> ToolAnswer:
+        self.calls.append((tool, arguments))
+        return ToolAnswer(text=tool)
+
+
+class Catalogue:
+    """Tools by project and id; what is described otherwise waits in quarantine."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], tuple[ToolDescription, ToolState]] = {}
+        self.away = False
+
+    def ids(self) -> list[str]:
+        return sorted(id_ for _, id_ in self.kept)
+
+    async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+        self._check()
+        return tuple(ToolPut(id=tool.id, outcome=self._put((project, tool.id), tool)) for tool in tools)
+
+    def _put(self, key: tuple[str, str], tool: ToolDescription) -> PutOutcome:
+        known = self.kept.get(key)
+        if known is None:
+            self.kept[key] = tool, ToolState.ACTIVE
+            return PutOutcome.CREATED
+        if known[0] == tool:
+            return PutOutcome.UNCHANGED
+        self.kept[key] = known[0], ToolState.QUARANTINED
+        return PutOutcome.QUARANTINED
+
+    async def remove(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
+        self._check()
+        gone = [
+            key
+            for key, (tool, _) in self.kept.items()
+            if key[0] == project and tool.source == source and (ids is None or key[1] in ids)
+        ]
+        for key in gone:
+            del self.kept[key]
+        return len(gone)
+
+    async def tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
+        self._check()
+        return tuple(
+            _summary(tool, state)
+            for (of, _), (tool, state) in self.kept.items()
+            if of == project and source in (None, tool.source)
+        )
+
+    async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
+        known = self.kept.get((project, tool_id))
+        if known is None:
+            return None
+        return CatalogueTool(tool=known[0], state=known[1], digest="0" * 64, created_at=NOW, updated_at=NOW)
+
+    def _check(self) -> None:
+        if self.away:
+            raise RequestError(ErrorCode.UNAVAILABLE, "the catalogue is away")
+
+
+def _summary(tool: ToolDescription, state: ToolState) -> ToolSummary:
+    return ToolSummary(
+        id=tool.id,
+        name=tool.name,
+        description=tool.description,
+        tool_type=tool.tool_type,
+        source=tool.source,
+        state=state,
+        findings=0,
+        updated_at=NOW,
+    )
+
+
+class Announcer:
+    """Facts, in order."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, McpServerSeen]] = []
+
+    async def listed(self, fact: McpServerSeen) -> None:
+        self.facts.append(("listed", fact))
+
+    async def failed(self, fact: McpServerSeen) -> None:
+        self.facts.append(("failed", fact))
+
+
+class Changes:
+    """Nothing but what a test says."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[ServerKey | None] = asyncio.Queue()
+
+    async def next(self, within_s: float) -> ServerKey | None:
+        return await self.queue.get()
+
+
+@dataclass(slots=True)
+class World:
+    """All of it."""
+
+    server: Server = field(default_factory=Server)
+    store: Store = field(default_factory=Store)
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    announcer: Announcer = field(default_factory=Announcer)
+    changes: Changes = field(default_factory=Changes)
+
+    def ports(self) -> FollowerPorts:
+        return FollowerPorts(self.store, self.server, self.catalogue, self.announcer, lambda: NOW)
+
+
+def tool(name: str, description: str = "Does something.") -> JsonValue:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}

@@ -1,0 +1,123 @@
+"""Which tools may be called, and with what."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+
+import pytest
+from pydantic import JsonValue
+
+from skillbus.agent.domain.answer import ToolAnswer
+from skillbus.agent.domain.calling import Caller
+from skillbus.agent.domain.errors import (
+    ArgumentsInvalidError,
+    CallTimedOutError,
+    ServerFailedError,
+    ServerUnknownError,
+    ToolNotCallableError,
+    ToolUnknownError,
+)
+from skillbus.agent.domain.following import Timing
+from skillbus.agent.domain.servers import Servers
+from skillbus.contracts.agent import RegisterMcpServer
+from skillbus.contracts.tools import ToolDescription, ToolState, ToolType
+
+from .fakes import World
+from .test_servers import QUICK, RAW, WAIT_S
+
+SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"path": {"type": "string", "pattern": "(a+)+$"}},
+    "required": ["path"],
+}
+
+
+class Builtins:
+    """One tool that waits as long as it is told."""
+
+    def names(self) -> tuple[str, ...]:
+        return ("wait",)
+
+    def describe(self) -> tuple[ToolDescription, ...]:
+        parameters: dict[str, JsonValue] = {"type": "object", "properties": {"seconds": {"type": "number"}}}
+        return (ToolDescription(id="builtin:wait", name="wait", tool_type=ToolType.BUILTIN, parameters=parameters),)
+
+    async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        seconds = arguments["seconds"]
+        assert isinstance(seconds, int | float)
+        await asyncio.sleep(seconds)
+        return ToolAnswer(text=f"{project} {name}")
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    found.server.tools = [{"name": "read", "inputSchema": SCHEMA}]
+    return found
+
+
+@pytest.fixture
+async def caller(world: World) -> AsyncGenerator[Caller]:
+    servers = Servers(world.ports(), QUICK, stdio_allowed=False)
+    async with servers.running(world.changes):
+        await servers.register(RAW, WAIT_S)
+        yield Caller(world.catalogue, servers, Builtins())
+
+
+async def test_a_tool_is_called_by_its_own_name(world: World, caller: Caller) -> None:
+    assert (await caller.call("default", "mcp:raw/read", {"path": "aa"}, WAIT_S)).text == "read"
+    assert world.server.calls == [("read", {"path": "aa"})]
+
+
+async def test_the_argument_schema_of_a_stranger_costs_no_more_than_it_should(world: World, caller: Caller) -> None:
+    with pytest.raises(ArgumentsInvalidError) as caught:
+        await caller.call("default", "mcp:raw/read", {"path": "a" * 60_000 + "b"}, WAIT_S)
+    assert (caught.value.path, world.server.calls) == ("$.path", [])
+
+
+@pytest.mark.parametrize("state", [ToolState.QUARANTINED, ToolState.DISABLED])
+async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Caller, state: ToolState) -> None:
+    key = ("default", "mcp:raw/read")
+    world.catalogue.kept[key] = world.catalogue.kept[key][0], state
+    with pytest.raises(ToolNotCallableError):
+        await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
+    assert world.server.calls == []
+
+
+async def test_a_tool_of_another_project_is_not_there(caller: Caller) -> None:
+    with pytest.raises(ToolUnknownError):
+        await caller.call("other", "mcp:raw/read", {"path": "a"}, WAIT_S)
+
+
+async def test_a_catalogued_tool_whose_server_is_gone_cannot_be_called(world: World, caller: Caller) -> None:
+    world.store.kept.clear()
+    with pytest.raises(ServerUnknownError):
+        await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
+
+
+async def test_a_server_that_is_away_is_tried_at_once_and_told(world: World) -> None:
+    slow = Servers(world.ports(), Timing(first_retry_s=3600, last_retry_s=3600), stdio_allowed=False)
+    async with slow.running(world.changes):
+        await slow.register(RAW, WAIT_S)
+        world.server.fails = "no route"
+        world.server.on_change()
+        caller = Caller(world.catalogue, slow, Builtins())
+        with pytest.raises(ServerFailedError, match="no route"):
+            await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
+        world.server.fails = None
+        assert (await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)).text == "read"
+
+
+async def test_a_builtin_is_called_for_its_project_within_its_time(caller: Caller) -> None:
+    assert (await caller.call("other", "builtin:wait", {"seconds": 0}, WAIT_S)).text == "other wait"
+    with pytest.raises(CallTimedOutError):
+        await caller.call("other", "builtin:wait", {"seconds": 60}, 0.05)
+    with pytest.raises(ArgumentsInvalidError):
+        await caller.call("other", "builtin:wait", {"seconds": "long"}, WAIT_S)
+    with pytest.raises(ToolUnknownError):
+        await caller.call("other", "builtin:nothing", {}, WAIT_S)
+
+
+def test_a_registration_names_one_way_to_reach_a_server() -> None:
+    for given in ({}, {"url": "http://a/mcp", "command": "a"}):
+        with pytest.raises(ValueError, match="give either"):
+            RegisterMcpServer.model_validate({"name": "raw", **given})

@@ -1,0 +1,163 @@
+"""Servers followed by one replica and by several, through all that a server and a catalogue do."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
+from skillbus.agent.domain.following import Timing
+from skillbus.agent.domain.registered import ServerKey
+from skillbus.agent.domain.servers import Servers
+from skillbus.common.testing import eventually
+from skillbus.contracts.agent import McpServerState, RegisterMcpServer
+from skillbus.contracts.tools import ToolState
+
+from .fakes import Changes, World, tool
+
+KEY = ServerKey("default", "raw")
+RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
+QUICK = Timing(poll_every_s=60, settle_s=0.01, first_retry_s=0.01, last_retry_s=0.05)
+WAIT_S = 5.0
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    found.server.tools = [tool("one"), tool("two")]
+    return found
+
+
+@pytest.fixture
+async def servers(world: World) -> AsyncGenerator[Servers]:
+    opened = Servers(world.ports(), QUICK, stdio_allowed=False)
+    async with opened.running(world.changes):
+        yield opened
+
+
+async def holds(read: object) -> bool:
+    """Wait until a condition holds that nobody tells of."""
+    assert callable(read)
+
+    async def now() -> bool:
+        return bool(read())
+
+    return await eventually(now, bool)
+
+
+async def test_a_server_is_listed_when_it_is_registered(world: World, servers: Servers) -> None:
+    server = await servers.register(RAW, WAIT_S)
+    assert (server.seen.state, server.seen.tools, server.seen.known_as) == (McpServerState.CONNECTED, 2, "raw")
+    assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+    ((kind, fact),) = world.announcer.facts
+    assert (kind, fact.created) == ("listed", 2)
+
+
+async def test_registering_again_replaces_and_takes_out_what_is_gone(world: World, servers: Servers) -> None:
+    first = await servers.register(RAW, WAIT_S)
+    world.server.tools = [tool("three")]
+    second = await servers.register(RAW, WAIT_S)
+    assert first.id != second.id
+    assert world.catalogue.ids() == ["mcp:raw/three"]
+
+
+async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allowed(servers: Servers) -> None:
+    with pytest.raises(ServerNotAllowedError, match="SKILLBUS_AGENT_STDIO_SERVERS"):
+        await servers.register(RegisterMcpServer(name="raw", command="server"), WAIT_S)
+
+
+async def test_nothing_is_told_twice(world: World, servers: Servers) -> None:
+    await servers.register(RAW, WAIT_S)
+    await servers.refresh(KEY, WAIT_S)
+    assert len(world.announcer.facts) == 1
+
+
+async def test_a_server_that_says_its_list_changed_is_listed_again(world: World, servers: Servers) -> None:
+    await servers.register(RAW, WAIT_S)
+    world.server.tools = [tool("one"), tool("two", "Does another thing.")]
+    world.server.on_change()
+    assert await holds(lambda: world.catalogue.kept["default", "mcp:raw/two"][1] is ToolState.QUARANTINED)
+    server = await servers.refresh(KEY, WAIT_S)
+    assert (server.seen.quarantined, world.server.opened) == (1, 1)
+
+
+async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -> None:
+    servers = Servers(world.ports(), Timing(poll_every_s=0.02), stdio_allowed=False)
+    async with servers.running(world.changes):
+        await servers.register(RAW, WAIT_S)
+        world.server.tools = [tool("one")]
+        assert await holds(lambda: world.catalogue.ids() == ["mcp:raw/one"])
+    assert world.server.opened == 1
+
+
+async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, servers: Servers) -> None:
+    await servers.register(RAW, WAIT_S)
+    world.server.hangs = True
+    server = await servers.refresh(KEY, WAIT_S)
+    assert (server.seen.state, server.seen.tools) == (McpServerState.FAILED, 2)
+    assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+    assert [kind for kind, _ in world.announcer.facts] == ["listed", "failed"]
+
+
+async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World, servers: Servers) -> None:
+    world.server.fails = "no route"
+    server = await servers.register(RAW, WAIT_S)
+    assert (server.seen.state, server.seen.problem) == (McpServerState.FAILED, "no route")
+    world.server.fails = None
+    assert await holds(lambda: world.store.kept[KEY].server.seen.state is McpServerState.CONNECTED)
+    assert [kind for kind, _ in world.announcer.facts] == ["failed", "listed"]
+    assert world.announcer.facts[0][1].problem == "no route"
+
+
+async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(world: World, servers: Servers) -> None:
+    world.catalogue.away = True
+    server = await servers.register(RAW, WAIT_S)
+    assert server.seen.state is McpServerState.CONNECTED
+    assert "the catalogue is away" in (server.seen.problem or "")
+    world.catalogue.away = False
+    assert await holds(lambda: world.store.kept[KEY].server.seen.problem is None)
+    assert (world.server.opened, world.catalogue.ids()) == (1, ["mcp:raw/one", "mcp:raw/two"])
+
+
+async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(world: World, servers: Servers) -> None:
+    await servers.register(RAW, WAIT_S)
+    assert await servers.remove(KEY) == 2
+    assert (world.catalogue.ids(), world.store.kept) == ([], {})
+    with pytest.raises(ServerUnknownError):
+        await servers.refresh(KEY, WAIT_S)
+
+
+async def test_every_replica_follows_what_one_registered_and_none_what_one_removed(world: World) -> None:
+    async with AsyncExitStack() as stack:
+        feeds = [Changes(), Changes()]
+        one, other = (Servers(world.ports(), QUICK, stdio_allowed=False) for _ in feeds)
+        for servers, feed in zip((one, other), feeds, strict=True):
+            await stack.enter_async_context(servers.running(feed))
+        await one.register(RAW, WAIT_S)
+        feeds[1].queue.put_nowait(KEY)
+        assert await holds(lambda: world.server.opened == 2)
+        follower = await other.follower(KEY)
+        await follower.looked(WAIT_S)
+
+        await one.remove(KEY)
+        world.server.on_change()  # the other has not heard of it: it lists once more, and takes back what it put
+        assert await holds(lambda: world.catalogue.ids() == [])
+        feeds[1].queue.put_nowait(KEY)
+        assert await holds(lambda: not other._followed)
+    assert world.catalogue.ids() == []
+
+
+async def test_what_was_registered_before_the_start_is_followed(world: World) -> None:
+    first = Servers(world.ports(), QUICK, stdio_allowed=False)
+    async with first.running(world.changes):
+        await first.register(RAW, WAIT_S)
+    opened = world.server.opened
+    async with Servers(world.ports(), QUICK, stdio_allowed=False).running(Changes()):
+        assert await holds(lambda: world.server.opened == opened + 1)
+
+
+@pytest.mark.parametrize(("failures", "least", "most"), [(1, 0.5, 1), (2, 1, 2), (4, 4, 8), (20, 150, 300)])
+def test_retries_come_ever_later_and_never_together(failures: int, least: float, most: float) -> None:
+    waits = {Timing().retry_s(failures) for _ in range(50)}
+    assert len(waits) > 1
+    assert least <= min(waits) <= max(waits) <= most

@@ -1,7 +1,7 @@
 """What the default model finds on the dev tools does not fall: all of `skillbus eval tools`, on part of its requests.
 
-A floor is what was reached when it was written, less a point and a half (five where requests are few). When ranking
-gets better, measure again and raise them.
+A floor is what was reached when it was written (behind it, of 2026-11-22), less a point and a half or two, five where
+requests are few. When ranking gets better, measure again and raise them: pytest shows all figures when one is too low.
 """
 
 from pathlib import Path
@@ -20,16 +20,18 @@ ENGLISH: Final = 500
 """Of some 2,400 requests: the whole would take a minute and more. All Chinese ones are made."""
 
 FLOORS: Final = {
-    ("en", Measure.HIT_AT_1): 0.0,
-    ("en", Measure.RECALL_AT_5): 0.0,
-    ("en", Measure.NDCG_AT_10): 0.0,
-    ("zh", Measure.HIT_AT_1): 0.0,
-    ("zh", Measure.RECALL_AT_5): 0.0,
-    ("zh", Measure.NDCG_AT_10): 0.0,
-    ("zh to en", Measure.RECALL_AT_5): 0.0,
-    ("en, multi", Measure.RECALL_AT_5): 0.0,
-    ("multi", Measure.SET_RECALL): 0.0,
+    ("en", Measure.HIT_AT_1): 0.515,  # 0.532
+    ("en", Measure.RECALL_AT_5): 0.595,  # 0.613
+    ("en", Measure.NDCG_AT_10): 0.570,  # 0.586
+    ("zh", Measure.HIT_AT_1): 0.810,  # 0.829
+    ("zh", Measure.RECALL_AT_5): 0.940,  # 0.956
+    ("zh", Measure.NDCG_AT_10): 0.890,  # 0.905
+    ("zh to en", Measure.RECALL_AT_5): 0.660,  # 0.714
+    ("en, multi", Measure.RECALL_AT_5): 0.515,  # 0.533
+    ("multi", Measure.SET_RECALL): 0.450,  # 0.471
 }
+NOTHING_FLOOR: Final = 0.65  # 0.75, of 20 requests that nothing fits
+RECALL_LOST_CEILING: Final = 0.02  # 0.002
 
 
 def part_of(cases: Cases) -> Cases:
@@ -56,8 +58,13 @@ async def test_the_default_model_finds_no_less_than_it_did() -> None:
     """skill-vector-retrieval.md § Skills向量检索, on 5,511 tools, English and Chinese."""
     report = await evaluated(part_of(read_cases(DATA / "tools.jsonl", DATA / "queries.jsonl")), silent)
     found = figures(report)
-    print({key: round(found[key], 4) for key in FLOORS}, report.abstention, report.import_s, report.ask_s)  # noqa: T201
+    print({key: round(found[key], 3) for key in FLOORS}, report.abstention)  # noqa: T201
     assert report.degraded == 0
     assert {key: found[key] for key, floor in FLOORS.items() if found[key] < floor} == {}
+    kept_back, lost = report.abstention.answered_with_nothing, report.abstention.recall_at_5_lost
+    assert kept_back is not None
+    assert lost is not None
+    assert kept_back.mean >= NOTHING_FLOOR
+    assert lost.mean <= RECALL_LOST_CEILING
     chinese = next(part for part in report.slices if part.name == "zh")
     assert chinese.figures[Measure.RECALL_AT_5].difference.low > 0, "words alone find as much"

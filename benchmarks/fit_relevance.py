@@ -27,7 +27,7 @@ from tool_search_lab import (
     surroundings,
 )
 
-from skillbus.calibration.bm25 import Floats
+from skillbus.calibration.bm25 import Floats, encoder_of_search
 from skillbus.calibration.effect import effect_of
 from skillbus.calibration.fit import Group, fitted, listwise, logistic, logit
 from skillbus.calibration.judged import Judged
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     arguments = parser.parse_args()
     model, judged = arguments.model, load(arguments.data)
-    pairs = survey(judged, embedded(judged, embedder_of(model)))
+    pairs = survey(judged, embedded(judged, embedder_of(model)), encoder_of_search())
     calibration = fitted(judged, pairs)
     report = {
         **surroundings(SEED, model),
@@ -64,7 +64,7 @@ def main() -> None:
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:
     """Over pairs that share a word, whoever found them: the others are never found."""
-    words = lexical_scores(judged, lambda tool: tool.lexical_text) / rarest_idf(len(judged.tools))
+    words = lexical_scores(judged) / rarest_idf(len(judged.tools))
     near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     columns = ((pairs.right, True, 0.5), (pairs.random, False, 0.25), (near, False, 0.25))
     power, shift = logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skillbus.calibration.bm25 import Bm25, Floats
+from skillbus.calibration.bm25 import Bm25, Floats, encoder_of_search
 from skillbus.calibration.judged import Bools, Judged, JudgedTool, read_judged
 from skillbus.calibration.pairs import Pairs
 from skillbus.calibration.vectors import Embed, Rows
@@ -91,9 +91,10 @@ def dense_scores(judged: Judged, embed: Embed, text: Callable[[JudgedTool], str]
     return (embed([query.query for query in judged.queries], Role.QUERY) @ tools.T).astype(np.float64)
 
 
-def lexical_scores(judged: Judged, text: Callable[[JudgedTool], str]) -> Floats:
-    """BM25, shape (queries, tools)."""
-    index = Bm25([text(tool) for tool in judged.tools])
+def lexical_scores(judged: Judged) -> Floats:
+    """BM25 as a search counts it, shape (queries, tools)."""
+    texts, asides = [tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools]
+    index = Bm25(texts, asides, encoder_of_search())
     return np.stack([index.scores(query.query) for query in judged.queries])
 
 

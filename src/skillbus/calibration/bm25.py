@@ -7,10 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.domain.lexical import LexicalEncoder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def encoder_of_search() -> LexicalEncoder:
+    """Reads a request as the embedder does, translations of its words included."""
+    return LexicalEncoder(translate=load_lexicon().translate)
 
 
 class Bm25:

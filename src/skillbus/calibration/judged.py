@@ -1,9 +1,9 @@
 """Tools, requests, and which tools fit which request: what a calibration is fitted on.
 
 Both are files of JSON lines. A tool: `id`, `name`, `description`, and if it has them `tags`, `parameters` (the JSON
-Schema of its arguments), `examples` and `provider`. A request: `query`, `relevant` (ids of the tools that fit; none if nothing should be found),
-and if known `source` (requests of each source weigh the same together) and `kind`: `single` (any tool of `relevant`
-does it alone), `multi` (it takes several), `any`, `no_match`.
+Schema of its arguments), `examples` and `provider`. A request: `query`, `relevant` (ids of the tools that fit; none if
+nothing should be found), and if known `source` (requests of each source weigh the same together) and `kind`: `single`
+(any tool of `relevant` does it alone), `multi` (it takes several), `any`, `no_match`.
 """
 
 import codecs

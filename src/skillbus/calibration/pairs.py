@@ -9,6 +9,7 @@ import numpy as np
 from skillbus.calibration.bm25 import Bm25, Floats, Ints
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.vectors import Vectors
+from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.retriever.domain.relevance import rarest_idf
 
 SEED: Final = 7
@@ -78,11 +79,12 @@ class _Evidence:
         return self.pairs(found, np.where(np.isin(found, best), self.words[found], 0.0))
 
 
-def survey(judged: Judged, vectors: Vectors) -> Survey:
-    """All pairs that matter; of `SEED`, always the same."""
+def survey(judged: Judged, vectors: Vectors, encoder: LexicalEncoder) -> Survey:
+    """All pairs that matter; of `SEED`, always the same. `encoder` reads the requests, `encoder_of_search` as a search
+    does."""
     random, single = np.random.default_rng(SEED), judged.for_one_tool
     candidates, right, drawn = [], [], []
-    for evidence in _evidence(judged, vectors):
+    for evidence in _evidence(judged, vectors, encoder):
         candidates.append(evidence.candidates())
         if single[evidence.query]:
             tools = random.integers(len(judged.tools), size=RANDOM_TOOLS)
@@ -91,11 +93,11 @@ def survey(judged: Judged, vectors: Vectors) -> Survey:
     return Survey(_joined(candidates), _joined(right), _joined(drawn))
 
 
-def _evidence(judged: Judged, vectors: Vectors) -> Iterator[_Evidence]:
-    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools])
+def _evidence(judged: Judged, vectors: Vectors, encoder: LexicalEncoder) -> Iterator[_Evidence]:
+    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
     rarest = rarest_idf(len(judged.tools))
     for begin in range(0, len(judged.queries), _CHUNK):
-        cosines = (vectors.queries[begin : begin + _CHUNK] @ vectors.tools.T).astype(np.float64)
+        cosines = vectors.cosines(begin, min(begin + _CHUNK, len(judged.queries)))
         for row, cosine in enumerate(cosines, start=begin):
             words = index.scores(judged.queries[row].query) / rarest
             yield _Evidence(row, cosine, words, judged.relevant[row])

@@ -6,38 +6,69 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder import Role
+from skillbus.retriever.domain.sentences import sentences
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], Role], Rows]
 """Rows of shape (n, dim), one a text."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is embedded of the requests, as a search does it: each, and behind it the sentences it may have."""
+
+    texts: tuple[str, ...]
+    starts: tuple[int, ...]
+    """Where the texts of each request begin."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """Rows of length 1, shapes (tools, dim) and (queries, dim)."""
+    """Rows of length 1, shapes (tools, dim) and (texts of requests, dim)."""
 
     tools: Rows
-    queries: Rows
+    asked: Rows
+    starts: Ints
+    """Where the rows of each request begin in `asked`."""
+
+    def cosines(self, begin: int, end: int) -> Floats:
+        """Of some requests with all tools, shape (end - begin, tools): of a request and its sentences, the nearest."""
+        starts = self.starts[begin:end]
+        last = int(self.starts[end]) if end < len(self.starts) else len(self.asked)
+        of_texts = self.asked[starts[0] : last] @ self.tools.T
+        return np.maximum.reduceat(of_texts, starts - starts[0]).astype(np.float64)
 
 
-def vectors_of(judged: Judged, tools: Rows, queries: Rows) -> Vectors:
-    """The rows that a model gave, scaled to length 1.
+def asked_of(judged: Judged) -> Asked:
+    """The texts of all requests."""
+    texts, starts = list[str](), list[int]()
+    for query in judged.queries:
+        starts.append(len(texts))
+        texts += (query.query, *sentences(query.query))
+    return Asked(tuple(texts), tuple(starts))
+
+
+def vectors_of(judged: Judged, tools: Rows, asked: Rows) -> Vectors:
+    """The rows that a model gave for the tools and for the texts of `asked_of`, scaled to length 1.
 
     Raises:
-        UnusableVectorsError: they are not one for each tool and query, of one width, finite and not zero.
+        UnusableVectorsError: they are not one for each text, of one width, finite and not zero.
     """
-    if tools.ndim != 2 or queries.ndim != 2 or tools.shape[1] != queries.shape[1]:
-        raise UnusableVectorsError(f"vectors of tools and queries differ in shape: {tools.shape}, {queries.shape}")
-    return Vectors(_unit(tools, len(judged.tools), "tools"), _unit(queries, len(judged.queries), "queries"))
+    if tools.ndim != 2 or asked.ndim != 2 or tools.shape[1] != asked.shape[1]:
+        raise UnusableVectorsError(f"vectors of tools and requests differ in shape: {tools.shape}, {asked.shape}")
+    wanted = asked_of(judged)
+    starts = np.array(wanted.starts, dtype=np.int64)
+    return Vectors(_unit(tools, len(judged.tools), "tools"), _unit(asked, len(wanted.texts), "texts asked"), starts)
 
 
 def embedded(judged: Judged, embed: Embed) -> Vectors:
     """The same, by a model at hand."""
     tools = embed([tool.dense_text for tool in judged.tools], Role.DOCUMENT)
-    return vectors_of(judged, tools, embed([query.query for query in judged.queries], Role.QUERY))
+    return vectors_of(judged, tools, embed(asked_of(judged).texts, Role.QUERY))
 
 
 def _unit(rows: Rows, count: int, what: str) -> Rows:

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from skillbus.calibration.bm25 import encoder_of_search
 from skillbus.calibration.fit import fitted
-from skillbus.calibration.judged import Judged
+from skillbus.calibration.judged import Judged, JudgedQuery
 from skillbus.calibration.pairs import survey
-from skillbus.calibration.vectors import Rows, Vectors
+from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
 from skillbus.cli.__main__ import create_app
 from skillbus.cli.calibrating import BATCH_TEXTS
 from skillbus.cli.outside import Outside
@@ -69,13 +70,10 @@ class FakeServer:
         assert body["encoding_format"] == "base64"
         begin = sum(count for _, known, count in self.batches if known == role)
         self.batches.append((str(body["model"]), role, len(texts)))
-        asked = [tool.dense_text for tool in self.data.tools] if role == "document" else self._queries()
+        asked = [tool.dense_text for tool in self.data.tools] if role == "document" else list(asked_of(self.data).texts)
         assert texts == asked[begin : begin + len(texts)]
-        rows = (self.made.tools if role == "document" else self.made.queries)[begin : begin + len(texts)]
+        rows = (self.made.tools if role == "document" else self.made.asked)[begin : begin + len(texts)]
         return vectors_reply(rows)
-
-    def _queries(self) -> list[str]:
-        return [query.query for query in self.data.queries]
 
 
 def vectors_reply(rows: Rows) -> httpx.Response:
@@ -115,13 +113,14 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_the_numbers_that_are_fitted_are_saved_and_shown(bench: Bench) -> None:
     result = bench()
     assert result.exit_code == 0, result.output
-    expected = fitted(bench.server.data, survey(bench.server.data, bench.server.made))
+    expected = fitted(bench.server.data, survey(bench.server.data, bench.server.made, encoder_of_search()))
     assert len(bench.server.saved) == 1
     saved = bench.server.saved[0]
     assert isinstance(saved, dict)
     assert list(saved) == ["calibration"]
-    assert Calibration.model_validate(saved["calibration"]).slope == pytest.approx(expected.slope, rel=1e-3)
-    for said in (f"slope {expected.slope:.2f}", "score at cosine 0.2", "70 tools", "Saved"):
+    slope = Calibration.model_validate(saved["calibration"]).slope
+    assert slope == pytest.approx(expected.slope, rel=1e-3)
+    for said in (f"slope {slope:.3f}", "score at cosine 0.2", "70 tools", "Saved"):
         assert said in result.stdout
 
 
@@ -130,6 +129,19 @@ def test_texts_are_embedded_by_that_model_alone_in_batches_each_in_its_role(benc
     sizes = [BATCH_TEXTS, 70 - BATCH_TEXTS], [BATCH_TEXTS, BATCH_TEXTS, 140 - 2 * BATCH_TEXTS]
     roles = [("document", size) for size in sizes[0]] + [("query", size) for size in sizes[1]]
     assert bench.server.batches == [("local/of/mine", role, size) for role, size in roles]
+
+
+def test_sentences_of_long_requests_are_embedded_too(bench: Bench) -> None:
+    data = bench.server.data
+    several = JudgedQuery(query="What is the weather in Paris? Convert two hundred euros into yen.", relevant=("t0",))
+    more = replace(data, queries=(several, *data.queries[1:]))
+    again, made = bench.server.made.asked[[0, 0]], bench.server.made
+    bench.server.made = vectors_of(more, made.tools, np.concatenate([again, made.asked]))
+    bench.server.data = more
+    bench.write()
+    result = bench()
+    assert result.exit_code == 0, result.output
+    assert sum(count for _, role, count in bench.server.batches if role == "query") == 142
 
 
 def test_a_dry_run_saves_nothing_and_says_so(bench: Bench) -> None:
@@ -189,7 +201,7 @@ def test_a_model_that_is_not_registered_is_refused_by_the_server(bench: Bench) -
 def test_vectors_that_say_nothing_are_refused_and_nothing_is_saved(bench: Bench) -> None:
     data, random = bench.server.data, np.random.default_rng(1)
     tools, queries = (random.normal(size=(count, 8)).astype(np.float32) for count in (70, 140))
-    bench.server.made = Vectors(tools, queries)
+    bench.server.made = vectors_of(data, tools, queries)
     result = bench("--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "cannot_calibrate"

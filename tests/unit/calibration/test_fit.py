@@ -5,22 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skillbus.calibration.bm25 import Floats
+from skillbus.calibration.bm25 import Bm25, Floats, encoder_of_search
 from skillbus.calibration.effect import effect_of
 from skillbus.calibration.errors import NoSignalError, TooLittleError, UnusableVectorsError
 from skillbus.calibration.fit import check_enough, fitted, listwise
-from skillbus.calibration.judged import Judged, JudgedQuery
+from skillbus.calibration.judged import Judged, JudgedQuery, JudgedTool
 from skillbus.calibration.pairs import Survey, survey
-from skillbus.calibration.vectors import Rows, embedded, vectors_of
+from skillbus.calibration.vectors import Rows, asked_of, embedded, vectors_of
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.registry import Calibration
+from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.retriever.domain.relevance import NEUTRAL, relevance_of
 
 from .synthetic import judged, vectors
 
 
 def pairs_of(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Survey:
-    return survey(data, vectors(data, signal=signal, common=common, seed=seed))
+    return survey(data, vectors(data, signal=signal, common=common, seed=seed), LexicalEncoder())
 
 
 def fit(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Calibration:
@@ -132,14 +133,14 @@ def test_vectors_that_say_nothing_are_refused(seed: int) -> None:
     tools, queries = random.normal(size=(50, 24)), random.normal(size=(300, 24))
     nothing = vectors_of(data, tools.astype(np.float32), queries.astype(np.float32))
     with pytest.raises(NoSignalError):
-        fitted(data, survey(data, nothing))
+        fitted(data, survey(data, nothing, LexicalEncoder()))
 
 
 def test_vectors_that_are_all_the_same_are_refused() -> None:
     data = judged(30, 40)
     same = vectors_of(data, np.ones((30, 4), np.float32), np.ones((40, 4), np.float32))
     with pytest.raises(NoSignalError):
-        fitted(data, survey(data, same))
+        fitted(data, survey(data, same, LexicalEncoder()))
 
 
 def test_vectors_that_point_away_from_what_fits_are_refused() -> None:
@@ -178,8 +179,8 @@ def test_requests_that_nothing_fits_are_passed_over() -> None:
         relevant=(*data.relevant, frozenset[int]()),
     )
     given = vectors(data, signal=1.0)
-    beside = vectors_of(more, given.tools, np.concatenate([given.queries, given.queries[:1]]))
-    assert fitted(more, survey(more, beside)).slope == pytest.approx(fitted(data, pairs).slope)
+    beside = vectors_of(more, given.tools, np.concatenate([given.asked, given.asked[:1]]))
+    assert fitted(more, survey(more, beside, LexicalEncoder())).slope == pytest.approx(fitted(data, pairs).slope)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,55 @@ def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
     data = judged(12, 14, words=0.0)
     made = embedded(data, embed)
     assert made.tools.shape == (12, 3)
-    assert np.linalg.norm(made.queries, axis=1) == pytest.approx(np.ones(14))
+    assert np.linalg.norm(made.asked, axis=1) == pytest.approx(np.ones(14))
     assert asked[Role.DOCUMENT][0] == "zword0. zdoes0"
     assert asked[Role.QUERY] == ["please"] * 14
+
+
+SEVERAL = "What is the weather in Paris tomorrow? And convert two hundred euros into yen."
+
+
+def asking(query: str, others: int = 1) -> Judged:
+    """A request for tool 0 amid short ones for the same."""
+    data = judged(12, 1 + others, words=0.0)
+    relevant = (frozenset({0}),) * (1 + others)
+    return replace(data, queries=(JudgedQuery(query=query, relevant=("t0",)), *data.queries[1:]), relevant=relevant)
+
+
+def test_a_request_for_several_things_is_embedded_with_its_sentences() -> None:
+    asked = asked_of(asking(SEVERAL, others=2))
+    first, second = SEVERAL.split("? ")
+    assert asked.texts == (SEVERAL, f"{first}?", second, "please", "please")
+    assert asked.starts == (0, 3, 4)
+
+
+def test_the_nearest_of_a_request_and_its_sentences_counts() -> None:
+    axes = np.eye(12, dtype=np.float32)
+    far, near = axes[5], axes[0]
+    made = vectors_of(asking(SEVERAL), axes, np.stack([far, far, near, axes[1]]))
+    assert made.cosines(0, 2)[0].tolist() == pytest.approx([1, 0, 0, 0, 0, 1, *[0] * 6])
+    assert made.cosines(1, 2).tolist() == [pytest.approx([0, 1, *[0] * 10])]
+
+
+def test_too_few_vectors_for_the_sentences_are_refused() -> None:
+    axes = np.eye(12, dtype=np.float32)
+    with pytest.raises(UnusableVectorsError):
+        vectors_of(asking(SEVERAL), axes, axes[:2])
+
+
+def test_words_meet_across_languages_as_they_do_in_a_search() -> None:
+    """skill-vector-retrieval.md § 向量化质量: 帮我提交代码 shares no word with git-commit, but 提交 means it."""
+    data = asking("帮我提交代码")
+    tools = (JudgedTool(id="t0", name="git-commit"), *data.tools[1:])
+    data = replace(data, tools=tools)
+    made = vectors(data, signal=1.0)
+    by_words, by_meaning = (
+        survey(data, made, encoder).right.words[0] for encoder in (LexicalEncoder(), encoder_of_search())
+    )
+    assert (by_words, by_meaning > 0) == (0, True)
+
+
+def test_who_provides_a_tool_counts_half() -> None:
+    named, provided = JudgedTool(id="a", name="Foo"), JudgedTool(id="b", name="zother", provider="Foo")
+    scores = Bm25([named.lexical_text, provided.lexical_text], [named.aside_text, provided.aside_text]).scores("foo")
+    assert 0 < scores[1] < scores[0]

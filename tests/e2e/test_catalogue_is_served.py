@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from nats.js.api import ConsumerConfig, DeliverPolicy
@@ -11,6 +13,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
+from skillbus.contracts.agent import REGISTER_MCP_SERVER, REMOVE_MCP_SERVER, NameMcpServer, RegisterMcpServer
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
@@ -44,6 +47,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 _QUIET_S = 0.5
 """After so long without another answer, all have answered."""
 _WAIT_S = 5.0
+MCP_SERVER = Path(__file__).with_name("weather_server.py")
 _FIRST, _OTHER = "use-multilingual-v3", "all-MiniLM-L6-v2"
 
 
@@ -90,6 +94,9 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
         await (await bus.jetstream.object_store(UPLOADS.name)).put(name, data)
         await dealt_with.next_msg(timeout=_WAIT_S)
     await hold_a_tool(bus)
+    for given in ({"url": "http://127.0.0.1:9/mcp"}, {"command": sys.executable, "args": [str(MCP_SERVER)]}):
+        await bus.caller.call(REGISTER_MCP_SERVER, RegisterMcpServer.model_validate({"name": "weather", **given}))
+    await bus.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="weather"))
     await make_default(bus, _OTHER)
     await make_default(bus, _FIRST)
     await bus.caller.call(DELETE_MODEL, NameModel(id=_OTHER))

@@ -147,6 +147,9 @@ class FakeTools:
     async def delete(self, record: ToolRecord, revision: int) -> None:
         self._set(record.project, record.id, None, revision)
 
+    async def count(self) -> int:
+        return sum(stored.record is not None for stored in self.stored.values())
+
     async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         for stored in list(self.stored.values()):
             if stored.record and project in {None, stored.record.project}:

@@ -50,6 +50,7 @@ from skillbus.indexer.domain.storage import SkillFolders
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.tool_listing import ToolListing, tool_of_skill
+from skillbus.indexer.domain.tool_record import ToolCatalogue
 from skillbus.indexer.domain.uploads import Uploads
 
 
@@ -63,7 +64,7 @@ class IndexerHandlers:
     incoming: IncomingPackages
     folders: SkillFolders
     decisions: SwitchDecisions
-    listing: ToolListing
+    tools: ToolCatalogue
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
         """Install or update a skill."""
@@ -110,7 +111,7 @@ class IndexerHandlers:
 
     async def get_status(self, _: Empty) -> IndexerStatus:
         """What there is, and what waits."""
-        return await status_of(self.catalogue, self.listing, self.index)
+        return await status_of(self.catalogue, self.tools, self.index)
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
         """What is searched, and how far a change of it is."""

@@ -100,7 +100,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     installer = Installer(catalogue, packages, folders, index, announcer, now=_now)
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions, listing),
+        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions, tools),
         tools=ToolHandlers(
             ToolKeeper(tools, index, announcer, now=_now),
             listing,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import structlog
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
@@ -102,13 +103,20 @@ class KvTools:
             except KeyWrongLastSequenceError as error:
                 raise ToolConflictError(record.project, record.id) from error
 
+    async def count(self) -> int:
+        return sum([1 async for _ in self._values(None)])
+
     async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+        async for message in self._values(project):
+            record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
+            if record is not None:
+                yield record
+
+    async def _values(self, project: str | None) -> AsyncIterator[Msg]:
         try:
             async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.tool.*"):
                 if _OPERATION not in (message.headers or {}):
-                    record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
-                    if record is not None:
-                        yield record
+                    yield message
         except NatsError as error:
             raise RequestError(ErrorCode.UNAVAILABLE, f"Could not read the catalogue of tools: {error!r}") from error
 

@@ -4,23 +4,23 @@ from skillbus.contracts.indexer import IndexerStatus
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.record import Catalogue
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_listing import ToolListing
+from skillbus.indexer.domain.tool_record import ToolCatalogue
 
 
-async def status_of(catalogue: Catalogue, listing: ToolListing, index: ToolIndex) -> IndexerStatus:
+async def status_of(catalogue: Catalogue, tools: ToolCatalogue, index: ToolIndex) -> IndexerStatus:
     """Counts of the catalogue and the index; those of the index are absent when it cannot be reached."""
     records = await catalogue.all()
     waiting = sum(record.skill.enabled and not record.skill.indexed for record in records)
-    tools = await listing.count()
+    described = await tools.count()
     try:
         counts = await index.counts()
     except IndexUnavailableError:
         return IndexerStatus(
-            skills=len(records), tools=tools, waiting=waiting, points=None, collection=None, model=None
+            skills=len(records), tools=described, waiting=waiting, points=None, collection=None, model=None
         )
     return IndexerStatus(
         skills=len(records),
-        tools=tools,
+        tools=described,
         waiting=waiting,
         points=counts.points,
         collection=counts.collection,

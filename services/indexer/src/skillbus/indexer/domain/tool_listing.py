@@ -84,10 +84,6 @@ class ToolListing:
         page = _that_fits(rest[: request.limit])
         return ToolsListed(tools=page, total=total, next=page[-1].id if len(rest) > len(page) else None)
 
-    async def count(self) -> int:
-        """Tools of all projects that are no skills."""
-        return sum([1 async for _ in self.tools.all()])
-
     async def _all(self, project: str) -> AsyncIterator[CatalogueTool]:
         for skill in await self.skills.all(project):
             yield tool_of_skill(skill)

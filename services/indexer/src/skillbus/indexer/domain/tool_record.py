@@ -112,6 +112,10 @@ class ToolCatalogue(Protocol):
         """Whether nobody, here or elsewhere, has written any of these tools since its revision; False when in doubt."""
         ...
 
+    async def count(self) -> int:
+        """Records of all projects, damaged ones among them."""
+        ...
+
     def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         """Every record, or those of a project, in no order."""
         ...

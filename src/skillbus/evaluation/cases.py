@@ -55,8 +55,6 @@ class Cases:
     """What is measured."""
 
     tools: tuple[ToolDescription, ...]
-    lexical_texts: tuple[str, ...]
-    """What of each tool BM25 reads."""
     cases: tuple[Case, ...]
 
     def sampled(self, count: int) -> "Cases":
@@ -64,7 +62,7 @@ class Cases:
         if count >= len(self.cases):
             return self
         rows = sorted(Random(SEED).sample(range(len(self.cases)), count))  # noqa: S311 (no secret)
-        return Cases(self.tools, self.lexical_texts, tuple(self.cases[row] for row in rows))
+        return Cases(self.tools, tuple(self.cases[row] for row in rows))
 
 
 def read_cases(tools: Path, queries: Path) -> Cases:
@@ -79,7 +77,6 @@ def read_cases(tools: Path, queries: Path) -> Cases:
     languages = {tool.id: _language_of_tool(tool) for tool in judged.tools}
     return Cases(
         tools=tuple(described),
-        lexical_texts=tuple(f"{tool.lexical_text} {tool.aside_text}" for tool in judged.tools),
         cases=tuple(_case(request, languages) for request in _requests(queries)),
     )
 

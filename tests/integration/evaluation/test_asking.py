@@ -83,7 +83,7 @@ def case(query: str, *wants: str) -> Case:
 
 def catalogue(count: int, *requests: Case, description: str = "") -> Cases:
     tools = [ToolDescription(id=f"t{row}", name=f"word{row}", description=description) for row in range(count)]
-    return Cases(tuple(tools), tuple(f"{tool.name} {tool.description}" for tool in tools), requests)
+    return Cases(tuple(tools), requests)
 
 
 def silent(step: str, done: int, total: int) -> None:

@@ -39,7 +39,7 @@ def part_of(cases: Cases) -> Cases:
     english = [row for row, case in enumerate(cases.cases) if case.language == "en" and case.wants]
     drawn = set(Random(SEED).sample(english, ENGLISH))  # noqa: S311 (no secret)
     kept = [case for row, case in enumerate(cases.cases) if row in drawn or case.language != "en" or not case.wants]
-    return Cases(cases.tools, cases.lexical_texts, tuple(kept))
+    return Cases(cases.tools, tuple(kept))
 
 
 def figures(report: Report) -> dict[tuple[str, Measure], float]:

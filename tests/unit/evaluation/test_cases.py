@@ -17,7 +17,6 @@ def only(folder: Path, request: object) -> Case:
 def test_tools_are_read_as_the_catalogue_takes_them(tmp_path: Path) -> None:
     read = cases_of(tmp_path, [RAIN])
     assert [(tool.id, tool.tool_type.value) for tool in read.tools][:2] == [("commit", "skill"), ("rain", "mcp")]
-    assert "git-commit" in read.lexical_texts[0]
 
 
 def test_a_request_for_one_tool_wants_any_of_those_that_fit(tmp_path: Path) -> None:

@@ -70,14 +70,14 @@ def test_the_threshold_is_told_by_what_it_keeps_back_and_what_it_costs(report: R
 
 
 def test_without_requests_that_nothing_fits_nothing_is_said_of_them(cases: Cases) -> None:
-    answerable = Cases(cases.tools, cases.lexical_texts, cases.cases[:3])
+    answerable = Cases(cases.tools, cases.cases[:3])
     bm25 = tuple(by_words(answerable))
     found = report_of(answerable, Answers(NEAREST[:3], DEFAULT[:3], bm25, 0, None, 0, 0)).abstention
     assert (found.no_match, found.answered_with_nothing) == (0, None)
 
 
 def test_of_requests_that_nothing_fits_alone_there_is_a_report_too(cases: Cases) -> None:
-    nothing = Cases(cases.tools, cases.lexical_texts, cases.cases[3:])
+    nothing = Cases(cases.tools, cases.cases[3:])
     report = report_of(nothing, Answers(NEAREST[3:], DEFAULT[3:], ((),), 0, None, 0, 0))
     assert (report.slices, report.abstention.recall_at_5_lost) == ((), None)
 
@@ -85,3 +85,13 @@ def test_of_requests_that_nothing_fits_alone_there_is_a_report_too(cases: Cases)
 def test_a_report_is_a_document(report: Report) -> None:
     written = json.loads(json.dumps(report.document()))
     assert written["slices"][0]["figures"]["recall_at_5"]["search"].keys() == {"mean", "low", "high"}
+
+
+def test_words_of_examples_and_of_arguments_are_found_too(tmp_path: Path) -> None:
+    argument = {"type": "object", "properties": {"city": {"description": "name of the municipality"}}}
+    tools = [
+        {"id": "a", "name": "x", "examples": ["shall I take an umbrella"]},
+        {"id": "b", "name": "y", "parameters": argument},
+    ]
+    requests = [{"query": "umbrella", "relevant": ["a"]}, {"query": "municipality", "relevant": ["b"]}]
+    assert list(by_words(cases_of(tmp_path, requests, tools))) == [("a",), ("b",)]

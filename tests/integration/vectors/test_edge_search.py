@@ -85,3 +85,20 @@ async def test_requests_of_a_batch_are_answered_in_their_order(store: VectorStor
     ]
     answers = await store.query("points", requests)
     assert [hits[0].id for hits in answers] == [point_id(str(at)) for at in (1, 100, 2, 3)]
+
+
+async def test_vectors_that_are_quantized_are_found_as_by_an_exact_scan(tmp_path: Path) -> None:
+    dice = np.random.default_rng(11)
+    made = dice.normal(size=(POINTS, 256))
+    unit = made / np.linalg.norm(made, axis=1, keepdims=True)
+    async with open_vector_store(None, tmp_path / "vectors") as store:
+        await store.ensure_collection("points", CollectionSpec(dim=256))
+        ids = [point_id(str(at)) for at in range(POINTS)]
+        vectors = zip(ids, unit, strict=True)
+        await store.upsert("points", [models.PointStruct(id=id_, vector={DENSE: row.tolist()}) for id_, row in vectors])
+        for query in unit[:20] + dice.normal(size=(20, 256)) * 0.05:
+            asked = models.QueryRequest(query=query.tolist(), using=DENSE, limit=32)
+            [hits] = await store.query("points", [asked])
+            cosines = unit @ (query / np.linalg.norm(query))
+            best = np.sort(cosines)[::-1][:32]
+            assert [hit.score for hit in hits] == pytest.approx(best.tolist(), abs=1e-3)

@@ -87,6 +87,12 @@ def test_a_query_scans_exactly_and_gets_ten_unless_it_says_otherwise():
     assert edge_query(asked(limit=3), 2).limit == 3
 
 
+def test_long_vectors_are_scanned_quantized_and_scored_by_their_own_unless_few_points_are_asked():
+    long = models.QueryRequest(query=[0.1] * 256, using=DENSE)
+    assert edge_query(long, 256).params.quantization.rescore is True
+    assert edge_query(long, 256, exact=True).params.exact is True
+
+
 def test_a_query_of_another_dimension_is_refused():
     with pytest.raises(VectorStoreRejected):
         edge_query(asked(), 3)

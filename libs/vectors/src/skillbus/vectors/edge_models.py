@@ -21,18 +21,29 @@ DEFAULT_LIMIT: Final = 10
 
 _EXACT: Final = edge.SearchParams(exact=True)
 """Whatever the size: filtered HNSW without payload links found .002 of the true neighbours."""
+_SCAN: Final = edge.SearchParams(
+    quantization=edge.QuantizationSearchParams(ignore=False, rescore=True, oversampling=4.0)
+)
+"""All points by their quantized vectors, and the best four times as many as are asked for by their own: a quarter of
+the time of an exact scan. 300 requests among 50,000 tools found each of their 32 nearest, at twice as many too."""
+_QUANTIZED_DIM: Final = 128
+"""Shorter vectors keep too little when they are quantized, and are scanned quickly as they are."""
 
 
 def edge_config(spec: CollectionSpec) -> edge.EdgeConfig:
     """The two vectors of every collection; nothing is indexed, since nothing is ever optimized.
 
+    Dense vectors are quantized beside, as they come: TurboQuant, some 200 bytes of 512 dimensions.
     One thread: a batch of queries went through the engine's pool a quarter slower on two cores. Payloads in memory:
     ten read from the disk's cache took 0.5 ms, so 0.2.
     """
     return edge.EdgeConfig(
         vectors={
             DENSE: edge.EdgeVectorParams(
-                size=spec.dim, distance=edge.Distance.Cosine, datatype=edge.VectorStorageDatatype.Float16
+                size=spec.dim,
+                distance=edge.Distance.Cosine,
+                datatype=edge.VectorStorageDatatype.Float16,
+                quantization_config=edge.TurboQuantQuantizationConfig(always_ram=True),
             )
         },
         sparse_vectors={LEXICAL: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
@@ -59,8 +70,8 @@ def check_dim(vector: Sequence[object], dim: int) -> None:
         raise VectorStoreRejected(f"the collection holds dense vectors of dimension {dim}, not {len(vector)}")
 
 
-def edge_query(request: models.QueryRequest, dim: int) -> edge.QueryRequest:
-    """A nearest-neighbour query whose vector was checked."""
+def edge_query(request: models.QueryRequest, dim: int, *, exact: bool = False) -> edge.QueryRequest:
+    """A nearest-neighbour query whose vector was checked; `exact` for a few points, which need no shortcut."""
     _check_unsupported(request, ("shard_key", "lookup_from"))
     return edge.QueryRequest(
         query=_nearest(request.query, dim),
@@ -69,7 +80,7 @@ def edge_query(request: models.QueryRequest, dim: int) -> edge.QueryRequest:
         filter=edge_filter(request.filter),
         score_threshold=request.score_threshold,
         prefetches=_prefetches(request.prefetch, dim),
-        params=_EXACT,
+        params=_EXACT if exact or dim < _QUANTIZED_DIM or request.prefetch is not None else _SCAN,
     )
 
 

@@ -56,13 +56,15 @@ def _passing(
     limit = DEFAULT_LIMIT if request.limit is None else request.limit
     among = models.HasIdCondition(has_id=[str(point.id) for point in nearest])
     narrow = request.model_copy(update={"filter": models.Filter(must=[request.filter or models.Filter(), among])})
-    [passing] = _batch(shard, dim, [narrow])
+    [passing] = _batch(shard, dim, [narrow], exact=True)
     if len(passing) >= limit or len(nearest) < wanted:
         return passing
     [scanned] = _batch(shard, dim, [request])
     return scanned
 
 
-def _batch(shard: edge.EdgeShard, dim: int, requests: Sequence[models.QueryRequest]) -> list[list[edge.ScoredPoint]]:
-    queries = [edge_call(edge_query, request, dim) for request in requests]
+def _batch(
+    shard: edge.EdgeShard, dim: int, requests: Sequence[models.QueryRequest], *, exact: bool = False
+) -> list[list[edge.ScoredPoint]]:
+    queries = [edge_call(edge_query, request, dim, exact=exact) for request in requests]
     return edge_call(shard.query_batch, edge.QueryBatchRequest(queries))

@@ -95,6 +95,8 @@ def parsed_args(text: str) -> "dict[str, JsonValue]":
     """Arguments by name."""
     try:
         value = json.loads(text)
+        # What Python reads and JSON cannot say: NaN, numbers without end, and halves of a character.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:
         raise typer.BadParameter(f"not JSON: {error}", param_hint="--args") from error
     if not isinstance(value, dict):

@@ -113,7 +113,16 @@ def test_a_call_prints_what_the_tool_says(skillbus: CommandLine, tools: FakeTool
     assert "no such sign" in failed.stderr
 
 
-@pytest.mark.parametrize("words", [["skill:greet"], ["builtin:calculate", "--args", "[1]"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["skill:greet"],
+        ["builtin:calculate", "--args", "[1]"],
+        ["builtin:calculate", "--args", '{"a": NaN}'],
+        ["builtin:calculate", "--args", '{"a": 1e999}'],
+        ["builtin:calculate", "--args", '{"a": "\\ud800"}'],
+    ],
+)
 def test_a_call_that_cannot_be_is_wrong_usage(skillbus: CommandLine, tools: FakeTools, words: list[str]) -> None:
     assert skillbus("tools", "call", *words, outside=tools.outside()).exit_code == 2
     assert not tools.requests

@@ -98,6 +98,7 @@ class Catalogue:
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], tuple[ToolDescription, ToolState]] = {}
         self.away = False
+        self.asked = 0
 
     def ids(self) -> list[str]:
         return sorted(id_ for _, id_ in self.kept)
@@ -142,6 +143,7 @@ class Catalogue:
         return CatalogueTool(tool=known[0], state=known[1], digest="0" * 64, created_at=NOW, updated_at=NOW)
 
     def _check(self) -> None:
+        self.asked += 1
         if self.away:
             raise RequestError(ErrorCode.UNAVAILABLE, "the catalogue is away")
 

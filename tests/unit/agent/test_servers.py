@@ -90,6 +90,18 @@ async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -
     assert world.server.opened == 1
 
 
+async def test_a_list_that_is_as_it_was_costs_the_catalogue_nothing_unless_it_is_asked_for(world: World) -> None:
+    servers = Servers(world.ports(), Timing(poll_every_s=0.01), stdio_allowed=False)
+    async with servers.running(world.changes):
+        await servers.register(RAW, WAIT_S)
+        asked, lists = world.catalogue.asked, world.server.lists
+        assert await holds(lambda: world.server.lists > lists + 2)
+        assert world.catalogue.asked == asked
+        world.catalogue.kept.clear()
+        await servers.refresh(KEY, WAIT_S)
+        assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+
+
 async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, servers: Servers) -> None:
     await servers.register(RAW, WAIT_S)
     world.server.hangs = True

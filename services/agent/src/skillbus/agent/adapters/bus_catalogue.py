@@ -27,7 +27,7 @@ from skillbus.contracts.tools import (
 
 _BATCH_BYTES: Final = 700_000
 """Of the tools of one request: with its frame well below the 1 MiB that NATS takes."""
-_PAGE: Final = 500
+_PAGE: Final = 1_000
 _KINDS: Final = (ToolType.MCP, ToolType.BUILTIN)
 
 
@@ -71,9 +71,16 @@ class BusCatalogue:
 
     async def _listed(self, project: str, source: str | None) -> AsyncIterator[ToolSummary]:
         after: str | None = None
+        limit = _PAGE
         while True:
-            request = ListTools(project=project, limit=_PAGE, after=after, tool_types=_KINDS, source=source)
-            page = await self._caller.call(LIST_TOOLS, request)
+            request = ListTools(project=project, limit=limit, after=after, tool_types=_KINDS, source=source)
+            try:
+                page = await self._caller.call(LIST_TOOLS, request)
+            except RequestError as error:
+                if error.code is not ErrorCode.PAYLOAD_TOO_LARGE or limit == 1:
+                    raise
+                limit //= 2  # long names, or many tags
+                continue
             for tool in page.tools:
                 yield tool
             after = page.next

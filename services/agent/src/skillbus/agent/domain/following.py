@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ class Timing:
 
     poll_every_s: float = 300.0
     """For servers that change and do not say so."""
+    resync_every_s: float = 3_600.0
+    """For catalogues that others change: a list that is as it was is compared with the catalogue no more often."""
     settle_s: float = 1.0
     """From the word that a list changed until it is read, so that many changes are read once."""
     first_retry_s: float = 1.0
@@ -63,6 +66,8 @@ class Follower:
         self._timing = timing
         self._session: Session | None = None
         self._failures = 0
+        self._forced = False
+        self._last: tuple[Listing, Synced, float] | None = None
         self._changed = asyncio.Event()
         self._asked = asyncio.Event()
         self._looked = asyncio.Event()
@@ -142,6 +147,7 @@ class Follower:
             await _either(self._asked, within_s=self._timing.settle_s)
 
     def _begin(self) -> None:
+        self._forced = self._asked.is_set()
         self._asked.clear()
         self._changed.clear()
         self._begun += 1
@@ -166,13 +172,24 @@ class Follower:
         registration = self.server.registration
         listing = await self._read(session)
         try:
-            synced = await sync(self._ports.catalogue, registration.project, registration.name, listing)
+            synced = self._known(listing)
+            if synced is None:
+                synced = await sync(self._ports.catalogue, registration.project, registration.name, listing)
+                self._last = listing, synced.repeated(), time.monotonic()
         except RequestError as error:
+            self._last = None
             await self._not_taken(session.greeting, error)
             return False
         self._failures = 0
         await self._listed(session.greeting, listing, synced)
         return True
+
+    def _known(self, listing: Listing) -> Synced | None:
+        """What became of a listing that is as it was; None if it is not, or the catalogue should be looked at anew."""
+        if self._forced or self._last is None:
+            return None
+        last, synced, at = self._last
+        return synced if last == listing and time.monotonic() - at < self._timing.resync_every_s else None
 
     def _known_as(self, greeting: Greeting) -> str | None:
         return self.server.seen.known_as or greeting.name

@@ -1,6 +1,6 @@
 """The catalogue brought to what a server lists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillbus.agent.domain.described import Listing
 from skillbus.agent.domain.ports import Catalogue
@@ -25,6 +25,10 @@ class Synced:
     def changed(self) -> bool:
         """Whether the catalogue is another than before."""
         return bool(self.created or self.updated or self.quarantined or self.removed)
+
+    def repeated(self) -> "Synced":
+        """What becomes of the same listing when it comes again."""
+        return replace(self, created=0, updated=0, quarantined=0, removed=0)
 
 
 async def sync(catalogue: Catalogue, project: str, server: str, listing: Listing) -> Synced:

@@ -1,7 +1,7 @@
 """What of a collection differs from the catalogue."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,7 +61,7 @@ async def still_different(
     collections: ToolCollections, entries: Entries, collection: str, keys: Sequence[Key]
 ) -> Differences:
     """Compare some tools again, point beside record: a write that was under way may have arrived meanwhile."""
-    hashes = dict(await collections.hashes(collection, keys))
+    hashes = await collections.hashes(collection, keys)
     return await _between(hashes, _each(await entries.of(keys)), collections.fingerprint_of(collection))
 
 
@@ -70,16 +70,19 @@ async def _each(entries: Sequence[IndexEntry]) -> AsyncIterator[IndexEntry]:
         yield entry
 
 
-async def _between(hashes: dict[Key, str], entries: AsyncIterator[IndexEntry], fingerprint: str) -> Differences:
-    """Empties `hashes`."""
-    missing, stale, total, points = list[Key](), list[Key](), 0, len(hashes)
+async def _between(hashes: Mapping[Key, str], entries: AsyncIterator[IndexEntry], fingerprint: str) -> Differences:
+    """An entry that is written while the catalogue is read may come twice: the last counts."""
+    same, missing, stale = set[Key](), set[Key](), set[Key]()
+    read = 0
     async for entry in entries:
-        total += 1
-        if total % _AT_A_TIME == 0:
+        read += 1
+        if read % _AT_A_TIME == 0:
             await asyncio.sleep(0)
-        found = hashes.pop(entry.key, None)
-        if found is None:
-            missing.append(entry.key)
-        elif found != content_hash(entry, fingerprint):
-            stale.append(entry.key)
-    return Differences(tuple(missing), tuple(stale), tuple(hashes), total, points)
+        found = hashes.get(entry.key)
+        for kind in (same, missing, stale):
+            kind.discard(entry.key)
+        kind = missing if found is None else same if found == content_hash(entry, fingerprint) else stale
+        kind.add(entry.key)
+    known = same | missing | stale
+    ghosts = tuple(key for key in hashes if key not in known)
+    return Differences(tuple(sorted(missing)), tuple(sorted(stale)), ghosts, len(known), len(hashes))

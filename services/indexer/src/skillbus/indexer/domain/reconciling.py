@@ -12,7 +12,7 @@ import structlog
 
 from skillbus.contracts.errors import RequestError
 from skillbus.indexer.domain.announcing import Announcer
-from skillbus.indexer.domain.comparing import differences
+from skillbus.indexer.domain.comparing import differences, still_different
 from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
 from skillbus.indexer.domain.index_entry import Entries, key_of
 from skillbus.indexer.domain.installing import Installer
@@ -86,7 +86,10 @@ class Reconciler:
         Raises:
             IndexUnavailableError: Not now.
         """
-        differing = await differences(self._index.collections, self._entries, await self._index.live())
+        collections, live = self._index.collections, await self._index.live()
+        differing = await differences(collections, self._entries, live)
+        # What was under way then is there by now, and not written again, which could only make it worse.
+        differing = await still_different(collections, self._entries, live, differing.keys)
         skills = await self._catalogue.all()
         waiting = [record for record in skills if record.skill.enabled and not record.skill.indexed]
         await in_batches([*dict.fromkeys((*differing.keys, *map(key_of, waiting)))], self._index.follow)

@@ -1,0 +1,36 @@
+"""A comparison of points and entries while both change."""
+
+from collections.abc import AsyncIterator
+
+from skillbus.contracts.tools import ToolType
+from skillbus.indexer.domain.comparing import Differences, _between
+from skillbus.indexer.domain.content_hash import content_hash
+from skillbus.indexer.domain.index_entry import IndexEntry
+
+
+def entry(name: str, digest: str = "one") -> IndexEntry:
+    return IndexEntry("default", name, ToolType.MCP, name, "Does something.", "lab", digest)
+
+
+async def compared(points: list[IndexEntry], *read: IndexEntry) -> Differences:
+    async def entries() -> AsyncIterator[IndexEntry]:
+        for one in read:
+            yield one
+
+    return await _between({point.key: content_hash(point, "aaaa") for point in points}, entries(), "aaaa")
+
+
+async def test_what_differs_is_told_by_kind() -> None:
+    found = await compared(
+        [entry("same"), entry("stale"), entry("ghost")], entry("same"), entry("stale", "two"), entry("new")
+    )
+    assert found.missing == (("default", "new"),)
+    assert found.stale == (("default", "stale"),)
+    assert found.ghosts == (("default", "ghost"),)
+    assert (found.total, found.points) == (3, 3)
+
+
+async def test_an_entry_that_is_read_twice_is_one_and_the_last_counts() -> None:
+    found = await compared([entry("one", "two")], entry("one", "one"), entry("one", "two"))
+    assert not found
+    assert found.total == 1

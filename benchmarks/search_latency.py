@@ -74,7 +74,7 @@ class Arms:
         embedded = EmbeddedQuery(dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None, NEUTRAL)
         live = await self.tools.live()
         assert live is not None
-        found = await self.tools.candidates(live, embedded, Wanted("default", (), (), CANDIDATES))
+        found = await self.tools.candidates(live, embedded, Wanted("default", (), (), (), CANDIDATES))
         await self.tools.tools(live, [candidate.id for candidate in found[:10]])
 
 

@@ -25,10 +25,14 @@ class FakeIndex:
     index: LiveIndex | None = LIVE
     gone: frozenset[str] = frozenset()
     nearest: float = 0.9
+    tools_of_project: int = 5_000
     wanted: list[Wanted] = field(default_factory=list)
 
     async def live(self) -> LiveIndex | None:
         return self.index
+
+    async def size(self, live: LiveIndex, project: str) -> int:
+        return self.tools_of_project
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
         self.wanted.append(wanted)
@@ -151,6 +155,12 @@ async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> N
     assert await names(index, threshold=0.0) == ["t0", "t1"]
 
 
+async def test_among_few_tools_the_best_needs_less_evidence_to_be_likely_to_fit() -> None:
+    kinds = tools("skill")
+    assert (await find(FakeIndex(kinds, nearest=0.05, tools_of_project=20_000))).hits == ()
+    assert len((await find(FakeIndex(kinds, nearest=0.05, tools_of_project=5))).hits) == 1
+
+
 async def test_hits_behind_one_that_fits_need_not_be_likely_to_fit_themselves() -> None:
     hits = (await find(FakeIndex(tools(*["skill"] * 60)), limit=60)).hits
     assert hits[0].score > 0.5 > hits[-1].score
@@ -208,7 +218,8 @@ async def test_an_explanation_tells_the_stages_the_threshold_and_what_it_kept_ou
         ("rank", 2),
         ("fetch", 0),
     ]
-    assert (told.threshold, told.below_threshold, told.terms) == (0.5, 2, ("提交", "代码"))
+    assert told.threshold == pytest.approx(0.5)
+    assert (told.below_threshold, told.terms) == (2, ("提交", "代码"))
     assert told.best_score is not None
     assert 0 < told.best_score < 0.5
 

@@ -15,8 +15,9 @@ class RetrieverSettings(BaseSettings):
     On the dev tools 100 of each side find 0.2 points of recall@5 more in English, 0.1 in Chinese, and 1 of 35 Chinese
     requests for English tools.
     """
-    fits: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Where a request names no threshold, nothing is found when the best tool has a score below this."""
+    fits: float = Field(default=0.55, ge=0.0, lt=1.0)
+    """Where a request names no threshold, nothing is found when the best tool has a score below this: among 1,500 tools
+    or more. Among fewer it needs less, see `domain/fitting.py`."""
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded requests that are remembered, some 8 kB each, and 2 kB a sentence."""
     permits: int = Field(default=256, ge=1)

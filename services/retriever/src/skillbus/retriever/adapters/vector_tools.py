@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -18,6 +19,8 @@ from skillbus.vectors.tools import ALIAS, model_of
 
 _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
+_SIZE_FOR_S: Final = 10.0
+_SIZES: Final = 1_024
 _PAYLOAD: Final = (
     *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
     *("source", "provider", "arguments", "argument_text", "examples"),
@@ -33,6 +36,13 @@ class _Side(Enum):
     COSINES_OF_LEXICAL = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    tools: int
+    until: float
+    """Of `time.monotonic`."""
+
+
 class VectorTools:
     """Searches the collection behind the alias `tools`."""
 
@@ -40,6 +50,7 @@ class VectorTools:
         self._store = store
         self._live: LiveIndex | None = None
         self._live_until = 0.0
+        self._sizes: dict[tuple[str, str], _Size] = {}
 
     async def live(self) -> LiveIndex | None:
         if self._live is None or time.monotonic() >= self._live_until:
@@ -47,6 +58,17 @@ class VectorTools:
                 self._live = await self._resolve()
             self._live_until = time.monotonic() + _LIVE_FOR_S
         return self._live
+
+    async def size(self, live: LiveIndex, project: str) -> int:
+        key, now = (live.collection, project), time.monotonic()
+        known = self._sizes.get(key)
+        if known is None or now >= known.until:
+            with _as_unavailable():
+                count = await self._store.count(live.collection, models.Filter(must=[_of(project)]))
+            if len(self._sizes) >= _SIZES:
+                self._sizes.clear()
+            self._sizes[key] = known = _Size(count, now + _SIZE_FOR_S)
+        return known.tools
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
         asked = _asked(query, wanted)
@@ -108,8 +130,12 @@ def _asked(query: EmbeddedQuery, wanted: Wanted) -> dict[_Side, models.QueryRequ
     return asked
 
 
+def _of(project: str) -> models.FieldCondition:
+    return models.FieldCondition(key="project", match=models.MatchValue(value=project))
+
+
 def _condition(wanted: Wanted) -> models.Filter:
-    must: list[models.Condition] = [models.FieldCondition(key="project", match=models.MatchValue(value=wanted.project))]
+    must: list[models.Condition] = [_of(wanted.project)]
     for key, values in (("tool_type", wanted.tool_types), ("tags", wanted.tags), ("source", wanted.sources)):
         if values:
             must.append(models.FieldCondition(key=key, match=models.MatchAny(any=list(values))))

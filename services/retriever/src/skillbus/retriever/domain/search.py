@@ -8,8 +8,9 @@ from typing import Protocol
 
 from skillbus.contracts.retriever import Explanation, SearchTools, ToolHit
 from skillbus.contracts.tools import ToolType
+from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.ranking import POOL, Candidate, Ranked, rank, spread
-from skillbus.retriever.domain.relevance import Relevance
+from skillbus.retriever.domain.relevance import Relevance, probability
 from skillbus.retriever.domain.sentences import sentences
 from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.tool import StoredTool, hit_of
@@ -71,6 +72,10 @@ class ToolIndex(Protocol):
         """The index that is searched now; None while no tool was ever indexed."""
         ...
 
+    async def size(self, live: LiveIndex, project: str) -> int:
+        """How many tools a project has there; may be some seconds old."""
+        ...
+
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
         """What either side finds; with a dense query every candidate has a cosine, the best of request and parts."""
         ...
@@ -110,7 +115,7 @@ class ToolSearch:
     """Finds the tools that fit."""
 
     def __init__(self, embedder: QueryEmbedder, index: ToolIndex, candidates: int, fits: float) -> None:
-        """`candidates` of each side, at least. Below a score of `fits` the best hit is taken not to fit."""
+        """`candidates` of each side, at least. Below a score of `fits` the best of many is taken not to fit."""
         self._embedder = embedder
         self._index = index
         self._candidates = candidates
@@ -126,7 +131,7 @@ class ToolSearch:
         stages = Stages()
         live = await self._index.live()
         if live is None:
-            return Found(explanation=self._explained(request, stages, (), (), ()) if request.explain else None)
+            return Found()
         parts = () if request.split is False else sentences(request.query)
         query = await self._embedder.embed(request.query, parts, live.fingerprint)
         stages.end("embed", 0)
@@ -134,11 +139,20 @@ class ToolSearch:
         stages.end("candidates", len(candidates))
         ranked = rank(candidates, query.relevance, live.tools)
         stages.end("rank", len(ranked))
-        fetched = await self._fetch(live, self._fitting(request, ranked), request)
+        least = least_evidence(self._fits, await self._index.size(live, request.project))
+        fitting = _fitting(ranked, request.threshold, least)
+        fetched = await self._fetch(live, fitting, request)
         hits = tuple(_hits(fetched, query, request))
         stages.end("fetch", len(hits))
-        explanation = self._explained(request, stages, ranked, hits, query.terms) if request.explain else None
-        return Found(hits, query.model, query.dense is None, parts if query.parts else (), explanation)
+        explanation = Explanation(
+            stages=stages.ended,
+            threshold=probability(least) if request.threshold is None else request.threshold,
+            below_threshold=len(ranked) - len(fitting),
+            best_score=ranked[0].score if ranked else None,
+            terms=tuple(query.terms),
+        )
+        split = parts if query.parts else ()
+        return Found(hits, query.model, query.dense is None, split, explanation if request.explain else None)
 
     async def _candidates_of(self, live: LiveIndex, query: EmbeddedQuery, request: SearchTools) -> Sequence[Candidate]:
         """Of all kinds together, or so many of each kind where there are quotas, lest one kind take all places."""
@@ -155,17 +169,6 @@ class ToolSearch:
         found = [self._index.candidates(live, query, replace(wanted, tool_types=(kind.value,))) for kind in kinds]
         return [candidate for some in await asyncio.gather(*found) for candidate in some]
 
-    def _fitting(self, request: SearchTools, ranked: tuple[Ranked, ...]) -> tuple[Ranked, ...]:
-        """All of them if the best is likely to fit; those above the threshold if the request has one.
-
-        Asking the best hit alone loses a third of the recall that filtering each hit does, at the same share of
-        requests answered with nothing. Without a dense vector whatever shares a word comes back, as degraded.
-        """
-        if request.threshold is not None:
-            return tuple(it for it in ranked if it.score >= request.threshold)
-        fits = bool(ranked) and (ranked[0].cosine is None or ranked[0].score >= self._fits)
-        return ranked if fits else ()
-
     async def _fetch(self, live: LiveIndex, ranked: tuple[Ranked, ...], request: SearchTools) -> _Fetched:
         """The first `POOL`, or twice the limit; more only where some of these cannot be hits."""
         fetched = _Fetched((), {}, {})
@@ -180,22 +183,17 @@ class ToolSearch:
                 break
         return fetched
 
-    def _explained(
-        self,
-        request: SearchTools,
-        stages: Stages,
-        ranked: tuple[Ranked, ...],
-        hits: tuple[ToolHit, ...],
-        terms: Sequence[str],
-    ) -> Explanation:
-        threshold = self._fits if request.threshold is None else request.threshold
-        return Explanation(
-            stages=stages.ended,
-            threshold=threshold,
-            below_threshold=len(ranked) - len(self._fitting(request, ranked)),
-            best_score=ranked[0].score if ranked else None,
-            terms=tuple(terms),
-        )
+
+def _fitting(ranked: tuple[Ranked, ...], threshold: float | None, least: float) -> tuple[Ranked, ...]:
+    """All of them if the best is likely to fit; those above the threshold if the request has one.
+
+    Asking the best hit alone loses a third of the recall that filtering each hit does, at the same share of requests
+    answered with nothing. Without a dense vector whatever shares a word comes back, as degraded.
+    """
+    if threshold is not None:
+        return tuple(it for it in ranked if it.score >= threshold)
+    fits = bool(ranked) and (ranked[0].cosine is None or ranked[0].evidence >= least)
+    return ranked if fits else ()
 
 
 def _hits(fetched: _Fetched, query: EmbeddedQuery, request: SearchTools) -> Iterator[ToolHit]:

@@ -18,12 +18,13 @@ from tool_search_lab import (
     DEFAULT_MODEL,
     PACKAGES,
     RESULTS,
+    bm25_of,
     embedder_of,
     figures,
-    lexical_scores,
     load,
     rounded,
     slices,
+    sources_of,
     surroundings,
 )
 
@@ -64,7 +65,7 @@ def main() -> None:
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:
     """Over pairs that share a word, whoever found them: the others are never found."""
-    words = lexical_scores(judged) / rarest_idf(len(judged.tools))
+    words = bm25_of(judged, encoder_of_search()) / rarest_idf(len(judged.tools))
     near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     columns = ((pairs.right, True, 0.5), (pairs.random, False, 0.25), (near, False, 0.25))
     power, shift = logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])
@@ -81,7 +82,7 @@ def leave_source_out(judged: Judged, pairs: Pairs) -> dict[str, object]:
     features = np.stack([logit(pairs.cosine), pairs.words], axis=1)
     scores: Floats = np.zeros(len(pairs.query))
     weights_without, sources = {}, judged.sources
-    for source in sorted(set(sources[judged.answerable].tolist())):
+    for source in sources_of(judged):
         weights = listwise(judged, pairs, judged.answerable & (sources != source))
         rows = (sources == source)[pairs.query]
         scores[rows] = features[rows] @ weights

@@ -1,15 +1,19 @@
-"""How well the retriever's domain ranks the judged tools, beside simpler rankings of the same candidates.
+"""How well the retriever's domain ranks the judged tools, what each part of it brings, and when nothing fits.
 
-Baselines in the same run: BM25, cosine, and half and half of both scaled to 0..1 within the query. Intervals are 95 %,
-by bootstrap over queries; `ratio` is of means, `difference` is paired. The weights were fitted to the same tools:
-fit_relevance.py has the figures with each source left out.
+`ranking` has the product's own map beside simpler rankings of the same candidates; everything else is measured with
+each source of requests left out: its requests are ranked by a map fitted to the others. Intervals are 95 %, by
+bootstrap over requests; `ratio` is of means, `difference` is paired.
+
+`names` is a second task, made for this: the requests for Chinese tools, when these have only their English names and
+those of their arguments.
 
     uv run python benchmarks/ranking_quality.py [--data DIR]
 """
 
 import argparse
 import json
-import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,47 +21,74 @@ from tool_search_lab import (
     DEFAULT_DATA,
     DEFAULT_MODEL,
     RESULTS,
-    dense_scores,
     embedder_of,
     figures,
-    lexical_scores,
     load,
     rounded,
     slices,
+    sources_of,
     surroundings,
+)
+from tool_search_ranked import (
+    Answers,
+    Form,
+    World,
+    answers,
+    argument_names,
+    figures_of,
+    maps_without,
+    world_of,
 )
 
 from skillbus.calibration.bm25 import Floats
-from skillbus.calibration.judged import Bools, Judged, JudgedTool
-from skillbus.calibration.pairs import SEED, Pairs, survey
-from skillbus.calibration.vectors import Embed, embedded
+from skillbus.calibration.judged import Bools, Judged
+from skillbus.calibration.pairs import SEED, Pairs
+from skillbus.calibration.vectors import Vectors, embedded
+from skillbus.contracts.embedder import Role
 from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.retriever.domain.ranking import Candidate, rank
-from skillbus.retriever.domain.relevance import rarest_idf, relevance_of
+from skillbus.retriever.domain.fitting import least_evidence
+from skillbus.retriever.domain.relevance import NEUTRAL, Relevance, relevance_of
 
 RELEVANCE = relevance_of(calibration_of(DEFAULT_MODEL))
 RESAMPLES = 1_000
-THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)
+THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
+WITHOUT = {
+    "sentences": Form(sentences=False),
+    "translations": Form(translations=False),
+    "provider and argument descriptions": Form(asides=False),
+    "likeness": Form(spread=False),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     judged, embed = load(parser.parse_args().data), embedder_of(DEFAULT_MODEL)
-    pairs = survey(judged, embedded(judged, embed)).candidates
-    scores, rank_us = ranked(judged, pairs)
+    vectors = embedded(judged, embed)
+    world = world_of(judged, vectors, Form())
+    maps = maps_without(judged, world.pairs)
+    product, held_out = answers(world, lambda _: RELEVANCE), answers(world, map_for(judged, maps))
+    named = with_names_only(judged)
+    renamed = Vectors(embed([tool.dense_text for tool in named.tools], Role.DOCUMENT), vectors.asked, vectors.starts)
     report = {
         **surroundings(SEED, DEFAULT_MODEL),
         "tools": len(judged.tools),
         "queries": {name: int(rows.sum()) for name, rows in slices(judged).items()},
-        "ranking": compared(judged, pairs, scores),
-        "lexical_only_recall_at_5": lexical_only(judged, pairs),
-        "texts_recall_at_5": texts(judged, embed),
-        "no_match": abstention(judged, pairs, scores),
+        "ranking": compared(judged, world.pairs.candidates, figures_of(judged, product)),
+        "sources_left_out": {
+            "maps": {source: [it.dense, it.lexical, it.offset] for source, it in maps.items()},
+            "figures": {part: intervals(judged, held_out, rows) for part, rows in slices(judged).items()},
+            "recall_at_5_by_source": by_source(judged, held_out),
+            "without": without_each(judged, vectors, held_out),
+            "neutral_map": recalls(judged, answers(world, lambda _: NEUTRAL)),
+            "words_alone": recalls(judged, answers(replace(world, form=Form(dense=False)), lambda _: NEUTRAL)),
+            "names": names(judged, named, renamed, maps),
+        },
+        "no_match": abstention(judged, held_out),
         "rank_us": {
-            "candidates_median": float(np.median(np.bincount(pairs.query))),
-            "p50": float(np.percentile(rank_us, 50)),
-            "p95": float(np.percentile(rank_us, 95)),
+            "candidates_median": float(np.median([len(world.candidates(row)) for row in range(500)])),
+            "p50": float(np.percentile(product.took_us, 50)),
+            "p95": float(np.percentile(product.took_us, 95)),
         },
     }
     text = json.dumps(rounded(report), ensure_ascii=False, indent=2)
@@ -65,33 +96,18 @@ def main() -> None:
     print(text)
 
 
-def ranked(judged: Judged, pairs: Pairs) -> tuple[Floats, Floats]:
-    """The evidence of every candidate, and the time of `rank` for each query, µs."""
-    size, took = len(judged.tools), []
-    columns = zip(pairs.cosine.tolist(), pairs.words.tolist(), strict=True)
-    scores = np.array([RELEVANCE.evidence(cosine, words) for cosine, words in columns])
-    ends = [*pairs.start[1:].tolist(), len(pairs.query)]
-    for start, end in zip(pairs.start.tolist(), ends, strict=True):
-        found = [candidate(pairs, row, rarest_idf(size)) for row in range(start, end)]
-        began = time.perf_counter()
-        hits = rank(found, RELEVANCE, size)
-        took.append((time.perf_counter() - began) * 1e6)
-        assert hits[0].id == found[int(np.lexsort((-pairs.cosine[start:end], -scores[start:end]))[0])].id
-    return scores, np.array(took)
+def map_for(judged: Judged, maps: dict[str, Relevance]) -> Callable[[int], Relevance]:
+    """The map that has not seen a query's source; requests that no tool fits are in no fit, and get the product's."""
+    sources = judged.sources.tolist()
+    return lambda query: maps.get(sources[query], RELEVANCE)
 
 
-def candidate(pairs: Pairs, row: int, rarest: float) -> Candidate:
-    bm25 = float(pairs.words[row]) * rarest
-    return Candidate(id=f"{int(pairs.tool[row]):06}", cosine=float(pairs.cosine[row]), bm25=bm25 or None)
-
-
-def compared(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object]:
+def compared(judged: Judged, pairs: Pairs, ours: dict[str, Floats]) -> dict[str, object]:
     baselines = {
         "bm25": pairs.words,
         "cosine": pairs.cosine,
         "half_and_half": 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.words),
     }
-    ours = figures(judged, pairs, scores)
     theirs = {name: figures(judged, pairs, values) for name, values in baselines.items()}
     return {
         part: {
@@ -127,71 +143,86 @@ def resampled(values: Floats) -> Floats:
     return np.array([values[random.integers(len(values), size=len(values))].mean() for _ in range(RESAMPLES)])
 
 
-def lexical_only(judged: Judged, pairs: Pairs) -> dict[str, float]:
-    """Without the model: BM25 orders, ties by id."""
-    got = figures(judged, pairs, np.where(pairs.words > 0, pairs.words, -pairs.tool))["recall_at_5"]
-    return {part: got[rows].mean() for part, rows in slices(judged).items()}
+def intervals(judged: Judged, found: Answers, rows: Bools) -> dict[str, object]:
+    return {name: interval(values[rows]) for name, values in figures_of(judged, found).items()}
 
 
-def texts(judged: Judged, embed: Embed) -> dict[str, dict[str, float]]:
-    """Of each side alone: the texts of tool_text.py, and name and description only."""
-
-    def plain(tool: JudgedTool) -> str:
-        return f"{tool.name}. {tool.description}"
-
-    sides = {
-        "dense": dense_scores(judged, embed, lambda tool: tool.dense_text),
-        "dense, name and description": dense_scores(judged, embed, plain),
-        "lexical": lexical_scores(judged, lambda tool: tool.lexical_text),
-        "lexical, name and description": lexical_scores(judged, plain),
-    }
-    return {side: recalls(judged, values) for side, values in sides.items()}
+def recalls(judged: Judged, found: Answers) -> dict[str, float]:
+    values = figures_of(judged, found)["recall_at_5"]
+    return {part: values[rows].mean() for part, rows in slices(judged).items()}
 
 
-def recalls(judged: Judged, scores: Floats) -> dict[str, float]:
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :5].tolist()
-    got = np.array(
-        [len(tools & set(top)) / max(1, len(tools)) for tools, top in zip(judged.relevant, best, strict=True)]
+def by_source(judged: Judged, found: Answers) -> dict[str, float]:
+    values, sources = figures_of(judged, found)["recall_at_5"], judged.sources
+    return {source: values[judged.answerable & (sources == source)].mean() for source in sources_of(judged)}
+
+
+def without_each(judged: Judged, vectors: Vectors, whole: Answers) -> dict[str, object]:
+    """recall@5 of a search that lacks one part, fitted anew, and what the part brings."""
+    full, report = figures_of(judged, whole)["recall_at_5"], {}
+    for part, form in WITHOUT.items():
+        world = world_of(judged, vectors, form)
+        less = figures_of(judged, answers(world, map_for(judged, maps_without(judged, world.pairs))))["recall_at_5"]
+        report[part] = {name: beside(full[rows], less[rows]) for name, rows in slices(judged).items()}
+    return report
+
+
+def with_names_only(judged: Judged) -> Judged:
+    """Chinese tools of which only names are told; their requests, and all other tools as they are."""
+    tools = tuple(
+        tool.model_copy(update={"description": "", "tags": (), "provider": "", "parameters": argument_names(tool)})
+        if tool.lang == "zh"
+        else tool
+        for tool in judged.tools
     )
-    return {part: got[rows].mean() for part, rows in slices(judged).items()}
+    return replace(judged, tools=tools)
 
 
-def abstention(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, object]:
-    """Queries that no tool fits against the others: AUC of the best score, and what each threshold does."""
+def names(judged: Judged, named: Judged, vectors: Vectors, maps: dict[str, Relevance]) -> dict[str, object]:
+    rows = slices(judged)["zh"] & ~slices(judged)["zh_to_en"]
+
+    def measured(world: World, map_of: Callable[[int], Relevance]) -> dict[str, object]:
+        return {name: interval(values[rows]) for name, values in figures_of(named, answers(world, map_of)).items()}
+
+    return {
+        "queries": int(rows.sum()),
+        "ours": measured(world_of(named, vectors, Form()), map_for(judged, maps)),
+        "without translations": measured(world_of(named, vectors, Form(translations=False)), map_for(judged, maps)),
+    }
+
+
+def abstention(judged: Judged, found: Answers) -> dict[str, object]:
+    """What each threshold does to requests that no tool fits, and to the others: asked of the best hit alone, as a
+    search without a threshold does, or of every hit, as one with a threshold does."""
     nothing = ~judged.answerable
-    halves = 0.5 * scaled(pairs, pairs.cosine) + 0.5 * scaled(pairs, pairs.words)
-    best = np.maximum.reduceat(scores, pairs.start)
-    chance = 1 / (1 + np.exp(-scores))
+    chinese = nothing & np.array([query.lang == "zh" for query in judged.queries])
+    top = np.array([hits[0].evidence if hits else -np.inf for hits in found.hits])
+    least = {threshold: least_evidence(threshold, len(judged.tools)) for threshold in THRESHOLDS}
+    full = figures_of(judged, found)["recall_at_5"]
+    parts = {"all": judged.answerable, **slices(judged)}
     return {
         "queries": int(nothing.sum()),
-        "auc": {
-            name: auc(np.maximum.reduceat(values, pairs.start), judged.answerable)
-            for name, values in (
-                ("ours", scores),
-                ("bm25", pairs.words),
-                ("cosine", pairs.cosine),
-                ("half_and_half", halves),
-            )
-        },
+        "auc": auc(top, judged.answerable),
         "thresholds": {
             str(threshold): {
-                "answered_with_nothing": (1 / (1 + np.exp(-best[nothing])) < threshold).mean(),
-                "recall_at_5_lost": lost(judged, pairs, scores, chance >= threshold),
+                "answered_with_nothing": (top[nothing] < least[threshold]).mean(),
+                "answered_with_nothing_zh": (top[chinese] < least[threshold]).mean(),
+                "recall_at_5_lost_by_best_hit": {
+                    name: (full * (top < least[threshold]))[rows].mean() for name, rows in parts.items()
+                },
+                "recall_at_5_lost_by_every_hit": {
+                    name: (full - filtered(judged, found, threshold))[rows].mean() for name, rows in parts.items()
+                },
             }
             for threshold in THRESHOLDS
         },
     }
 
 
-def lost(judged: Judged, pairs: Pairs, scores: Floats, kept: Bools) -> float:
-    full = figures(judged, pairs, scores)["recall_at_5"]
-    order = np.lexsort((-pairs.cosine, -scores, pairs.query))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - pairs.start[pairs.query[order]]
-    hits = np.add.reduceat((pairs.relevant & kept & (place < 5)).astype(float), pairs.start)
-    wanted = np.array([len(tools) for tools in judged.relevant])
-    rows = judged.answerable
-    return float(full[rows].mean() - (hits[rows] / wanted[rows]).mean())
+def filtered(judged: Judged, found: Answers, threshold: float) -> Floats:
+    """recall@5 of hits with that score or more."""
+    kept = [[hit for hit in hits if hit.score >= threshold] for hits in found.hits]
+    return figures_of(judged, Answers(kept, found.took_us))["recall_at_5"]
 
 
 def auc(best: Floats, answerable: Bools) -> float:

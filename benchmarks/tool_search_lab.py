@@ -4,20 +4,21 @@ import asyncio
 import math
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from skillbus.calibration.bm25 import Bm25, Floats, encoder_of_search
-from skillbus.calibration.judged import Bools, Judged, JudgedTool, read_judged
+from skillbus.calibration.bm25 import Bm25, Floats
+from skillbus.calibration.judged import Bools, Judged, read_judged
 from skillbus.calibration.pairs import Pairs
 from skillbus.calibration.vectors import Embed, Rows
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.registry import Model, Provider, ProviderKind
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
+from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.domain.text import normalise
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
@@ -85,17 +86,15 @@ async def _embedded(name: str, texts: Sequence[str], role: Role) -> Rows:
     return rows
 
 
-def dense_scores(judged: Judged, embed: Embed, text: Callable[[JudgedTool], str]) -> Floats:
-    """Cosines, shape (queries, tools)."""
-    tools = embed([text(tool) for tool in judged.tools], Role.DOCUMENT)
-    return (embed([query.query for query in judged.queries], Role.QUERY) @ tools.T).astype(np.float64)
-
-
-def lexical_scores(judged: Judged) -> Floats:
-    """BM25 as a search counts it, shape (queries, tools)."""
-    texts, asides = [tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools]
-    index = Bm25(texts, asides, encoder_of_search())
+def bm25_of(judged: Judged, encoder: LexicalEncoder) -> Floats:
+    """Shape (queries, tools)."""
+    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
     return np.stack([index.scores(query.query) for query in judged.queries])
+
+
+def sources_of(judged: Judged) -> list[str]:
+    """Of the requests that some tool fits."""
+    return sorted(set(judged.sources[judged.answerable].tolist()))
 
 
 def figures(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, Floats]:

@@ -17,7 +17,7 @@ from skillbus.contracts.agent import (
     RegisterMcpServer,
 )
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
+from skillbus.contracts.tools import AUDIT_INDEX, GET_TOOL, AuditIndex, NameTool, ToolState
 from skillbus.standalone.app import StandaloneSettings, open_standalone
 
 from .conftest import SERVERS
@@ -46,6 +46,25 @@ async def test_a_server_as_the_sdk_shows_it_is_found_called_and_audited(caller: 
     assert "mcp:friendly/add" in await found(caller, "把两个数相加")
     assert (await caller.call(CALL_TOOL, CallTool(id="mcp:friendly/add", arguments={"a": 2, "b": 3}))).text == "5"
     assert await is_whole(caller)
+
+
+@pytest.mark.timeout(120)
+async def test_instructions_beyond_what_is_kept_of_a_description_hold_the_tool_and_flag_the_server(
+    caller: Caller,
+) -> None:
+    command = RegisterMcpServer(
+        name="novel", command=sys.executable, args=(str(SERVERS / "hostile.py"), "novel"), timeout_s=30
+    )
+    server = await caller.call(REGISTER_MCP_SERVER, command)
+    flagged = {(finding.code, finding.where) for finding in server.findings}
+    assert ("instructions_to_the_model", "novel") in flagged
+    assert (server.tools, server.quarantined) == (2, 1)
+    novel = await caller.call(GET_TOOL, NameTool(id="mcp:novel/novel"))
+    good = await caller.call(GET_TOOL, NameTool(id="mcp:novel/good"))
+    assert (novel.state, good.state) == (ToolState.QUARANTINED, ToolState.ACTIVE)
+    assert "instructions_to_the_model" in {finding.code for finding in novel.findings}
+    assert "Ignore" not in novel.tool.description
+    assert "mcp:novel/novel" not in await found(caller, "word")
 
 
 @pytest.mark.timeout(120)

@@ -53,6 +53,30 @@ def test_something_new_that_is_suspicious_is_held_in_whatever_field() -> None:
     assert becomes(described(fields={"examples": [INJECTION]}), described()).outcome is QUARANTINED
 
 
+def test_what_was_found_in_a_text_that_was_cut_before_it_was_sent_holds_a_tool() -> None:
+    found = {"code": "instructions_to_the_model", "message": "says: Ignore all", "where": "description"}
+    decision = decide(described(fields={"metadata": {"findings": [found]}}), None, NOW)
+    assert (decision.outcome, [finding.code for finding in decision.findings]) == (QUARANTINED, [found["code"]])
+
+
+def test_what_is_found_both_in_a_text_and_in_what_was_cut_from_it_is_told_once() -> None:
+    found = decide(described(INJECTION), None, NOW).findings
+    brought: list[JsonValue] = [finding.model_dump(mode="json") for finding in found]
+    assert decide(described(INJECTION, {"metadata": {"findings": brought}}), None, NOW).findings == found
+
+
+def test_that_a_description_was_cut_is_told_and_holds_nothing() -> None:
+    cut = {"code": "description_cut", "message": "the first 8192 are kept", "where": "description"}
+    decision = decide(described(fields={"metadata": {"findings": [cut]}}), None, NOW)
+    assert (decision.outcome, len(decision.findings)) == (CREATED, 1)
+
+
+@pytest.mark.parametrize("findings", ["none", 7, {"code": "x"}, [None, "x", {"code": 1}, {"message": "no code"}]])
+def test_metadata_that_only_looks_like_findings_is_metadata(findings: JsonValue) -> None:
+    decision = decide(described(fields={"metadata": {"findings": findings}}), None, NOW)
+    assert (decision.outcome, decision.findings) == (CREATED, ())
+
+
 def test_what_was_suspicious_and_accepted_is_no_reason_to_hold_it_again() -> None:
     record = accepted(recorded(described(INJECTION)), NOW)
     assert decide(described(INJECTION, {"tags": ["x"]}), record, LATER).outcome is UPDATED

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from skillbus.contracts.tools import PutOutcome, ToolDescription, ToolFinding
-from skillbus.indexer.domain.reviewing import changes_of, findings_of, reviewed_otherwise
+from skillbus.indexer.domain.reviewing import changes_of, findings_of, is_reason, reviewed_otherwise
 from skillbus.indexer.domain.tool_record import ToolRecord
 
 
@@ -84,7 +84,7 @@ def _reason(tool: ToolDescription, earlier: ToolRecord | None, findings: tuple[T
     """Why it has to be accepted by an operator; None if it has not."""
     # What was found and accepted before is no reason; findings beside something that waits were never accepted.
     known = earlier.findings if earlier is not None and not earlier.held else ()
-    if news := [finding for finding in findings if finding not in known]:
+    if news := [finding for finding in findings if is_reason(finding) and finding not in known]:
         return f"{news[0].where}: {news[0].message}"
     if earlier is None:
         return None

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from skillbus.common.suspicion import scan_schema, scan_text
 from skillbus.contracts.tools import FieldChange, ToolDescription, ToolFinding
@@ -16,10 +17,23 @@ _SHOWN: Final = ("name", "description", "tool_type", "tags", "parameters", "exam
 _MAX_CHANGES: Final = 50
 _MAX_CHARS: Final = 500
 _ABSENT: Final = None
+_BROUGHT: Final = "findings"
+"""In `metadata`: what was found in a text before it was cut to what a description may be."""
+_NO_REASON: Final = frozenset({"description_cut"})
+"""Codes of what is told and holds nothing back: what was cut away no model reads."""
 
 
 def findings_of(tool: ToolDescription) -> tuple[ToolFinding, ...]:
-    """What is suspicious in its texts."""
+    """What is suspicious in its texts, and what whoever describes it found in what was not sent along."""
+    return tuple(dict.fromkeys((*_scanned(tool), *_brought(tool))))
+
+
+def is_reason(finding: ToolFinding) -> bool:
+    """Whether an operator has to see it before the tool is found."""
+    return finding.code not in _NO_REASON
+
+
+def _scanned(tool: ToolDescription) -> tuple[ToolFinding, ...]:
     return (
         *scan_text(tool.name, "name"),
         *scan_text(tool.description, "description"),
@@ -27,6 +41,14 @@ def findings_of(tool: ToolDescription) -> tuple[ToolFinding, ...]:
         *(scan_text("\n".join(tool.examples), "examples") if tool.examples else ()),
         *(scan_text("\n".join(tool.tags), "tags") if tool.tags else ()),
     )
+
+
+def _brought(tool: ToolDescription) -> Iterator[ToolFinding]:
+    """What is no finding is metadata like any other."""
+    brought = tool.metadata.get(_BROUGHT)
+    for value in brought if isinstance(brought, list) else ():
+        with suppress(ValidationError):
+            yield ToolFinding.model_validate(value)
 
 
 def reviewed_otherwise(before: ToolDescription, after: ToolDescription) -> bool:

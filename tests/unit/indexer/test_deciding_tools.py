@@ -54,9 +54,12 @@ def test_something_new_that_is_suspicious_is_held_in_whatever_field() -> None:
 
 
 def test_what_was_found_in_a_text_that_was_cut_before_it_was_sent_holds_a_tool() -> None:
-    found = {"code": "instructions_to_the_model", "message": "says: Ignore all", "where": "description"}
+    found: JsonValue = {"code": "instructions_to_the_model", "message": "says: Ignore all", "where": "description"}
     decision = decide(described(fields={"metadata": {"findings": [found]}}), None, NOW)
-    assert (decision.outcome, [finding.code for finding in decision.findings]) == (QUARANTINED, [found["code"]])
+    assert (decision.outcome, [finding.code for finding in decision.findings]) == (
+        QUARANTINED,
+        ["instructions_to_the_model"],
+    )
 
 
 def test_what_is_found_both_in_a_text_and_in_what_was_cut_from_it_is_told_once() -> None:
@@ -66,7 +69,7 @@ def test_what_is_found_both_in_a_text_and_in_what_was_cut_from_it_is_told_once()
 
 
 def test_that_a_description_was_cut_is_told_and_holds_nothing() -> None:
-    cut = {"code": "description_cut", "message": "the first 8192 are kept", "where": "description"}
+    cut: JsonValue = {"code": "description_cut", "message": "the first 8192 are kept", "where": "description"}
     decision = decide(described(fields={"metadata": {"findings": [cut]}}), None, NOW)
     assert (decision.outcome, len(decision.findings)) == (CREATED, 1)
 

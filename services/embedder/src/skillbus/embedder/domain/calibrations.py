@@ -6,8 +6,8 @@ from typing import Final
 from skillbus.contracts.registry import Calibration
 
 _FITTED: Final[Mapping[str, Calibration]] = {
-    "all-MiniLM-L6-v2": Calibration(slope=0.701, lexical=1.295, offset=-0.471),
-    "multilingual-e5-small": Calibration(slope=1.945, lexical=0.894, offset=1.238),
+    "all-MiniLM-L6-v2": Calibration(slope=0.590, lexical=1.790, offset=-1.204),
+    "multilingual-e5-small": Calibration(slope=1.761, lexical=1.176, offset=0.616),
     "use-multilingual-v3": Calibration(slope=1.354, lexical=1.271, offset=0.142),
 }
 """By benchmarks/fit_relevance.py on the dev tools, 2026-11-22; its results are in benchmarks/results."""

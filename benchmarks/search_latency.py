@@ -29,9 +29,11 @@ from pydantic import SecretStr
 from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.settings import EmbedderSettings
@@ -40,6 +42,7 @@ from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery, Wanted
+from skillbus.retriever.domain.sentences import sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
@@ -47,7 +50,7 @@ from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, open_v
 from skillbus.vectors.tools import ALIAS, collection_of
 
 TOOLS = 10_000
-CANDIDATES = 32
+CANDIDATES = 20
 SEEN = 20
 """Different texts among those that were seen before."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
@@ -63,19 +66,21 @@ class Arms:
     lexical: LexicalEncoder
 
     async def over_the_bus(self, query: str) -> None:
-        found = await self.bus.caller.call(SEARCH_TOOLS, SearchTools(query=query, limit=10))
+        found = await self.bus.caller.call(SEARCH_TOOLS, SearchTools(query=query, limit=10, threshold=0.0))
         assert found.results
         assert found.degraded is None
 
     async def in_process(self, query: str) -> None:
-        """The model, and what the search asks of the store: candidates of both sides, their cosines, ten tools."""
-        dense = self.model.embed([query], Role.QUERY)[0].tolist()
+        """The model, and what the search asks of the store: candidates of both sides, their cosines, sixteen tools."""
+        dense, *parts = self.model.embed([query, *sentences(query)], Role.QUERY).tolist()
         sparse = self.lexical.encode_query(query)
-        embedded = EmbeddedQuery(dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None, NEUTRAL)
+        embedded = EmbeddedQuery(
+            dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None, NEUTRAL, tuple(parts)
+        )
         live = await self.tools.live()
         assert live is not None
         found = await self.tools.candidates(live, embedded, Wanted("default", (), (), (), CANDIDATES))
-        await self.tools.tools(live, [candidate.id for candidate in found[:10]])
+        await self.tools.tools(live, [candidate.id for candidate in found[:16]])
 
 
 def read(path: Path) -> list[dict[str, object]]:
@@ -133,6 +138,7 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
         server = await stack.enter_async_context(open_nats_server(data / "nats"))
         settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
         bus = await stack.enter_async_context(open_bus(settings, "bench", CollectorRegistry()))
+        await provision(bus.jetstream)
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         model = UseModel(threads=1)
         model.load()
@@ -142,7 +148,8 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
         await store.switch_aliases({ALIAS: collection})
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
-        return await compare(Arms(bus, VectorTools(store), model, LexicalEncoder()), queries, rounds)
+        lexical = LexicalEncoder(translate=load_lexicon().translate)
+        return await compare(Arms(bus, VectorTools(store), model, lexical), queries, rounds)
 
 
 async def compare(arms: Arms, queries: list[str], rounds: int) -> dict[str, object]:

@@ -10,7 +10,7 @@ from qdrant_client import models
 
 from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store, point_id
 
-POINTS = 3_000
+POINTS = 6_000
 DIM = 16
 SPEC = CollectionSpec(dim=DIM, tenant="project", keywords=("kind", "side"))
 NORTH = np.eye(DIM)[0]
@@ -71,7 +71,7 @@ async def test_the_nearest_of_a_kind_are_those_that_a_scan_finds(
 async def test_points_that_pass_are_found_where_none_of_the_nearest_does(
     store: VectorStore, rows: NDArray[np.float64]
 ) -> None:
-    request = models.QueryRequest(query=NORTH.tolist(), using=DENSE, filter=only(side="south"), limit=10)
+    request = models.QueryRequest(query=NORTH.tolist(), using=DENSE, filter=only(project="p", side="south"), limit=10)
     [hits] = await store.query("points", [request])
     southern = [at for at in range(POINTS) if side_of(rows[at]) == "south"]
     best = sorted(southern, key=lambda at: -float(rows[at] @ NORTH))[:10]
@@ -80,7 +80,7 @@ async def test_points_that_pass_are_found_where_none_of_the_nearest_does(
 
 async def test_requests_of_a_batch_are_answered_in_their_order(store: VectorStore, rows: NDArray[np.float64]) -> None:
     requests = [
-        models.QueryRequest(query=rows[at].tolist(), using=DENSE, filter=only(kind=kind_of(at)), limit=1)
+        models.QueryRequest(query=rows[at].tolist(), using=DENSE, filter=only(project="p", kind=kind_of(at)), limit=1)
         for at in (1, 100, 2, 3)
     ]
     answers = await store.query("points", requests)

@@ -70,14 +70,19 @@ def check_dim(vector: Sequence[object], dim: int) -> None:
         raise VectorStoreRejected(f"the collection holds dense vectors of dimension {dim}, not {len(vector)}")
 
 
-def edge_query(request: models.QueryRequest, dim: int, *, exact: bool = False) -> edge.QueryRequest:
-    """A nearest-neighbour query whose vector was checked; `exact` for a few points, which need no shortcut."""
+def edge_query(
+    request: models.QueryRequest, dim: int, condition: edge.Filter | None = None, *, exact: bool = False
+) -> edge.QueryRequest:
+    """A nearest-neighbour query whose vector was checked; `exact` for a few points, which need no shortcut.
+
+    `condition` stands for the request's filter, translated.
+    """
     _check_unsupported(request, ("shard_key", "lookup_from"))
     return edge.QueryRequest(
         query=_nearest(request.query, dim),
         limit=DEFAULT_LIMIT if request.limit is None else request.limit,
         offset=request.offset,
-        filter=edge_filter(request.filter),
+        filter=condition,
         score_threshold=request.score_threshold,
         prefetches=_prefetches(request.prefetch, dim),
         params=_EXACT if exact or dim < _QUANTIZED_DIM or request.prefetch is not None else _SCAN,
@@ -187,8 +192,8 @@ def _range(given: models.RangeInterface | None) -> edge.RangeFloat:
 
 
 def record(point: edge.Record) -> models.Record:
-    """A stored point, its id as text."""
-    return models.Record(id=str(point.id), payload=point.payload, vector=_vectors(point.vector))
+    """A stored point, its id as text. What the engine gives is not validated again: that took half the time."""
+    return models.Record.model_construct(id=str(point.id), payload=point.payload, vector=_vectors(point.vector))
 
 
 def _vectors(vectors: "edge.Vector | None") -> dict[str, models.VectorOutput] | None:
@@ -199,7 +204,7 @@ def _vectors(vectors: "edge.Vector | None") -> dict[str, models.VectorOutput] | 
 
 def _vector(vector: "edge.NamedVector") -> models.VectorOutput:
     if isinstance(vector, edge.SparseVector):
-        return models.SparseVector(indices=vector.indices, values=vector.values)
+        return models.SparseVector.model_construct(indices=vector.indices, values=vector.values)
     return vector
 
 

@@ -15,7 +15,7 @@ from skillbus.retriever.domain.relevance import Relevance, probability, rarest_i
 ALIKE: Final = 0.5
 """Log-odds that a tool loses whose words are exactly those of one above it."""
 POOL: Final = 16
-"""Tools that are looked at for likeness, or twice the limit if that is more; 10, 20 and 32 found the same."""
+"""Tools that are looked at for likeness, or as many as are asked for if that is more; 10, 20 and 32 found the same."""
 
 Weights = Mapping[int, float]
 """A tool's sparse vector: weights by the indices of its terms."""
@@ -75,23 +75,38 @@ def spread(pool: Sequence[Ranked], weights: Mapping[str, Weights]) -> Iterator[R
 
     `weights` has those of every point of the pool. Evidence never rises from one to the next.
     """
-    norms = {it.id: math.sqrt(sum(weight * weight for weight in weights[it.id].values())) for it in pool}
-    left = [(it, it.evidence) for it in pool]
+    likeness = _Likeness([weights[it.id] for it in pool])
+    left = dict(enumerate(pool))
     while left:
-        at = max(range(len(left)), key=lambda place: left[place][0].evidence)  # the first of equals
-        best, _ = left.pop(at)
+        at = max(left, key=lambda place: left[place].evidence)  # the first of equals
+        best = left.pop(at)
         yield best
-        for place, (it, before) in enumerate(left):
-            loss = ALIKE * _alike(weights[best.id], weights[it.id], norms[best.id] * norms[it.id])
-            if before - loss < it.evidence:  # the likest of those above counts
-                left[place] = replace(it, evidence=before - loss, repeats=best.id), before
+        for place, alike in likeness.to(at).items():
+            if place in left and (lowered := pool[place].evidence - ALIKE * alike) < left[place].evidence:
+                left[place] = replace(
+                    left[place], evidence=lowered, repeats=best.id
+                )  # the likest of those above counts
 
 
-def _alike(one: Weights, other: Weights, norms: float) -> float:
-    """Cosine of two sparse vectors."""
-    if len(one) > len(other):
-        one, other = other, one
-    return sum(weight * other[term] for term, weight in one.items() if term in other) / norms if norms else 0.0
+class _Likeness:
+    """Cosines of sparse vectors with one another."""
+
+    def __init__(self, vectors: Sequence[Weights]) -> None:
+        self._vectors = vectors
+        self._norms = [math.sqrt(sum(weight * weight for weight in vector.values())) for vector in vectors]
+        self._having: dict[int, list[tuple[int, float]]] = {}
+        for place, vector in enumerate(vectors):
+            for term, weight in vector.items():
+                self._having.setdefault(term, []).append((place, weight))
+
+    def to(self, place: int) -> dict[int, float]:
+        """Of the vector at a place with all that share a term with it."""
+        products: dict[int, float] = {}
+        for term, weight in self._vectors[place].items():
+            for other, its in self._having[term]:
+                products[other] = products.get(other, 0.0) + weight * its
+        norm = self._norms[place]
+        return {other: product / (norm * self._norms[other]) for other, product in products.items() if product}
 
 
 def _ranks(best_first: list[tuple[float, str]]) -> dict[str, int]:

@@ -172,7 +172,7 @@ class ToolSearch:
     async def _fetch(self, live: LiveIndex, ranked: tuple[Ranked, ...], request: SearchTools) -> _Fetched:
         """The first `POOL`, or twice the limit; more only where some of these cannot be hits."""
         fetched = _Fetched((), {}, {})
-        page = max(POOL, 2 * request.limit)
+        page = max(POOL, request.limit)
         for at in range(0, len(ranked), page):
             some = ranked[at : at + page]
             tools = await self._index.tools(live, [it.id for it in some])

@@ -9,7 +9,7 @@ _UNAVAILABLE = "Try again in a moment; `skillbus status` shows what is missing."
 ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.INVALID_REQUEST: "Correct what the lines above name; `--help` shows the bounds.",
     ErrorCode.UNAUTHORIZED: "Give a key with --key or SKILLBUS_KEY.",
-    ErrorCode.FORBIDDEN: "Use a key that is allowed to do this, or another --project.",
+    ErrorCode.FORBIDDEN: "Enable it again if it is disabled (`skillbus skills enable`), or use a key that may.",
     ErrorCode.SKILL_NOT_FOUND: "`skillbus list` shows what is installed, `skillbus install PATH` adds a skill.",
     ErrorCode.NOT_FOUND: "Check the name, and the --project where there is one.",
     ErrorCode.UNKNOWN_ACTION: "`skillbus list --json` shows the actions of each skill.",

@@ -48,11 +48,11 @@ def _with_interval(value: Estimate, sign: str = "") -> str:
 
 def _of_threshold(found: Abstention) -> Iterator[tuple[str, str]]:
     if found.answered_with_nothing is not None and found.bm25_answered_with_nothing is not None:
-        what = f"answered with nothing, of {found.no_match} requests that nothing fits"
+        what = f"abstention: {found.no_match} requests without a fitting tool, answered with nothing"
         yield what, _with_interval(found.answered_with_nothing)
         yield "the same by BM25", _with_interval(found.bm25_answered_with_nothing)
     if found.recall_at_5_lost is not None:
-        yield "recall@5 lost by those that something fits", _with_interval(found.recall_at_5_lost)
+        yield "recall@5 that the threshold costs the others", _with_interval(found.recall_at_5_lost)
 
 
 def _how(report: Report) -> Text:

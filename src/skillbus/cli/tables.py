@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from skillbus.cli.replies import SystemStatus
     from skillbus.contracts.indexer import IndexerStatus, Skill
-    from skillbus.contracts.retriever import Reason, ToolHit, ToolsFound
+    from skillbus.contracts.retriever import Reason, Stage, ToolHit, ToolsFound
 
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
@@ -30,10 +30,10 @@ def hits(found: ToolsFound, *, explain: bool, between_reasons: str = "\n") -> Re
     explained = _explained(found) if explain else ()
     if not found.results:
         return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *explained)
-    headings = ("name", "type", "score", "description") + (("reasons",) if explain else ())
+    headings = ("id", "type", "score", "description") + (("reasons",) if explain else ())
     table = _table(*headings, numbers=("score",))
     for hit in found.results:
-        cells = [hit.name, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
+        cells = [hit.id, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
         table.add_row(*_cells(cells), *([Text(between_reasons.join(_reasons(hit)))] if explain else []))
     return Group(table, Text(_how(found), "dim"), *explained)
 
@@ -113,10 +113,15 @@ def _explained(found: ToolsFound) -> Iterable[Text]:
     if how is None:
         return
     best = "nothing was near" if how.best_score is None else f"the best scores {how.best_score:.2f}"
-    yield _fact("threshold", f"{how.threshold:.2f}: {how.below_threshold} below it; {best}")
-    yield _fact("stages", ", ".join(f"{it.name} {it.took_ms:.1f} ms ({it.candidates})" for it in how.stages))
+    yield _fact("threshold", f"{how.threshold:.2f}, {how.below_threshold} candidates below it; {best}")
+    yield _fact("stages", ", ".join(map(_stage, how.stages)))
     if how.terms:
-        yield _fact("words", ", ".join(how.terms))
+        yield _fact("terms, translations included", ", ".join(how.terms))
+
+
+def _stage(stage: Stage) -> str:
+    left = f" ({stage.candidates} tools)" if stage.candidates else ""
+    return f"{stage.name} {stage.took_ms:.1f} ms{left}"
 
 
 def _fact(name: str, fact: str) -> Text:

@@ -141,10 +141,10 @@ def _value(value: object) -> str:
 
 def _numbers(found: Audit) -> Iterator[tuple[str, str]]:
     index, calls = found.index, found.calls
-    yield "to be found, of the catalogue", "?" if index is None else str(index.catalogued)
+    yield "in the catalogue, active", "?" if index is None else str(index.catalogued)
     yield "indexed", "?" if index is None else str(index.indexed)
-    yield "disabled or quarantined", "?" if index is None else str(index.inactive)
-    yield "MCP and builtin tools, of the catalogue", "?" if calls is None else str(calls.catalogued)
+    yield "in the catalogue, disabled or quarantined", "?" if index is None else str(index.inactive)
+    yield "of MCP servers and builtin, active", "?" if calls is None else str(calls.catalogued)
     yield "callable", "?" if calls is None else str(calls.callable)
 
 

@@ -36,6 +36,11 @@ def test_words_after_two_dashes_are_the_skills(skillbus: CommandLine, server: Fa
     assert server.body() == {"argv": ["--loud", "-n", "--", "x"]}
 
 
+def test_a_skill_is_run_by_the_id_that_a_search_shows(skillbus: CommandLine, server: FakeServer) -> None:
+    assert skillbus("run", "skill:greet").exit_code == 0
+    assert server.requests[0].url.path == "/api/skills/greet/run"
+
+
 def test_an_action_before_two_dashes_is_ours(skillbus: CommandLine, server: FakeServer) -> None:
     assert skillbus("run", "greet", "wave", "--timeout", "5", "--project", "acme", "--").exit_code == 0
     assert server.body() == {"action": "wave", "argv": [], "timeout_s": 5.0}

@@ -27,6 +27,17 @@ def test_hits_come_as_a_table(skillbus: CommandLine, server: FakeServer) -> None
         assert cell in result.stdout
 
 
+def test_tools_of_one_name_are_told_apart_by_the_id_that_they_are_called_by(
+    skillbus: CommandLine, server: FakeServer
+) -> None:
+    server.hits = [hit("search", id=f"mcp:{of}/search", tool_type="mcp") for of in ("files", "web")]
+
+    shown = skillbus("search", "查找").stdout
+
+    assert "mcp:files/search" in shown
+    assert "mcp:web/search" in shown
+
+
 def test_what_is_asked_reaches_the_server(skillbus: CommandLine, server: FakeServer) -> None:
     words = ["--limit", "3", "--threshold", "0.4", "--type", "skill", "--type", "mcp", "--tag", "git", "--project", "a"]
 
@@ -71,7 +82,11 @@ def test_explain_shows_what_the_search_did_also_when_nothing_fits() -> None:
     stream = io.StringIO()
     shown = tables.hits(ToolsFound.model_validate_json(json.dumps(found)), explain=True)
     Console(file=stream, width=200, color_system=None).print(shown)
-    for said in ("Nothing fits", "0.35: 7 below it; the best scores 0.21", "embed 1.3 ms (0), rank 0.5 ms (64)"):
+    for said in (
+        "Nothing fits",
+        "0.35, 7 candidates below it; the best scores 0.21",
+        "embed 1.3 ms, rank 0.5 ms (64 tools)",
+    ):
         assert said in stream.getvalue()
     for said in ("弹吉他 | 查天气", "吉他, guitar"):
         assert said in stream.getvalue()
@@ -154,7 +169,7 @@ def test_a_hit_is_one_line_where_there_is_no_terminal(skillbus: CommandLine, ser
 
     for said in ("git-commit", "word end", "cosine 0.620", "BM25 3.50: 提交"):
         assert said in first
-    assert second.startswith("other ")
+    assert second.startswith("skill:other ")
 
 
 def test_markup_and_escape_sequences_of_a_description_stay_text(skillbus: CommandLine, server: FakeServer) -> None:

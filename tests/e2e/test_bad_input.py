@@ -5,6 +5,7 @@ import json
 import stat
 import zipfile
 from collections.abc import AsyncGenerator
+from typing import Final
 
 import nats
 import pytest
@@ -15,6 +16,7 @@ from pydantic import JsonValue
 from skillbus.contracts.indexer import INSTALL_SKILL, UPDATE_SKILL
 from skillbus.contracts.retriever import SEARCH_TOOLS
 from skillbus.contracts.sandbox import RUN_SKILL
+from skillbus.contracts.tools import PUT_TOOLS
 
 from .conftest import Json, System, problem, skill_package
 
@@ -280,6 +282,27 @@ async def test_a_package_that_is_none_is_refused_and_leaves_nothing(
     assert list((system.data / ".staging").iterdir()) == []
     assert list(system.data.parent.rglob("evil.txt")) == []
     assert await system.counts() == before
+
+
+_DESCRIPTION: Final = '{"id":"%s","name":"bad","description":"Adds numbers.","metadata":{"value":%s}}'
+_UNREADABLE: Final = {"too-deep": "[" * 110 + "]" * 110, "10^400": "9" * 400, "10^4000": "9" * 4_000, "1e999": "1e999"}
+"""Each of them is JSON, and more than the vector store reads: 128 levels, and 64 bits."""
+
+
+@pytest.mark.parametrize("value", _UNREADABLE.values(), ids=_UNREADABLE)
+async def test_a_description_that_the_store_could_not_read_again_spoils_neither_search_nor_index(
+    system: System, client: Client, value: str
+) -> None:
+    good = '{"id":"good","name":"good","description":"Subtracts numbers."}'
+    body = f"{_DESCRIPTION % ('bad.http', value)}\n{good}\n"
+    imported = (await system.http.put("/api/tools", content=body)).json()
+    assert (imported["results"][0]["outcome"], imported["indexed"]) == ("rejected", True)
+
+    told = await client.request(PUT_TOOLS.subject, b'{"tools":[%s]}' % (_DESCRIPTION % ("bad.nats", value)).encode())
+    assert json.loads(told.data)["results"][0]["outcome"] == "rejected"
+    assert (await system.search("subtract numbers")).status_code == 200
+    assert (await system.http.get("/api/audit")).json()["agrees"]
+    await system.http.delete("/api/tools/good")
 
 
 async def test_after_all_that_everything_still_works(system: System, skills: None) -> None:

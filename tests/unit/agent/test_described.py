@@ -34,6 +34,24 @@ def test_a_tool_is_described_with_its_server() -> None:
     assert listing.findings == ()
 
 
+def nested(levels: int) -> JsonValue:
+    value: JsonValue = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("schema", [nested(150), {"type": "object", "default": {"a": 10**400}}])
+def test_a_schema_that_nobody_could_read_again_is_refused(schema: JsonValue) -> None:
+    assert codes(tool(inputSchema=schema)) == ["schema_invalid"]
+
+
+@pytest.mark.parametrize("said", [nested(150), nested(66), {"a": 10**400}])
+def test_what_is_said_beside_a_tool_and_could_not_be_read_again_is_left_out(said: JsonValue) -> None:
+    (described,) = describe_all("files", "", [tool(annotations=said, outputSchema=said)]).tools
+    assert described.metadata == {"server": "files"}
+
+
 def test_a_tool_without_a_description_has_an_empty_one() -> None:
     (described,) = describe_all("files", "", [{"name": "a", "inputSchema": {}}]).tools
     assert described.description == ""

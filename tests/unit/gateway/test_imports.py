@@ -107,6 +107,20 @@ async def test_a_bad_line_in_the_middle_is_told_by_its_number_and_the_others_are
     assert report["counts"]["rejected"] == 5
 
 
+@pytest.mark.parametrize("metadata", [b"[" * 70 + b"]" * 70, b"[" * 150 + b"]" * 150, b"9" * 4_000, b"1e999"])
+async def test_a_value_that_the_bus_or_the_store_cannot_read_takes_no_other_line_along(
+    world: World, metadata: bytes
+) -> None:
+    bad = b'{"id": "t/bad", "name": "bad", "metadata": {"value": ' + metadata + b"}}\n"
+    report = (await put_tools(world, ndjson([tool(1)]) + bad + ndjson([tool(2)]))).json()
+    assert [(it["line"], it["outcome"]) for it in report["results"]] == [
+        (1, "created"),
+        (2, "rejected"),
+        (3, "created"),
+    ]
+    assert (report["results"][1]["id"], report["results"][1]["error"][:10]) == ("t/bad", "metadata: ")
+
+
 async def test_only_problems_leaves_out_what_went_well_but_counts_it(world: World) -> None:
     body = ndjson([tool(1), tool(2, name="ignore all tools"), {"id": "t/3"}])
     report = (await put_tools(world, body, only="problems")).json()

@@ -8,7 +8,8 @@ import base64
 import binascii
 import sys
 from array import array
-from typing import Annotated, Self
+from math import isfinite
+from typing import Annotated, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     PlainSerializer,
     SerializationInfo,
     SerializerFunctionWrapHandler,
@@ -78,6 +80,43 @@ SkillName = Annotated[
 
 PlainText = Annotated[str, AfterValidator(without_nul)]
 """Text without NUL."""
+
+JSON_DEPTH: Final = 64
+"""Of objects and lists within one another. Readers of JSON give up at 128 or 200; values are wrapped on their way."""
+_INTEGERS: Final = range(-(2**63), 2**64)
+"""What a vector store keeps of whole numbers."""
+
+
+def check_json(value: JsonValue) -> None:
+    """Whether everything that a value passes through can read it. Raises ValueError when it cannot."""
+    level: list[JsonValue] = [value]
+    for _ in range(JSON_DEPTH + 1):
+        level = [inner for outer in level for inner in _within(outer)]
+        if not level:
+            return
+    raise ValueError(f"is nested more than {JSON_DEPTH} deep: send it flatter")
+
+
+def _within(value: JsonValue) -> "list[JsonValue]":
+    """The values directly in a value. Raises ValueError when it is a number that is not carried."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, list):
+        return value
+    if isinstance(value, int) and value not in _INTEGERS:
+        raise ValueError("holds a whole number of more than 64 bits: send it as text")
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError("holds a number that JSON does not have, as NaN or 1e999: send another")
+    return []
+
+
+def _carried(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    check_json(value)
+    return value
+
+
+JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_carried)]
+"""A JSON object of at most 64 levels, whose whole numbers have at most 64 bits."""
 
 
 class FloatMatrix(Message):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, PlainText, Project, without_nul
+from skillbus.contracts.message import DEFAULT_PROJECT, JsonObject, Message, PlainText, Project, without_nul
 
 SERVICE: Final = "indexer"
 
@@ -58,14 +58,14 @@ class ToolDescription(Message):
     description: Annotated[PlainText, StringConstraints(max_length=8_192)] = ""
     tool_type: ToolType = ToolType.SKILL
     tags: tuple[Annotated[PlainText, StringConstraints(max_length=100)], ...] = Field(default=(), max_length=100)
-    parameters: dict[str, JsonValue] | None = None
-    """JSON Schema of the arguments; at most 64 KiB."""
+    parameters: JsonObject | None = None
+    """JSON Schema of the arguments; at most 64 KiB, and 64 levels."""
     examples: tuple[Annotated[PlainText, StringConstraints(max_length=500)], ...] = Field(default=(), max_length=50)
     """Questions that the tool answers, in a user's words."""
     provider: Annotated[PlainText, StringConstraints(max_length=200)] = ""
     source: Source = IMPORTED_SOURCE
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    """Anything else; at most 16 KiB, given back with each hit."""
+    metadata: JsonObject = Field(default_factory=dict)
+    """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""
 
 
 class ToolFinding(Message):

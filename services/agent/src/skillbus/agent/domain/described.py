@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from skillbus.agent.domain.schema_shape import SCHEMA_BYTES, misshapen
 from skillbus.common.suspicion import scan_text
+from skillbus.contracts.message import check_json
 from skillbus.contracts.tools import MCP_SOURCE_PREFIX, ToolDescription, ToolFinding, ToolType
 
 DESCRIPTION_MAX: Final = 8_192
@@ -125,6 +126,8 @@ def _parameters(name: str, schema: JsonValue) -> dict[str, JsonValue]:
         raise _RefusedError("schema_invalid", name, "its inputSchema is no object")
     if (size := len(to_json(schema))) > SCHEMA_BYTES:
         raise _RefusedError("schema_invalid", name, f"its inputSchema has {size} bytes; the limit is {SCHEMA_BYTES}")
+    if not _is_carried(schema):
+        raise _RefusedError("schema_invalid", name, "its inputSchema is nested too deeply, or holds too large a number")
     if schema.get("type", "object") != "object":
         raise _RefusedError("schema_invalid", name, "its inputSchema is not of type object")
     if problem := misshapen(schema):
@@ -134,7 +137,7 @@ def _parameters(name: str, schema: JsonValue) -> dict[str, JsonValue]:
 
 def _metadata(server: str, raw: Mapping[str, JsonValue], found: tuple[ToolFinding, ...]) -> dict[str, JsonValue]:
     metadata: dict[str, JsonValue] = {"server": server}
-    metadata |= {key: value for key, value in _beside(raw) if len(to_json(value)) <= _METADATA_BYTES}
+    metadata |= {key: value for key, value in _beside(raw) if _is_small(value)}
     if found:
         metadata["findings"] = [finding.model_dump(mode="json") for finding in found]
     return metadata
@@ -147,6 +150,18 @@ def _beside(raw: Mapping[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
         yield "annotations", annotations
     if isinstance(output := raw.get("outputSchema"), dict):
         yield "output_schema", output
+
+
+def _is_small(value: JsonValue) -> bool:
+    return len(to_json(value)) <= _METADATA_BYTES and _is_carried([value])  # it stands one deeper
+
+
+def _is_carried(value: JsonValue) -> bool:
+    try:
+        check_json(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _clean(text: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, check_json
 from skillbus.contracts.tools import (
     BUILTIN_SOURCE,
     MAX_TOOLS,
@@ -280,12 +280,24 @@ def _read(piece: Piece, source: str | None) -> _Description:
         return _Description(piece.line, problem=f"is not JSON: {error}")
     if not isinstance(tool, dict):
         return _Description(piece.line, problem="is no JSON object")
+    if problem := _not_carried(tool):
+        return _Description(piece.line, _id_of(tool.get("id")), tool, problem=problem)
     size_bytes = len(to_json(tool))  # another one than on the line: 1e15 is written out
     problem = f"is longer than {LINE_BYTES} bytes" if size_bytes > LINE_BYTES else None
     own = tool.get("source")
     if source is None and isinstance(own, str) and is_reserved(own):
         problem = reserved(own)
     return _Description(piece.line, _id_of(tool.get("id")), tool, size_bytes, problem)
+
+
+def _not_carried(tool: dict[str, JsonValue]) -> str | None:
+    """Why the bus would refuse a whole request for what is in one description."""
+    for name, value in tool.items():
+        try:
+            check_json(value)
+        except ValueError as error:
+            return f"{name[:50]}: {error}"
+    return None
 
 
 def _id_of(value: object) -> str | None:

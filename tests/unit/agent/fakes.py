@@ -63,6 +63,9 @@ class Server:
     fails: str | None = None
     """Why no session can be had."""
     hangs: bool = False
+    open_now: int = 0
+    ends: asyncio.Event | None = None
+    """Until it is set, no session has ended."""
     on_change: Callable[[], None] = lambda: None
     calls: list[tuple[str, Mapping[str, JsonValue]]] = field(default_factory=list)
 
@@ -78,8 +81,14 @@ class Server:
     async def open(self, _: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator["Server"]:
         self.check()
         self.opened += 1
+        self.open_now += 1
         self.on_change = on_change
-        yield self
+        try:
+            yield self
+        finally:
+            if self.ends is not None:
+                await self.ends.wait()
+            self.open_now -= 1
 
     async def list_tools(self) -> tuple[JsonValue, ...]:
         self.lists += 1

@@ -1,5 +1,6 @@
 """Servers followed by one replica and by several, through all that a server and a catalogue do."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 
@@ -59,6 +60,42 @@ async def test_registering_again_replaces_and_takes_out_what_is_gone(world: Worl
     second = await servers.register(RAW, WAIT_S)
     assert first.id != second.id
     assert world.catalogue.ids() == ["mcp:raw/three"]
+
+
+async def test_a_change_that_is_heard_while_a_server_is_replaced_leaves_one_session(
+    world: World, servers: Servers
+) -> None:
+    await servers.register(RAW, WAIT_S)
+    world.server.ends = asyncio.Event()
+    replacing = asyncio.create_task(servers.register(RAW, WAIT_S))
+    world.changes.queue.put_nowait(KEY)
+    for _ in range(20):
+        await asyncio.sleep(0)  # both have come to where the first session ends
+    world.server.ends.set()
+    assert (await replacing).seen.state is McpServerState.CONNECTED
+    assert await holds(world.changes.queue.empty)
+    assert (world.server.opened, world.server.open_now) == (2, 1)
+    await servers.remove(KEY)
+    assert world.server.open_now == 0
+
+
+async def test_many_who_register_one_server_at_once_leave_one_session(world: World, servers: Servers) -> None:
+    registered = await asyncio.gather(*(servers.register(RAW, WAIT_S) for _ in range(3)))
+    assert len({server.id for server in registered}) == 3
+    follower = await servers.follower(KEY)
+    await follower.looked(WAIT_S)
+    assert follower.server.id == world.store.kept[KEY].server.id
+    assert (follower.server.seen.state, world.server.open_now) == (McpServerState.CONNECTED, 1)
+
+
+async def test_a_registration_that_another_replaces_is_not_waited_for(world: World, servers: Servers) -> None:
+    world.server.hangs = True
+    first = asyncio.create_task(servers.register(RAW.model_copy(update={"timeout_s": 300.0}), 300.0))
+    assert await holds(lambda: world.server.lists == 1)
+    world.server.hangs = False
+    await servers.register(RAW, WAIT_S)
+    async with asyncio.timeout(WAIT_S):
+        assert (await first).seen.state is McpServerState.CONNECTING
 
 
 async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allowed(servers: Servers) -> None:

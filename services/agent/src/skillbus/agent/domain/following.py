@@ -72,9 +72,17 @@ class Follower:
         self._asked = asyncio.Event()
         self._looked = asyncio.Event()
         self._begun = self._ended = 0  # looks at the server, by number
+        self._over = False
 
     async def run(self) -> None:
         """Follow until cancelled, or until the registration is superseded."""
+        try:
+            await self._follow()
+        finally:
+            self._over = True
+            self._looked.set()  # nobody waits for a look that will not be
+
+    async def _follow(self) -> None:
         while True:
             try:
                 await self._live_through_a_session()
@@ -103,7 +111,7 @@ class Follower:
     async def _ended_with(self, number: int, within_s: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(within_s, 0)):
-                while self._ended < number:
+                while self._ended < number and not self._over:
                     self._looked.clear()
                     await self._looked.wait()
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Final
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -32,6 +33,7 @@ class Servers:
         self._timing = timing
         self._stdio_allowed = stdio_allowed
         self._followed: dict[ServerKey, tuple[Follower, asyncio.Task[None]]] = {}
+        self._turns: WeakValueDictionary[ServerKey, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def running(self, changes: Changes) -> AsyncGenerator[None]:
@@ -69,12 +71,13 @@ class Servers:
     async def remove(self, key: ServerKey) -> int:
         """Forget a server and its tools; how many they were. Raises ServerUnknownError, RequestError."""
         await self.get(key)
-        await self._stop(key)
         source = f"mcp:{key.name}"
-        removed = await self._ports.catalogue.remove(key.project, source)
-        await self._ports.store.delete(key)
-        # Another replica may have listed it in between.
-        return removed + await self._ports.catalogue.remove(key.project, source)
+        async with self._turn(key):
+            await self._stop(key)
+            removed = await self._ports.catalogue.remove(key.project, source)
+            await self._ports.store.delete(key)
+            # Another replica may have listed it in between.
+            return removed + await self._ports.catalogue.remove(key.project, source)
 
     async def get(self, key: ServerKey) -> RegisteredServer:
         """A server. Raises ServerUnknownError."""
@@ -101,13 +104,28 @@ class Servers:
         raise RegistryTakenError(f"others register the server {request.name} at this moment: try again")
 
     async def _follow(self, server: RegisteredServer) -> Follower:
+        """Who follows a server as it is registered by now. Raises ServerUnknownError."""
+        if (follower := self._follower_of(server)) is not None:
+            return follower
+        # Ending a session takes seconds, in which others register the server, remove it, or hear of a change of it.
+        async with self._turn(server.key):
+            stored = await self._ports.store.get(server.key)
+            if stored is not None and (follower := self._follower_of(stored.server)) is not None:
+                return follower
+            await self._stop(server.key)
+            if stored is None:
+                raise ServerUnknownError(f"the MCP server {server.key.name} was removed at this moment")
+            follower = Follower(stored.server, self._ports, self._timing)
+            self._followed[server.key] = follower, _alone(follower.run)
+            return follower
+
+    def _follower_of(self, server: RegisteredServer) -> Follower | None:
         known = self._followed.get(server.key)
-        if known is not None and known[0].server.id == server.id and not known[1].done():
-            return known[0]
-        await self._stop(server.key)
-        follower = Follower(server, self._ports, self._timing)
-        self._followed[server.key] = follower, _alone(follower.run)
-        return follower
+        return known[0] if known is not None and known[0].server.id == server.id and not known[1].done() else None
+
+    def _turn(self, key: ServerKey) -> asyncio.Lock:
+        """Whoever begins or ends the following of a server has its turn."""
+        return self._turns.setdefault(key, asyncio.Lock())
 
     async def _stop(self, key: ServerKey) -> None:
         followed = self._followed.pop(key, None)
@@ -135,11 +153,18 @@ class Servers:
         for key in self._followed.keys() - servers.keys():
             await self._match(key)  # it may have been registered since
         for server in servers.values():
-            await self._follow(server)
+            with suppress(ServerUnknownError):
+                await self._follow(server)
 
     async def _match(self, key: ServerKey) -> None:
         stored = await self._ports.store.get(key)
-        await (self._stop(key) if stored is None else self._follow(stored.server))
+        if stored is not None:
+            with suppress(ServerUnknownError):
+                await self._follow(stored.server)
+            return
+        async with self._turn(key):
+            if await self._ports.store.get(key) is None:
+                await self._stop(key)
 
 
 def _alone(work: Callable[[], Coroutine[None, None, None]]) -> asyncio.Task[None]:

@@ -67,7 +67,7 @@ def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: Comman
             "$: 'expression' is a required property",
             {"path": "$"},
             [
-                "Error: The arguments do not fit the skill's input schema (invalid_arguments, HTTP 422)",
+                "Error: The arguments do not fit the input schema (invalid_arguments, HTTP 422)",
                 "  'expression' is a required property",
             ],
         ),

@@ -55,7 +55,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has nothing to run: it is instructions only"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),
-    ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not fit the skill's input schema"),
+    ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not fit the input schema"),
     ErrorCode.RUNTIME_MISSING: ErrorClass(501, False, "The machine lacks the language that the skill is written in"),
     ErrorCode.OVERLOADED: ErrorClass(429, True, "All permits are taken"),
     ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; its log says why"),

@@ -145,7 +145,7 @@ def answers(world: World, map_of: Callable[[int], Relevance]) -> Answers:
     for query in range(len(world.judged.queries)):
         found, relevance = world.candidates(query), map_of(query)
         began = time.perf_counter()
-        pool = rank(found, relevance, size)[: max(POOL, 2 * LIMIT)]
+        pool = rank(found, relevance, size)[: max(POOL, LIMIT)]
         hits.append(list(spread(pool, weights) if world.form.spread else pool)[:LIMIT])
         took.append((time.perf_counter() - began) * 1e6)
     return Answers(hits, np.array(took))

@@ -23,6 +23,7 @@ from skillbus.indexer.adapters.disk_folders import DiskFolders
 from skillbus.indexer.adapters.folder_watch import watch_folders
 from skillbus.indexer.adapters.incoming_packages import BusPackages
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
 from skillbus.indexer.adapters.kv_switches import open_switches
 from skillbus.indexer.adapters.kv_tools import open_tools
 from skillbus.indexer.adapters.object_packages import ObjectPackages
@@ -87,7 +88,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
     collections = VectorToolCollections(store, ToolPoints(bus.caller))
     tools = await open_tools(bus)
-    entries, listing = CatalogueEntries(catalogue, tools), ToolListing(catalogue, tools)
+    entries, listed = CatalogueEntries(catalogue, tools), KvListedTools(bus.jetstream)
     index = ToolIndex(ALIAS, collections, entries, switches, models, on_model_back=wanted.set)
     driver = SwitchDriver(
         SwitchPorts(ALIAS, collections, entries, switches, announcer, _now),
@@ -102,8 +103,8 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     return _Parts(
         handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions, tools),
         tools=ToolHandlers(
-            ToolKeeper(tools, index, announcer, now=_now),
-            listing,
+            ToolKeeper(tools, listed, index, announcer, now=_now),
+            ToolListing(catalogue, tools, listed),
             installer,
             Auditor(catalogue, tools, entries, index, packages, folders),
         ),

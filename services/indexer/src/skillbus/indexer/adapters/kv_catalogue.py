@@ -41,7 +41,7 @@ class KvCatalogue:
                 entry = await self._bucket.get(_key(project, name))
             except (KeyNotFoundError, KeyDeletedError):
                 return None
-        record = _record_of(entry.key, entry.value)
+        record = skill_record_of(entry.key, entry.value)
         return None if record is None else Stored(record, entry.revision or 0)
 
     async def put(self, record: SkillRecord, revision: int) -> Stored:
@@ -60,7 +60,7 @@ class KvCatalogue:
             return await self._bucket.create(key, value)
         except KeyWrongLastSequenceError:
             entry = await self._bucket.get(key)
-            if _record_of(entry.key, entry.value) is not None:
+            if skill_record_of(entry.key, entry.value) is not None:
                 raise
         return await self._bucket.update(key, value, last=entry.revision)
 
@@ -84,12 +84,12 @@ class KvCatalogue:
         async with jetstream_call("read the catalogue"):
             async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.skill.*"):
                 if _OPERATION not in (message.headers or {}):
-                    record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
+                    record = skill_record_of(message.subject.removeprefix(_PREFIX), message.data)
                     records += [record] if record is not None else []
         return sorted(records, key=lambda record: (record.project, record.name))
 
 
-def _record_of(key: str, value: bytes | None) -> SkillRecord | None:
+def skill_record_of(key: str, value: bytes | None) -> SkillRecord | None:
     """An entry's record; None for what no indexer wrote: one such must not take all others along."""
     try:
         record = SkillRecord.model_validate_json(value or b"")

@@ -50,20 +50,20 @@ class KvTools:
         self._writes = set[asyncio.Future[None]]()
 
     async def get(self, project: str, tool_id: str) -> StoredTool | None:
-        key = _key(project, tool_id)
+        key = tool_key(project, tool_id)
         async with self._reads, jetstream_call(f"read the record of {tool_id}"):
             try:
                 entry = await self._bucket.get(key)
             except KeyNotFoundError as error:
                 return StoredTool(None, error.entry.revision) if error.entry else None
-        return StoredTool(_record_of(key, entry.value), entry.revision or 0)
+        return StoredTool(tool_record_of(key, entry.value), entry.revision or 0)
 
     async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
         found = await asyncio.gather(*(self.get(project, tool_id) for tool_id in tool_ids))
         return {tool_id: stored for tool_id, stored in zip(tool_ids, found, strict=True) if stored is not None}
 
     async def put(self, record: ToolRecord, revision: int) -> int:
-        key, value = _key(record.project, record.id), record.model_dump_json(exclude_defaults=True).encode()
+        key, value = tool_key(record.project, record.id), record.model_dump_json(exclude_defaults=True).encode()
         with self._under_way():
             async with jetstream_call(f"write the record of {record.id}"):
                 try:
@@ -93,13 +93,13 @@ class KvTools:
                 await asyncio.wait(under_way)
         since = min(revisions.values())
         later = {written: key for written, key in self._written if since <= written <= last}
-        mine = {_key(*tool): revision for tool, revision in revisions.items()}
+        mine = {tool_key(*tool): revision for tool, revision in revisions.items()}
         return len(later) == last - since + 1 and all(mine.get(key, at) == at for at, key in later.items())
 
     async def delete(self, record: ToolRecord, revision: int) -> None:
         async with jetstream_call(f"remove the record of {record.id}"):
             try:
-                await self._bucket.delete(_key(record.project, record.id), last=revision)
+                await self._bucket.delete(tool_key(record.project, record.id), last=revision)
             except KeyWrongLastSequenceError as error:
                 raise ToolConflictError(record.project, record.id) from error
 
@@ -108,7 +108,7 @@ class KvTools:
 
     async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         async for message in self._values(project):
-            record = _record_of(message.subject.removeprefix(_PREFIX), message.data)
+            record = tool_record_of(message.subject.removeprefix(_PREFIX), message.data)
             if record is not None:
                 yield record
 
@@ -121,21 +121,21 @@ class KvTools:
             raise RequestError(ErrorCode.UNAVAILABLE, f"Could not read the catalogue of tools: {error!r}") from error
 
 
-def _record_of(key: str, value: bytes | None) -> ToolRecord | None:
+def tool_record_of(key: str, value: bytes | None) -> ToolRecord | None:
     """An entry's record; None for what no indexer wrote: one such must not take all others along."""
     try:
         record = ToolRecord.model_validate_json(value or b"")
     except ValidationError as error:
         log.error("tool_record_damaged", key=key, errors=error.error_count())  # noqa: TRY400 - holds the value
         return None
-    if key != _key(record.project, record.id):
+    if key != tool_key(record.project, record.id):
         log.error("tool_record_damaged", key=key, holds=record.id)
         return None
     return record
 
 
-def _key(project: str, tool_id: str) -> str:
-    """Ids hold what keys cannot, and 300 characters of it."""
+def tool_key(project: str, tool_id: str) -> str:
+    """Where the record of a tool is. Ids hold what keys cannot, and 300 characters of it."""
     return f"{project}.tool.{hashlib.blake2b(tool_id.encode(), digest_size=16).hexdigest()}"
 
 

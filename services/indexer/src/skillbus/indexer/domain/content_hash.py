@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from skillbus.indexer.domain.index_entry import IndexEntry
+from skillbus.indexer.domain.index_entry import Digested
 
 NO_MODEL: Final = "lexical"
 """In place of a model's fingerprint: the point has a sparse vector only."""
@@ -11,6 +11,6 @@ _PAYLOAD_VERSION: Final = 2
 """Raised when what a point holds is computed otherwise, so that all points are made again."""
 
 
-def content_hash(entry: IndexEntry, fingerprint: str) -> str:
+def content_hash(entry: Digested, fingerprint: str) -> str:
     """Of all that a point is made from: the same hash, the same point."""
     return hashlib.sha256(f"{_PAYLOAD_VERSION} {fingerprint} {entry.digest}".encode()).hexdigest()[:32]

@@ -19,6 +19,20 @@ SKILL_ID_PREFIX: Final = "skill:"
 _SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 
+class Digested(Protocol):
+    """A tool that is to be found, and what it is told from another by."""
+
+    @property
+    def key(self) -> Key:
+        """Whose it is."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of all that its point is made from."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """A tool that is to be found."""

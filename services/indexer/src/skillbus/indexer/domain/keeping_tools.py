@@ -24,6 +24,7 @@ from skillbus.indexer.domain.errors import (
     ToolMissingError,
 )
 from skillbus.indexer.domain.index_entry import entry_of_tool
+from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.together import all_of, in_batches
 from skillbus.indexer.domain.tool_index import ToolIndex
 from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, digest_of
@@ -56,6 +57,11 @@ class _Candidate:
         return self.described.project, self.described.tool.id
 
     @property
+    def digest(self) -> str:
+        """Of what is described."""
+        return self.described.digest
+
+    @property
     def rejected(self) -> bool:
         """Whether it was not taken."""
         return self.decision is not None and self.decision.outcome is PutOutcome.REJECTED
@@ -65,9 +71,15 @@ class ToolKeeper:
     """Changes what the catalogue says of tools. Methods raise RequestError when the catalogue cannot be had."""
 
     def __init__(
-        self, tools: ToolCatalogue, index: ToolIndex, announcer: ToolAnnouncer, now: Callable[[], datetime]
+        self,
+        tools: ToolCatalogue,
+        listed: ListedTools,
+        index: ToolIndex,
+        announcer: ToolAnnouncer,
+        now: Callable[[], datetime],
     ) -> None:
         self._tools = tools
+        self._listed = listed
         self._index = index
         self._announcer = announcer
         self._now = now
@@ -75,6 +87,7 @@ class ToolKeeper:
     async def put(self, request: PutTools) -> ToolsPut:
         """Take descriptions, each by itself; what did not change is neither written nor embedded again."""
         results, candidates = _read(request)
+        others = await self._without_settled(request.project, candidates)
         indexed = True
 
         async def take(batch: Sequence[_Candidate]) -> None:
@@ -82,7 +95,7 @@ class ToolKeeper:
             await self._take(request.project, batch)
             indexed = await self._index_now(batch) and indexed
 
-        await in_batches(candidates, take)
+        await in_batches(others, take)
         for candidate in candidates:
             results[candidate.at] = _result(candidate)
         return ToolsPut(results=tuple(results[at] for at in range(len(request.tools))), indexed=indexed)
@@ -138,6 +151,25 @@ class ToolKeeper:
         await in_batches(ids, remove)
         log.info("tools_removed", project=project, tools=len(removed), source=source)
         return sorted(removed)
+
+    async def _without_settled(self, project: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        """Decide on those that are recorded and indexed as they are described, and give the others.
+
+        Without reading their records, which is most of the time of an import that is done again. If the first is new,
+        all are taken for new.
+        """
+        if not candidates or await self._tools.get(project, candidates[0].described.tool.id) is None:
+            return candidates
+        listed = await self._listed.known(project, [candidate.described.tool.id for candidate in candidates])
+        same = [c for c in candidates if (tool := listed.get(c.key[1])) and tool.settled == c.digest]
+        try:
+            there = await self._index.holds(same)
+        except IndexUnavailableError:
+            return candidates  # what is told of that is told where they are taken
+        for candidate in same:
+            if candidate.key in there:
+                candidate.decision = Decision(PutOutcome.UNCHANGED)
+        return [candidate for candidate in candidates if candidate.decision is None]
 
     async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
         """Write what is to be written of a batch. If the first is new, the others are taken for new until written."""

@@ -21,7 +21,7 @@ from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_entry import Entries, IndexEntry
+from skillbus.indexer.domain.index_entry import Digested, Entries, IndexEntry
 from skillbus.indexer.domain.switch_record import Switches
 from skillbus.indexer.domain.together import BATCH, in_batches
 from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels, ToolCollections
@@ -105,7 +105,7 @@ class ToolIndex:
             keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
             entries = [now[key] for key in keys if key in now]
 
-    async def holds(self, entries: Sequence[IndexEntry]) -> frozenset[Key]:
+    async def holds(self, entries: Sequence[Digested]) -> frozenset[Key]:
         """Those of them that are indexed as they are."""
         if not entries:
             return frozenset()

@@ -1,7 +1,7 @@
 """The catalogue as a list of tools of all kinds, skills among them."""
 
-import heapq
-from collections.abc import AsyncIterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from skillbus.contracts.tools import (
@@ -17,10 +17,9 @@ from skillbus.contracts.tools import (
 )
 from skillbus.indexer.domain.errors import ToolMissingError
 from skillbus.indexer.domain.index_entry import skill_metadata, skill_name_of
+from skillbus.indexer.domain.listed_tool import ListedTool, ListedTools
 from skillbus.indexer.domain.record import PAGE_BYTES, Catalogue, SkillRecord
 from skillbus.indexer.domain.tool_record import ToolCatalogue, digest_of
-
-_GIST_CHARS = 200
 
 
 def tool_of_skill(record: SkillRecord) -> CatalogueTool:
@@ -51,10 +50,11 @@ def tool_of_skill(record: SkillRecord) -> CatalogueTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """Reads the whole catalogue. Methods raise RequestError when it cannot be had."""
+    """Tells what is in the catalogue. Methods raise RequestError when it cannot be had."""
 
     skills: Catalogue
     tools: ToolCatalogue
+    listed: ListedTools
 
     async def get(self, project: str, tool_id: str) -> CatalogueTool:
         """One tool. Raises ToolMissingError."""
@@ -67,64 +67,36 @@ class ToolListing:
         raise ToolMissingError(project, tool_id)
 
     async def page(self, request: ListTools) -> ToolsListed:
-        """A page, shorter than its limit when it would not fit a message; no more of the catalogue is held than that.
+        """A page, shorter than its limit when it would not fit a message.
 
-        Each page reads all of the project: ten thousand tools take some tenths of a second.
+        A `text` is looked for in the records, all of the project for each page: tenths of a second of ten thousand.
         """
-        total, rest = 0, list[ToolSummary]()
-        async for tool in self._all(request.project):
-            if not _is_wanted(tool, request):
-                continue
-            total += 1
-            if request.after is None or tool.tool.id > request.after:
-                rest.append(_summary(tool))
-            if len(rest) > 2 * request.limit + 1:
-                rest = heapq.nsmallest(request.limit + 1, rest, key=lambda summary: summary.id)
-        rest.sort(key=lambda summary: summary.id)
-        page = _that_fits(rest[: request.limit])
-        return ToolsListed(tools=page, total=total, next=page[-1].id if len(rest) > len(page) else None)
+        wanted = [tool for tool in await self.listed.in_order(request.project) if tool.fits(request)]
+        if request.text is not None:
+            ids = await self._ids_with(request.text, request.project)
+            wanted = [tool for tool in wanted if tool.id in ids]
+        start = 0 if request.after is None else bisect_right(wanted, request.after, key=lambda tool: tool.id)
+        page = _that_fits(wanted[start : start + request.limit])
+        more = len(wanted) > start + len(page)
+        return ToolsListed(tools=page, total=len(wanted), next=page[-1].id if more else None)
 
-    async def _all(self, project: str) -> AsyncIterator[CatalogueTool]:
+    async def _ids_with(self, text: str, project: str) -> frozenset[str]:
+        return frozenset([id_ async for id_, said in self._texts(project) if text.casefold() in said.casefold()])
+
+    async def _texts(self, project: str) -> AsyncIterator[tuple[str, str]]:
+        """Ids, and what is said of the tools."""
         for skill in await self.skills.all(project):
-            yield tool_of_skill(skill)
+            yield skill.tool_id, f"{skill.name}\n{skill.skill.description}"
         async for record in self.tools.all(project):
-            yield record.shown()
+            yield record.id, f"{record.tool.name}\n{record.tool.description}"
 
 
-def _is_wanted(tool: CatalogueTool, request: ListTools) -> bool:
-    described = tool.tool
-    if request.tool_types and described.tool_type not in request.tool_types:
-        return False
-    if request.states and tool.state not in request.states:
-        return False
-    if request.source not in {None, described.source}:
-        return False
-    if request.tag is not None and request.tag.casefold() not in {tag.casefold() for tag in described.tags}:
-        return False
-    return request.text is None or request.text.casefold() in f"{described.name}\n{described.description}".casefold()
-
-
-def _summary(tool: CatalogueTool) -> ToolSummary:
-    described = tool.tool
-    return ToolSummary(
-        id=described.id,
-        name=described.name,
-        description=described.description[:_GIST_CHARS],
-        tool_type=described.tool_type,
-        source=described.source,
-        tags=described.tags,
-        state=tool.state,
-        findings=len(tool.findings),
-        updated_at=tool.updated_at,
-    )
-
-
-def _that_fits(summaries: list[ToolSummary]) -> tuple[ToolSummary, ...]:
+def _that_fits(tools: Sequence[ListedTool]) -> tuple[ToolSummary, ...]:
     """As many as fit a message; one does."""
     left, page = PAGE_BYTES, list[ToolSummary]()
-    for summary in summaries:
-        left -= len(summary.model_dump_json().encode())
+    for tool in tools:
+        left -= len(tool.summary)
         if page and left < 0:
             break
-        page.append(summary)
+        page.append(ToolSummary.model_validate_json(tool.summary))
     return tuple(page)

@@ -1,0 +1,124 @@
+"""What is kept in memory of the catalogue, against what the bucket holds."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.provision import provision
+from skillbus.contracts.resources import CATALOGUE
+from skillbus.contracts.tools import ToolDescription, ToolState, ToolSummary
+from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
+from skillbus.indexer.adapters.kv_tools import KvTools, open_tools, tool_key
+from skillbus.indexer.domain.tool_record import ToolRecord, digest_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STREAM = f"KV_{CATALOGUE.name}"
+
+
+def record(name: str, description: str = "Does something.", project: str = "default") -> ToolRecord:
+    tool = ToolDescription(id=f"lab.{name}", name=name, description=description, tags=("Lab",))
+    return ToolRecord(project=project, tool=tool, digest=digest_of(tool), created_at=NOW, updated_at=NOW)
+
+
+async def ids(listed: KvListedTools, project: str = "default") -> list[str]:
+    return [tool.id for tool in await listed.in_order(project)]
+
+
+async def write(tools: KvTools, records: Sequence[ToolRecord]) -> None:
+    for one in records:
+        await tools.put(one, 0)
+
+
+async def test_what_one_replica_writes_and_removes_every_other_lists_at_once(bus: Bus) -> None:
+    tools = await open_tools(bus)
+    here, there = KvListedTools(bus.jetstream), KvListedTools(bus.jetstream)
+    assert await ids(here) == []
+    revision = await tools.put(record("b"), 0)
+    assert await ids(here) == ["lab.b"]
+    await tools.put(record("a"), 0)
+    assert await ids(here) == await ids(there) == ["lab.a", "lab.b"]
+    await tools.delete(record("b"), revision)
+    assert await ids(here) == await ids(there) == ["lab.a"]
+    await tools.put(record("b", "Is back."), revision + 2)
+    assert await ids(here) == await ids(there) == ["lab.a", "lab.b"]
+
+
+async def test_a_tool_is_listed_as_its_record_says(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    first = record("a")
+    revision = await tools.put(first, 0)
+    assert (await listed.known("default", ["lab.a", "lab.x"]))["lab.a"].settled == first.digest
+    held = first.model_copy(update={"accepted": False})
+    revision = await tools.put(held, revision)
+    found = (await listed.known("default", ["lab.a"]))["lab.a"]
+    assert (found.state, found.settled, found.tags) == (ToolState.QUARANTINED, None, ("lab",))
+    await tools.put(record("a", "long " * 1_000), revision)
+    assert len(ToolSummary.model_validate_json((await listed.in_order("default"))[0].summary).description) == 200
+
+
+async def test_a_project_lists_nothing_of_another(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    await write(tools, [record("a"), record("b", project="other")])
+    assert (await ids(listed), await ids(listed, "other"), await ids(listed, "none")) == (["lab.a"], ["lab.b"], [])
+    assert await listed.known("other", ["lab.a"]) == {}
+
+
+async def test_what_no_indexer_wrote_is_not_listed_and_takes_nothing_along(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    bucket = await bus.jetstream.key_value(CATALOGUE.name)
+    for key in ("default.tool.0123", "default.skill.nothing", "default.else", "default"):
+        await bucket.put(key, b"{")
+    await tools.put(record("a"), 0)
+    assert await ids(listed) == ["lab.a"]
+
+
+async def test_a_read_that_was_cut_short_goes_on_where_it_was(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    names = [f"{number:04}" for number in range(600)]
+    await write(tools, [record(name) for name in names])
+    for _ in range(5):
+        reading = asyncio.create_task(ids(listed))
+        await asyncio.wait([reading], timeout=0.01)
+        reading.cancel()
+        await asyncio.wait([reading])
+    assert await ids(listed) == [f"lab.{name}" for name in names]
+
+
+async def test_readers_beside_writers_end_with_what_was_written(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+
+    async def change(name: str) -> None:
+        revision = 0
+        for number in range(10):  # more than the bucket keeps of a key
+            revision = await tools.put(record(name, f"The {number}th."), revision)
+            assert f"lab.{name}" in await ids(listed)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(20):
+            tasks.create_task(change(str(number)))
+    summaries = [ToolSummary.model_validate_json(tool.summary) for tool in await listed.in_order("default")]
+    assert {summary.description for summary in summaries} == {"The 9th."}
+    assert len(summaries) == 20
+
+
+async def test_a_bucket_that_was_emptied_or_made_again_is_read_anew(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    await write(tools, [record("a"), record("b")])
+    assert await ids(listed) == ["lab.a", "lab.b"]
+    await bus.jetstream.purge_stream(STREAM)
+    assert await ids(listed) == []
+    await tools.put(record("c"), 0)
+    assert await ids(listed) == ["lab.c"]
+    await bus.jetstream.delete_stream(STREAM)
+    await provision(bus.jetstream)
+    await write(tools, [record(name) for name in "defgh"])
+    assert await ids(listed) == [f"lab.{name}" for name in "defgh"]
+
+
+async def test_the_last_message_of_the_stream_may_be_gone(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    await tools.put(record("a"), 0)
+    await tools.put(record("b"), 0)
+    await bus.jetstream.purge_stream(STREAM, subject=f"$KV.{CATALOGUE.name}.{tool_key('default', 'lab.b')}")
+    assert await ids(listed) == ["lab.a"]

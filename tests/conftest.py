@@ -4,11 +4,14 @@
 test begins by emptying it. Tests that kill their server are skipped then.
 """
 
+import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
@@ -17,6 +20,21 @@ from skillbus.common.bus.provision import provision
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
 NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
+
+
+@pytest.fixture(autouse=True)
+def logging_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands that tests run in this process set up its logging, and loggers that cached that would keep it."""
+    before, configure, root = structlog.get_config(), structlog.configure, logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+
+    def uncached(**given: Any) -> None:
+        configure(**{**given, "cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", uncached)
+    yield
+    configure(**before)
+    root.handlers, root.level = handlers, level
 
 
 @pytest.fixture

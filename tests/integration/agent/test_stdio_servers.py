@@ -166,11 +166,11 @@ async def test_a_process_gets_what_is_given_and_nothing_of_ours(
 ) -> None:
     monkeypatch.setenv("SKILLBUS_NATS_TOKEN", "canary")
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets" / "key").write_text("from-a-file\n")
+    (tmp_path / "secrets" / "key").write_text("canary-from-a-file\n")
     await agent.start("hostile", "echoes", env={"GIVEN": "yes", "KEY": "file:key"})
     told = json.loads((await agent.call("mcp:echoes/read_file", path="x")).text)
     assert told["arguments"] == {"path": "x"}
-    assert (told["env"]["GIVEN"], told["env"]["KEY"]) == ("yes", "from-a-file")
+    assert (told["env"]["GIVEN"], told["env"]["KEY"]) == ("yes", "***")  # what it was given is blacked out
     assert "SKILLBUS_NATS_TOKEN" not in told["env"]
     assert "PATH" in told["env"]
 

@@ -41,6 +41,10 @@ def test_letters_and_digits_of_a_word_are_told_apart_and_kept_together() -> None
     assert split_terms("utf8").words == ["utf8", "utf", "8"]
 
 
+def test_an_acronym_in_the_plural_is_one_word_and_meets_its_singular() -> None:
+    assert split_terms("URLs").words == split_terms("url").words
+
+
 def test_an_acronym_before_a_word_is_a_word() -> None:
     assert split_terms("HTTPServer").words == ["httpserver", "http", "server"]
 

@@ -1,7 +1,8 @@
 """Text → terms, for Chinese and English in one text.
 
 A Latin word gives its stem; a compound (camelCase, snake_case, kebab-case, letters beside digits) gives its parts and
-the joined form, so that "GitCommit", "git_commit" and "git commit" meet. Han gives the words of jieba's search mode.
+the joined form, so that "GitCommit", "git_commit" and "git commit" meet; "URLs" is one word, and meets "url". Han gives
+the words of jieba's search mode.
 """
 
 import re
@@ -21,7 +22,7 @@ MAX_TERM_CHARS = 64  # longer "words" are base64, hashes and hostile input: cut,
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:[_\-./'’][^\W_{_HAN}]+)*")
 _HAN_START = re.compile(rf"[{_HAN}]")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def split_terms(text: str) -> Terms:
 def _word_terms(run: str) -> Iterator[str]:
     parts = [part.lower()[:MAX_TERM_CHARS] for part in _PART.findall(run)]
     if len(parts) > 1:
-        yield "".join(parts)[:MAX_TERM_CHARS]
+        yield stem("".join(parts)[:MAX_TERM_CHARS])
     for part in parts:
         if part not in ENGLISH:
             yield stem(part)

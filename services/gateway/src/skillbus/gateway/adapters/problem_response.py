@@ -55,6 +55,9 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
         place = [str(part) for part in item["loc"]]
         fields.append({"field": ".".join(place[1:]) or place[0], "problem": item["msg"], "in": place[0]})
     said = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+    if isinstance(error.body, bytes):
+        # It was not read as JSON: what curl sends as a form unless it is told otherwise.
+        said = f"{said}. Send it with the header `Content-Type: application/json`."
     invalid = RequestError(ErrorCode.INVALID_REQUEST, said, details={"fields": fields})
     return problem_response(problem_of(invalid, request.url.path))
 

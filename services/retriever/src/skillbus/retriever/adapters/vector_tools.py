@@ -21,6 +21,9 @@ _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
 _SIZE_FOR_S: Final = 10.0
 _SIZES: Final = 1_024
+_WORDS_OF: Final = 128
+"""Points that the lexical side is asked for, at least: what the dense side finds is looked up in them, and has no words
+if it is not there. Words of the first 20 alone find .004 less of recall@5 in English, of the first 64 .003."""
 _PAYLOAD: Final = (
     *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
     *("source", "provider", "arguments", "argument_text", "examples"),
@@ -79,7 +82,8 @@ class VectorTools:
         cosines = {**found.get(_Side.DENSE, {}), **found.get(_Side.COSINES_OF_LEXICAL, {})}
         if query.parts and cosines:
             await self._compare_parts(live, query.parts, cosines)
-        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
+        points = list(bm25)[: wanted.count] if query.dense is None else cosines
+        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in points]
 
     async def _compare_parts(
         self, live: LiveIndex, parts: Sequence[Sequence[float]], cosines: dict[str, float]
@@ -121,7 +125,8 @@ def _asked(query: EmbeddedQuery, wanted: Wanted) -> dict[_Side, models.QueryRequ
         asked[_Side.DENSE] = models.QueryRequest(query=dense, using=DENSE, filter=condition, limit=wanted.count)
     if query.indices:
         sparse = models.SparseVector(indices=list(query.indices), values=list(query.values))
-        asked[_Side.LEXICAL] = models.QueryRequest(query=sparse, using=LEXICAL, filter=condition, limit=wanted.count)
+        known = max(_WORDS_OF, wanted.count)
+        asked[_Side.LEXICAL] = models.QueryRequest(query=sparse, using=LEXICAL, filter=condition, limit=known)
         if dense is not None:
             by_words = models.Prefetch(query=sparse, using=LEXICAL, filter=condition, limit=wanted.count)
             asked[_Side.COSINES_OF_LEXICAL] = models.QueryRequest(

@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, Field, JsonValue, SecretStr
 from pydantic_core import to_json
 
+from skillbus.agent.adapters.mcp.blacking_out import blacked_out
 from skillbus.agent.adapters.mcp.failure import failure_of
 from skillbus.agent.adapters.mcp.http import Streams
 from skillbus.agent.adapters.mcp.limits import LISTING_BYTES, PAGES, TOOLS
@@ -65,9 +66,18 @@ class _Called(BaseModel):
 
 
 class McpSession:
-    """Implements `Session`."""
+    """Implements `Session`.
 
-    def __init__(self, secrets: Sequence[SecretStr], on_change: Callable[[], None]) -> None:
+    Args:
+        given: All that the server was given, which is blacked out of what is told of its failures.
+        secrets: What of it was given by reference, which is blacked out of all that it answers.
+        on_change: Hears that its list changed, or that the session is over.
+    """
+
+    def __init__(
+        self, given: Sequence[SecretStr], secrets: Sequence[SecretStr], on_change: Callable[[], None]
+    ) -> None:
+        self._given = given
         self._secrets = secrets
         self._on_change = on_change
         self._over: asyncio.Future[ServerFailedError] = asyncio.get_running_loop().create_future()
@@ -88,7 +98,7 @@ class McpSession:
         for _ in range(PAGES):
             page = await self._request(_listing(cursor), _Page)
             size += len(to_json(page.tools))
-            tools += page.tools
+            tools += await asyncio.to_thread(self._without_secrets, page.tools)
             if len(tools) > TOOLS or size > LISTING_BYTES:
                 raise ServerFailedError(f"it lists more than {TOOLS} tools or {LISTING_BYTES} bytes: none is taken")
             cursor = page.nextCursor
@@ -106,12 +116,20 @@ class McpSession:
             async with asyncio.timeout(max(timeout_s, 0)):
                 called = await self._request(request, _Called)
         except _AnsweredError as answered:
-            return ToolAnswer(text=answered.message[:10_000], is_error=True)
+            (message,) = self._without_secrets([answered.message])
+            return ToolAnswer(text=str(message)[:10_000], is_error=True)
         except TimeoutError:
             raise CallTimedOutError(
                 f"the server did not answer within {timeout_s:.1f} s; the call may or may not have been done"
             ) from None
-        return await asyncio.to_thread(bounded, called.content, called.structuredContent, is_error=called.isError)
+        return await asyncio.to_thread(self._answer, called)
+
+    def _answer(self, called: _Called) -> ToolAnswer:
+        (structured,) = self._without_secrets([called.structuredContent])
+        return bounded(self._without_secrets(called.content), structured, is_error=called.isError)
+
+    def _without_secrets(self, values: list[JsonValue]) -> list[JsonValue]:
+        return [blacked_out(value, self._secrets) for value in values]
 
     @asynccontextmanager
     async def held(self, streams: OpenStreams, timeout_s: float) -> AsyncGenerator["McpSession"]:
@@ -154,7 +172,7 @@ class McpSession:
     def end(self, error: Exception) -> None:
         """The session is over for this reason, if it is not yet."""
         if not self._over.done():
-            self._over.set_result(failure_of(error, self._secrets))
+            self._over.set_result(failure_of(error, self._given))
             self._closing.set()
             self._on_change()
 
@@ -174,7 +192,7 @@ class McpSession:
                 raise self._refused(request, error) from error
             await asyncio.wait({self._over}, timeout=_CLOSE_S)  # why it was closed is known a moment later
         except Exception as error:  # as above
-            raise failure_of(error, self._secrets) from error
+            raise failure_of(error, self._given) from error
         finally:
             asked.cancel()
         raise self._over_for()
@@ -182,7 +200,7 @@ class McpSession:
     def _refused(self, request: mcp.ClientRequest, error: McpError) -> Exception:
         if isinstance(request.root, mcp.CallToolRequest):
             return _AnsweredError(error.error.message)
-        return failure_of(error, self._secrets)
+        return failure_of(error, self._given)
 
     def _over_for(self) -> ServerFailedError:
         return ServerFailedError(str(self._over.result()) if self._over.done() else "the session was closed")

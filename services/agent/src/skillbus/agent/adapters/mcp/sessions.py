@@ -27,8 +27,10 @@ class McpSessions:
     @asynccontextmanager
     async def open(self, server: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator[McpSession]:
         """See the port."""
-        given = self._resolved(server.headers if server.url is not None else server.env)
-        session = McpSession(tuple(given.values()), on_change)
+        values = server.headers if server.url is not None else server.env
+        given = self._resolved(values)
+        secrets = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
+        session = McpSession(tuple(given.values()), secrets, on_change)
         streams = self._http(server, given) if server.url is not None else self._process(server, given)
         async with session.held(streams, server.timeout_s):
             yield session

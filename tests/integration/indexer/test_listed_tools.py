@@ -64,6 +64,14 @@ async def test_a_project_lists_nothing_of_another(bus: Bus) -> None:
     assert await listed.known("other", ["lab.a"]) == {}
 
 
+async def test_what_is_not_to_be_found_is_counted_in_a_project_and_in_all(bus: Bus) -> None:
+    tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    disabled = {"disabled": True}
+    await write(tools, [record("a"), record("b").model_copy(update=disabled)])
+    await write(tools, [record("c", project="other").model_copy(update=disabled)])
+    assert [await listed.inactive(project) for project in ("default", "other", "none", None)] == [1, 1, 0, 2]
+
+
 async def test_what_no_indexer_wrote_is_not_listed_and_takes_nothing_along(bus: Bus) -> None:
     tools, listed = await open_tools(bus), KvListedTools(bus.jetstream)
     bucket = await bus.jetstream.key_value(CATALOGUE.name)

@@ -106,7 +106,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
             ToolKeeper(tools, listed, index, announcer, now=_now),
             ToolListing(catalogue, tools, listed),
             installer,
-            Auditor(catalogue, tools, entries, index, packages, folders),
+            Auditor(catalogue, listed, entries, index, packages, folders),
         ),
         listeners=IndexerListeners(installer, uploads, decisions),
         reconciler=Reconciler(catalogue, entries, packages, folders, index, installer, announcer),

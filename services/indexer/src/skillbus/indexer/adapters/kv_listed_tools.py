@@ -15,6 +15,7 @@ from nats.js.errors import NotFoundError
 
 from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.contracts.resources import CATALOGUE
+from skillbus.contracts.tools import ToolState
 from skillbus.indexer.adapters.kv_catalogue import skill_record_of
 from skillbus.indexer.adapters.kv_tools import tool_key, tool_record_of
 from skillbus.indexer.domain.listed_tool import ListedTool, listed_of
@@ -51,6 +52,11 @@ class KvListedTools:
     async def in_order(self, project: str) -> Sequence[ListedTool]:
         await self._catch_up()
         return self._projects[project].in_order() if project in self._projects else ()
+
+    async def inactive(self, project: str | None) -> int:
+        await self._catch_up()
+        projects = [of for name, of in self._projects.items() if project in {None, name}]
+        return sum(tool.state is not ToolState.ACTIVE for of in projects for tool in of.tools.values())
 
     async def known(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, ListedTool]:
         await self._catch_up()

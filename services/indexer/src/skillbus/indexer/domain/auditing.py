@@ -7,17 +7,18 @@ from typing import Final
 
 import structlog
 
-from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited, ToolState
+from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited
 from skillbus.indexer.domain.comparing import Differences, differences, still_different
 from skillbus.indexer.domain.filling import SETTLE_S
 from skillbus.indexer.domain.index_entry import Entries, key_of
+from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import Packages, SkillFolders
 from skillbus.indexer.domain.together import in_batches
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import Key, ToolCatalogue
+from skillbus.indexer.domain.tool_record import Key
 
 _TOLD: Final = 100
 """Ids of a kind that are told."""
@@ -30,7 +31,7 @@ class Auditor:
     """Compares, and mends. Methods raise IndexUnavailableError when the index cannot be had."""
 
     skills: Catalogue
-    tools: ToolCatalogue
+    listed: ListedTools
     entries: Entries
     index: ToolIndex
     packages: Packages
@@ -50,7 +51,7 @@ class Auditor:
         told = [*await self._of_index(live, lasting, fix=request.fix), *await self._of_packages(request)]
         audited = IndexAudited(
             catalogued=found.total,
-            inactive=await self._inactive(request.project),
+            inactive=await self.listed.inactive(request.project),
             indexed=found.points,
             differences=tuple(told),
         )
@@ -95,10 +96,6 @@ class Auditor:
         finally:
             await asyncio.to_thread(self.folders.discard, staged)
         return True
-
-    async def _inactive(self, project: str | None) -> int:
-        disabled = sum(not record.skill.enabled for record in await self.skills.all(project))
-        return disabled + sum([1 async for tool in self.tools.all(project) if tool.state is not ToolState.ACTIVE])
 
 
 def _difference(kind: str, keys: Sequence[Key], unmended: set[Key]) -> Difference:

@@ -46,6 +46,10 @@ class ListedTools(Protocol):
         """The tools of a project, ordered by id."""
         ...
 
+    async def inactive(self, project: str | None) -> int:
+        """How many tools of a project, or of all, are not to be found."""
+        ...
+
     async def known(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, ListedTool]:
         """Those of them that there are and that are no skills, by id."""
         ...

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.confirm import confirm_removal
-from skillbus.cli.errors import EXIT_FAILED, ProblemError
 from skillbus.cli.names import checked_name
+from skillbus.cli.removal import confirm_removal, remove_each
 from skillbus.cli.session import Session
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Skills to remove.")]
@@ -30,20 +29,4 @@ async def remove(session: Session, names: Names, yes: Yes = False) -> None:
     wanted = list(dict.fromkeys(map(checked_name, names)))
     if not yes:
         confirm_removal(wanted, as_json=session.output.as_json)
-    results = [await _remove(session, name) for name in wanted]
-    if session.output.as_json:
-        session.output.show({"results": results}, str)
-    if any(result["outcome"] == "failed" for result in results):
-        raise typer.Exit(EXIT_FAILED)
-
-
-async def _remove(session: Session, name: str) -> dict[str, object]:
-    try:
-        await session.client.remove(name)
-    except ProblemError as error:
-        if not session.output.as_json:
-            session.output.note(f"{name}: not removed", "red")
-            session.output.fail(error)
-        return {"name": name, "outcome": "failed", "error": error.document()}
-    session.output.say(f"{name}: removed")
-    return {"name": name, "outcome": "removed"}
+    await remove_each(session, wanted, session.client.remove, "name")

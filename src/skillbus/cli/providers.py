@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from skillbus.cli import model_tables
-from skillbus.cli.confirm import confirm_removal
 from skillbus.cli.errors import EXIT_FAILED
+from skillbus.cli.removal import confirm_removal
 from skillbus.cli.session import Session
 from skillbus.cli.text import plain_line
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skillbus.cli import tool_tables
-from skillbus.cli.confirm import confirm_removal
-from skillbus.cli.errors import EXIT_FAILED, ProblemError, ToolFailedError
+from skillbus.cli.errors import ToolFailedError
+from skillbus.cli.removal import confirm_removal, remove_each
 from skillbus.cli.run import parsed_args
 from skillbus.cli.search import Kind
 from skillbus.cli.session import Session
@@ -77,22 +77,7 @@ async def remove(session: Session, tools: Ids = None, source: Source = None, yes
         removed = await session.tools.remove_source(source)
         session.output.show(removed, lambda: f"{len(removed.ids)} tools of {plain_line(source)}: removed")
         return
-    results = [await _remove(session, tool) for tool in wanted]
-    if session.output.as_json:
-        session.output.show({"results": results}, str)
-    if any(result["outcome"] == "failed" for result in results):
-        raise typer.Exit(EXIT_FAILED)
-
-
-async def _remove(session: Session, tool: str) -> dict[str, object]:
-    try:
-        await session.tools.remove_tool(tool)
-    except ProblemError as error:
-        if not session.output.as_json:
-            session.output.fail(error)
-        return {"id": tool, "outcome": "failed", "error": error.document()}
-    session.output.say(plain_line(f"{tool}: removed"))
-    return {"id": tool, "outcome": "removed"}
+    await remove_each(session, wanted, session.tools.remove_tool, "id")
 
 
 async def accept(session: Session, tool: Id, digest: Digest = None, yes: Yes = False) -> None:

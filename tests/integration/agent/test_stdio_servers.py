@@ -78,6 +78,7 @@ async def test_tools_with_schemas_that_are_none_are_refused_and_the_others_taken
         "array": "schema_invalid",
         "nonsense": "schema_invalid",
         "huge": "schema_invalid",
+        "abyss": "schema_invalid",
         "bare": "schema_invalid",
         "": "tool_malformed",
     }
@@ -173,6 +174,17 @@ async def test_a_process_gets_what_is_given_and_nothing_of_ours(
     assert (told["env"]["GIVEN"], told["env"]["KEY"]) == ("yes", "***")  # what it was given is blacked out
     assert "SKILLBUS_NATS_TOKEN" not in told["env"]
     assert "PATH" in told["env"]
+
+
+async def test_a_secret_that_slips_into_what_a_server_says_is_told_to_nobody(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "canary-4711")
+    await agent.start("hostile", "blabs", env={"KEY": "env:THEIR_KEY", "KIND": "test"})
+    assert agent.catalogue.tools["default", "mcp:blabs/read_file"].tool.description == "Reads a file with ***."
+    called = await agent.call("mcp:blabs/read_file", path="x")
+    assert (called.is_error, called.text) == (True, "HTTP 401: the key *** of a test is refused")
+    assert "canary" not in called.model_dump_json()
 
 
 async def test_a_reference_that_leads_nowhere_is_told_by_its_name(agent: Agent) -> None:

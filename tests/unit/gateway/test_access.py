@@ -106,3 +106,25 @@ async def test_a_foreign_host_is_refused_by_the_application_too() -> None:
     async with World().client() as client:
         refused = await client.get("/healthz", headers={"Host": "evil.example"})
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:3000"},
+        {"Origin": "http://evil.example:8080", "Host": "evil.example:8080"},
+        {"Host": "127.0.0.1.evil.example"},
+    ],
+)
+async def test_no_page_of_another_origin_registers_a_command_that_is_started(
+    headers: dict[str, str], kind: str
+) -> None:
+    world = World()
+    body = b'{"name": "owned", "command": "/bin/sh"}'
+    async with world.client() as client:
+        refused = await client.post("/api/mcp-servers", content=body, headers={"Content-Type": kind, **headers})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert not world.caller.asked

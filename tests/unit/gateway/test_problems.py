@@ -101,6 +101,15 @@ async def test_a_body_that_is_no_json_object_in_utf8_is_an_invalid_request(body:
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", None])
+async def test_json_that_is_sent_as_something_else_is_told_how_to_be_sent(kind: str | None) -> None:
+    async with World().client() as client:
+        headers = {} if kind is None else {"Content-Type": kind}
+        answer = await client.post("/api/tools/search", content=b'{"query": "x"}', headers=headers)
+    assert answer.status_code == 400
+    assert "Content-Type: application/json" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("field", "body"),
     [

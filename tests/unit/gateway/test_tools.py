@@ -160,6 +160,8 @@ async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:
         ("name", {"name": "Upper", "url": "https://a.example"}),
         ("url", {"name": "a", "url": "ftp://secret@a.example"}),
         ("headers", {"name": "a", "url": "https://a.example", "headers": {"a b": "secret"}}),
+        ("env", {"name": "a", "command": "b", "env": {"A=B": "secret"}}),
+        ("env", {"name": "a", "command": "b", "env": {"A\0": "secret"}}),
         ("timeout_s", {"name": "a", "url": "https://a.example", "timeout_s": 0}),
         ("body", {"name": "a"}),
         ("body", {"name": "a", "url": "https://a.example", "command": "secret"}),

@@ -30,6 +30,12 @@ def _headers(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
+def _variables(value: dict[str, str]) -> dict[str, str]:
+    if bad := [name for name in value if not name or "=" in name or "\0" in name]:
+        raise ValueError(f"{bad[0][:50]!r} is no name of an environment variable")
+    return value
+
+
 SecretText = Annotated[PlainText, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$")]
 """`env:NAME` and `file:PATH` stand for what is there when it is used; anything else stands for itself. What a server is
 given is never told: only its names are."""
@@ -55,7 +61,9 @@ class RegisterMcpServer(Message):
     )
     command: Annotated[PlainText, StringConstraints(min_length=1, max_length=1_000)] | None = None
     args: tuple[Annotated[PlainText, StringConstraints(max_length=4_000)], ...] = Field(default=(), max_length=100)
-    env: dict[str, SecretText] = Field(default_factory=dict, max_length=100)
+    env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
+        default_factory=dict
+    )
     """Of the process, beside a few harmless ones; nothing else of the service's own environment is passed on."""
     timeout_s: float = Field(default=20.0, ge=0.5, le=300.0, allow_inf_nan=False)
     """For each answer of the server, and for the whole of its listing."""

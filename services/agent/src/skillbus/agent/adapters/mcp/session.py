@@ -74,9 +74,7 @@ class McpSession:
         on_change: Hears that its list changed, or that the session is over.
     """
 
-    def __init__(
-        self, given: Sequence[SecretStr], secrets: Sequence[SecretStr], on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, given: Sequence[SecretStr], secrets: Sequence[SecretStr], on_change: Callable[[], None]) -> None:
         self._given = given
         self._secrets = secrets
         self._on_change = on_change

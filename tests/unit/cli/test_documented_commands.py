@@ -1,0 +1,57 @@
+"""What the documents say to type is what the command line knows."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from skillbus.cli.__main__ import create_app
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "benchmarks/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "services").glob("*/README.md")),
+]
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """In blocks, behind a prompt; in sentences, as code, which a line may end within."""
+    for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
+        yield from (part.strip() for part in line.split(" && ") if part.strip().startswith("skillbus "))
+    sentences = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    yield from (" ".join(code.split()) for code in re.findall(r"`(skillbus\s+[a-z][^`]*)`", sentences))
+
+
+def unknown_in(words: Sequence[str]) -> list[str]:
+    """The first word that is no command, or the options that the command does not have."""
+    command, words = get_command(create_app()), list(words)
+    while isinstance(command, TyperGroup) and words:
+        word = words.pop(0)
+        found = command.commands.get(word)
+        if found is None:
+            return [word]
+        command = found
+    own = words[: words.index("--")] if "--" in words else words
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    return [word for word in own if word.startswith("-") and word != "-" and word not in known]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_of_a_document_is_known_with_its_options(document: Path) -> None:
+    commands = list(commands_in(document.read_text(encoding="utf-8")))
+    unknown = {it: names for it in commands if (names := unknown_in(shlex.split(it, comments=True)[1:]))}
+    assert unknown == {}
+
+
+def test_commands_are_found_in_blocks_and_in_sentences() -> None:
+    text = "Say `skillbus tools\nlist --json`.\n```console\n$ skillbus search x --deep && skillbus audit  # all\n```\n"
+    assert [it for it in map(str.split, commands_in(text)) if unknown_in(it[1:])] == [
+        ["skillbus", "search", "x", "--deep"]
+    ]
+    assert list(commands_in(text))[-1] == "skillbus tools list --json"
+    assert unknown_in(["tools", "fly"]) == ["fly"]

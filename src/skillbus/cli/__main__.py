@@ -71,7 +71,7 @@ def create_app() -> typer.Typer:
     """The command with its subcommands. Help is plain text: Rich's costs 0.2 s of CPU."""
     app = typer.Typer(
         name="skillbus",
-        help="Finds, knows and runs tools and skills for LLM agents.",
+        help="Finds and runs tools for LLM agents: skills, those of MCP servers, builtin ones, and your own.",
         epilog=_EPILOG,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -129,7 +129,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Finds, knows and runs tools and skills for LLM agents."""
+    """Finds and runs tools for LLM agents: skills, those of MCP servers, builtin ones, and your own."""
 
 
 if __name__ == "__main__":

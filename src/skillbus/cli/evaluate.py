@@ -19,7 +19,13 @@ Corpus = Annotated[
     typer.Option("--corpus", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools."),
 ]
 Queries = Annotated[
-    Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant, tools' ids.")
+    Path,
+    typer.Option(
+        "--queries",
+        exists=True,
+        dir_okay=False,
+        help="JSON lines with query and relevant: ids of tools, [] if none fits.",
+    ),
 ]
 LimitQueries = Annotated[
     int | None, typer.Option("--limit-queries", min=1, help="Only so many requests, always the same ones.")

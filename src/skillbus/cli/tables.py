@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich import box
 from rich.console import Group
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
 
-_COUNTS = frozenset({"skills", "tools", "waiting", "points"})
+_COUNTS: Final = {
+    "skills": "skills, all projects",
+    "tools": "tools besides skills, all projects",
+    "waiting": "skills waiting to be indexed, all projects",
+    "points": "points in the vector store, all projects",
+}
 
 
 def hits(found: ToolsFound, *, explain: bool, between_reasons: str = "\n") -> RenderableType:
@@ -59,7 +64,7 @@ def services(status: SystemStatus) -> RenderableType:
 def held(status: IndexerStatus) -> RenderableType:
     """What the indexer holds: its counts are of all projects, where `list` shows one."""
     facts = status.model_dump(mode="json")
-    return document({f"{name}, all projects" if name in _COUNTS else name: fact for name, fact in facts.items()})
+    return document({_COUNTS.get(name, name): fact for name, fact in facts.items()})
 
 
 def rows(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> Table:

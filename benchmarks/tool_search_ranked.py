@@ -18,6 +18,7 @@ from skillbus.retriever.domain.relevance import Relevance, relevance_of
 from skillbus.retriever.settings import RetrieverSettings
 
 LIMIT = 10
+WORDS_OF = 128  # as the retriever asks the lexical side
 CANDIDATES = RetrieverSettings.model_fields["candidates"].get_default()
 DISCOUNT = 1 / np.log2(np.arange(LIMIT) + 2)
 
@@ -51,14 +52,14 @@ class World:
     def candidates(self, query: int) -> list[Candidate]:
         """What either side finds."""
         near = best(self.whole[query]) if self.form.dense else np.zeros(0, np.int64)
-        words = best(self.bm25[query])
-        words = words[self.bm25[query][words] > 0]
-        shared = set(words.tolist())
+        bm25 = self.bm25[query]
+        words, known = best(bm25), best(bm25, WORDS_OF)
+        words, shared = words[bm25[words] > 0], set(known[bm25[known] > 0].tolist())
         return [
             Candidate(
                 id=f"{tool:06}",
                 cosine=float(self.nearest[query, tool]) if self.form.dense else None,
-                bm25=float(self.bm25[query, tool]) if tool in shared else None,
+                bm25=float(bm25[tool]) if tool in shared else None,
             )
             for tool in np.union1d(near, words).tolist()
         ]
@@ -100,9 +101,9 @@ def sparse(encoder: LexicalEncoder, tool: JudgedTool) -> dict[int, float]:
     return dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
 
 
-def best(scores: Floats) -> Ints:
+def best(scores: Floats, count: int = CANDIDATES) -> Ints:
     """The rows that a side gives."""
-    found: Ints = np.argpartition(-scores, CANDIDATES)[:CANDIDATES]
+    found: Ints = np.argpartition(-scores, count)[:count]
     return found
 
 

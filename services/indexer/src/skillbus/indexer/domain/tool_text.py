@@ -1,11 +1,9 @@
 """What of a tool is embedded: one text for its dense vector, another for its sparse one, with what stands aside.
 
-Chosen by recall@5, English and Chinese, on the dev tools (5,511, with 3,056 queries that have an answer;
-benchmarks/ranking_quality.py measures the first and the last of each side again). Dense: name and description 0.377,
-0.771; tags and the names of arguments added 0.406, 0.808; the arguments' descriptions as well, or names split into
-words, is no better; of the description only the beginning 0.405, 0.815 (Chinese requests for English tools 0.686, from
-0.600). Sparse: name and description 0.494, 0.861; all of it 0.515, 0.896; the name twice makes no difference once both
-are fused.
+The dense side was chosen by recall@5, English and Chinese: name and description alone 0.377, 0.771; tags and names of
+arguments beside them 0.406, 0.808; descriptions of arguments as well, or names split into words, no more; of the
+description only the beginning 0.405, 0.815, and Chinese requests for English tools 0.686 where it was 0.600.
+docs/retrieval.md has what each part brings to the whole.
 """
 
 import re

@@ -3,6 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.provision import provision
@@ -91,6 +95,33 @@ async def test_a_read_that_was_cut_short_goes_on_where_it_was(bus: Bus) -> None:
         reading.cancel()
         await asyncio.wait([reading])
     assert await ids(listed) == [f"lab.{name}" for name in names]
+
+
+class LosesOne(JetStreamContext):
+    """A connection that loses the second message that a consumer sends over it, once."""
+
+    lost = False
+
+    async def pull_subscribe(self, subject: str, **given: Any) -> JetStreamContext.PullSubscription:  # type: ignore[override]
+        consumer = await super().pull_subscribe(subject, **given)
+        fetch = consumer.fetch
+
+        async def fetch_and_lose(*args: Any, **more: Any) -> list[Msg]:
+            messages = await fetch(*args, **more)
+            if not self.lost:
+                self.lost = True
+                del messages[1]
+            return messages
+
+        consumer.fetch = fetch_and_lose  # type: ignore[method-assign]  # of this one only
+        return consumer
+
+
+async def test_what_was_lost_on_the_way_is_read_again(bus: Bus) -> None:
+    tools, jetstream = await open_tools(bus), LosesOne(bus.client)
+    await write(tools, [record(name) for name in "abcdef"])
+    assert await ids(KvListedTools(jetstream)) == [f"lab.{name}" for name in "abcdef"]
+    assert jetstream.lost
 
 
 async def test_readers_beside_writers_end_with_what_was_written(bus: Bus) -> None:

@@ -118,6 +118,13 @@ def test_only_the_likest_of_those_above_counts() -> None:
     assert last.evidence == pytest.approx(pool[2].evidence - ALIKE)
 
 
+def test_a_tool_that_shares_a_word_with_one_above_is_no_copy_of_it() -> None:
+    pool = ranked([tool("a", 0.9, 9.0), tool("b", 0.3, 1.0)])
+    *_, last = spread(pool, {"a": {1: 1.0, 2: 2.0, 3: 2.0}, "b": {1: 1.0, 4: 2.0}})
+    assert last.repeats is None
+    assert last.evidence < pool[1].evidence
+
+
 def test_a_tool_without_words_repeats_nobody() -> None:
     pool = ranked([tool("a", 0.9), tool("b", 0.8)])
     assert [it.repeats for it in spread(pool, {"a": {}, "b": {}})] == [None, None]

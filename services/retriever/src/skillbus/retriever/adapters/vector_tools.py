@@ -19,7 +19,7 @@ from skillbus.vectors.tools import ALIAS, model_of
 
 _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
-_SIZE_FOR_S: Final = 10.0
+_SIZE_FOR_S: Final = 2.0
 _SIZES: Final = 1_024
 _WORDS_OF: Final = 128
 """Points that the lexical side is asked for, at least: what the dense side finds is looked up in them, and has no words

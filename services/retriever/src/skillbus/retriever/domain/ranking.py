@@ -14,6 +14,8 @@ from skillbus.retriever.domain.relevance import Relevance, probability, rarest_i
 
 ALIKE: Final = 0.5
 """Log-odds that a tool loses whose words are exactly those of one above it."""
+NEAR_COPY: Final = 0.5
+"""Likeness from which a tool is said to repeat another."""
 POOL: Final = 16
 """Tools that are looked at for likeness, or as many as are asked for if that is more; 10, 20 and 32 found the same."""
 
@@ -46,7 +48,7 @@ class Ranked:
     """Its place on the dense side, from 1; None where that side did not find it. So is `lexical_rank`."""
     lexical_rank: int | None
     repeats: str | None = None
-    """A point above it whose words it has, and for which its evidence was lowered."""
+    """A point above it that says much the same, and for which its evidence was lowered."""
 
     @property
     def score(self) -> float:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_
 
 from skillbus.contracts.endpoint import Endpoint, Event, health_of
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, PlainText, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Empty, Message, Project
 from skillbus.contracts.tools import Difference, ToolDescription, ToolFinding, ToolId
 
 SERVICE: Final = "agent"
@@ -36,7 +36,7 @@ def _variables(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-SecretText = Annotated[PlainText, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$")]
+SecretText = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$"), WITHOUT_NUL]
 """`env:NAME` and `file:PATH` stand for what is there when it is used; anything else stands for itself. What a server is
 given is never told: only its names are."""
 
@@ -59,8 +59,10 @@ class RegisterMcpServer(Message):
     headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
         default_factory=dict
     )
-    command: Annotated[PlainText, StringConstraints(min_length=1, max_length=1_000)] | None = None
-    args: tuple[Annotated[PlainText, StringConstraints(max_length=4_000)], ...] = Field(default=(), max_length=100)
+    command: Annotated[str, StringConstraints(min_length=1, max_length=1_000), WITHOUT_NUL] | None = None
+    args: tuple[Annotated[str, StringConstraints(max_length=4_000), WITHOUT_NUL], ...] = Field(
+        default=(), max_length=100
+    )
     env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
         default_factory=dict
     )

@@ -78,8 +78,10 @@ SkillName = Annotated[
     Field(description="A skill's name as the Agent Skills format defines it."),
 ]
 
-PlainText = Annotated[str, AfterValidator(without_nul)]
-"""Text without NUL."""
+WITHOUT_NUL: Final = AfterValidator(without_nul)
+"""Stands behind the constraints of a text: those that come after it are of no text, in what is said and documented."""
+PlainText = Annotated[str, WITHOUT_NUL]
+"""Text without NUL, of any length."""
 
 JSON_DEPTH: Final = 64
 """Of objects and lists within one another. Readers of JSON give up at 128 or 200; values are wrapped on their way."""

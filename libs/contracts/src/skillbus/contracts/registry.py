@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import Empty, Message, PlainText
+from skillbus.contracts.message import WITHOUT_NUL, Empty, Message, PlainText
 
 SERVICE: Final = "embedder"
 
@@ -79,13 +79,13 @@ def _secret_reference(value: str) -> str:
 
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
-ModelName = Annotated[PlainText, StringConstraints(min_length=1, max_length=200, pattern=r"^\S+$")]
-BaseUrl = Annotated[PlainText, StringConstraints(max_length=500), AfterValidator(_base_url)]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^\S+$"), WITHOUT_NUL]
+BaseUrl = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_base_url)]
 """Without user, query and fragment, so that no key can stand in it."""
-SecretReference = Annotated[PlainText, StringConstraints(max_length=500), AfterValidator(_secret_reference)]
+SecretReference = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_secret_reference)]
 """Where a key is: `env:NAME`, an environment variable of the embedder, or `file:PATH`. The key is never stored."""
-Prefix = Annotated[PlainText, StringConstraints(max_length=2_000)]
-RelativePath = Annotated[PlainText, StringConstraints(max_length=500)]
+Prefix = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
+RelativePath = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL]
 
 
 class ProviderFields(Message):

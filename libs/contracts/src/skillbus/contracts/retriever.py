@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, health_of
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, PlainText, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.tools import Source, ToolType
 
 SERVICE: Final = "retriever"
@@ -18,7 +18,7 @@ def _not_blank(value: str) -> str:
     return value
 
 
-Query = Annotated[PlainText, StringConstraints(min_length=1, max_length=8_000), AfterValidator(_not_blank)]
+Query = Annotated[str, StringConstraints(min_length=1, max_length=8_000), WITHOUT_NUL, AfterValidator(_not_blank)]
 """What the user wants, in any language; at most 8,000 characters."""
 
 

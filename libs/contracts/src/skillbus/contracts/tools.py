@@ -4,11 +4,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, JsonObject, Message, PlainText, Project, without_nul
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, JsonObject, Message, Project
 
 SERVICE: Final = "indexer"
 
@@ -31,7 +31,7 @@ class ToolState(StrEnum):
     """It changed, or says something suspicious: an operator has to accept it first."""
 
 
-ToolId = Annotated[PlainText, StringConstraints(min_length=1, max_length=300, pattern=r"^\S(.*\S)?$")]
+ToolId = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^\S(.*\S)?$"), WITHOUT_NUL]
 """Unique in a project. `skill:<name>`, `mcp:<server>/<tool>` and `builtin:<name>` are given by skillbus."""
 Source = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
 """Who describes a tool: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
@@ -45,9 +45,7 @@ MAX_TOOLS: Final = 500
 MAX_IDS: Final = 2_000
 
 
-ToolName = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(without_nul)
-]
+ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), WITHOUT_NUL]
 
 
 class ToolDescription(Message):
@@ -55,14 +53,16 @@ class ToolDescription(Message):
 
     id: ToolId
     name: ToolName
-    description: Annotated[PlainText, StringConstraints(max_length=8_192)] = ""
+    description: Annotated[str, StringConstraints(max_length=8_192), WITHOUT_NUL] = ""
     tool_type: ToolType = ToolType.SKILL
-    tags: tuple[Annotated[PlainText, StringConstraints(max_length=100)], ...] = Field(default=(), max_length=100)
+    tags: tuple[Annotated[str, StringConstraints(max_length=100), WITHOUT_NUL], ...] = Field(default=(), max_length=100)
     parameters: JsonObject | None = None
     """JSON Schema of the arguments; at most 64 KiB, and 64 levels."""
-    examples: tuple[Annotated[PlainText, StringConstraints(max_length=500)], ...] = Field(default=(), max_length=50)
+    examples: tuple[Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL], ...] = Field(
+        default=(), max_length=50
+    )
     """Questions that the tool answers, in a user's words."""
-    provider: Annotated[PlainText, StringConstraints(max_length=200)] = ""
+    provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
     source: Source = IMPORTED_SOURCE
     metadata: JsonObject = Field(default_factory=dict)
     """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""

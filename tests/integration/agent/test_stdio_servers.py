@@ -159,7 +159,8 @@ async def test_a_server_that_ends_tells_its_last_words_without_its_secrets(agent
 
 async def test_a_command_that_is_not_there_is_told(agent: Agent) -> None:
     server = await agent.register("nothing", command="no-such-command-here")
-    assert (server.state, server.problem) == (McpServerState.FAILED, "there is no command no-such-command-here")
+    problem = "there is no command no-such-command-here: name one that is on the agent's PATH"
+    assert (server.state, server.problem) == (McpServerState.FAILED, problem)
 
 
 async def test_a_process_gets_what_is_given_and_nothing_of_ours(

@@ -50,8 +50,6 @@ def _said(error: BaseException) -> str:
             said = f"it answers with the error {error.error.code}: {error.error.message[:_SAID]}"
         case ValidationError():
             said = f"it answers what MCP does not know: {error.title} with {error.error_count()} errors"
-        case FileNotFoundError():
-            said = f"there is no command {str(error.filename)[:_SAID]}"
         case OSError():
             said = f"it cannot be started: {error.strerror or type(error).__name__}"
         case RuntimeError():

@@ -54,18 +54,8 @@ class LastWords:
 async def process_streams(
     command: Sequence[str], environment: Mapping[str, str], on_fault: OnFault, words: LastWords
 ) -> AsyncGenerator[Streams]:
-    """The messages of a server that is started for them. Raises OSError when it cannot be."""
-    harmless = {name: os.environ[name] for name in HARMLESS if name in os.environ}
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**harmless, **environment},
-        start_new_session=True,
-        preexec_fn=_die_with_parent,
-        limit=MESSAGE_BYTES,
-    )
+    """The messages of a server that is started for them. Raises ServerFailedError or OSError when it cannot be."""
+    process = await _started(command, environment)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
@@ -80,6 +70,26 @@ async def process_streams(
         for task in tasks:
             task.cancel()
         await asyncio.shield(_end(process, tasks))
+
+
+async def _started(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    harmless = {name: os.environ[name] for name in HARMLESS if name in os.environ}
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**harmless, **environment},
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+            limit=MESSAGE_BYTES,
+        )
+    except FileNotFoundError:
+        # Not every event loop says of which file.
+        raise ServerFailedError(
+            f"there is no command {command[0][:300]}: name one that is on the agent's PATH"
+        ) from None
 
 
 async def _receive(

@@ -84,10 +84,10 @@ def spread(pool: Sequence[Ranked], weights: Mapping[str, Weights]) -> Iterator[R
         best = left.pop(at)
         yield best
         for place, alike in likeness.to(at).items():
-            if place in left and (lowered := pool[place].evidence - ALIKE * alike) < left[place].evidence:
-                left[place] = replace(
-                    left[place], evidence=lowered, repeats=best.id
-                )  # the likest of those above counts
+            lowered = pool[place].evidence - ALIKE * alike
+            if place in left and lowered < left[place].evidence:  # the likest of those above counts
+                repeats = best.id if alike >= NEAR_COPY else None
+                left[place] = replace(left[place], evidence=lowered, repeats=repeats)
 
 
 class _Likeness:

@@ -118,6 +118,21 @@ async def test_a_server_that_says_its_list_changed_is_listed_again(world: World,
     assert (server.seen.quarantined, world.server.opened) == (1, 1)
 
 
+@pytest.mark.parametrize("state", [ToolState.DISABLED, ToolState.QUARANTINED])
+async def test_a_server_cannot_undo_what_an_operator_decided_by_listing_a_tool_no_longer_for_a_moment(
+    world: World, servers: Servers, state: ToolState
+) -> None:
+    await servers.register(RAW, WAIT_S)
+    two = "default", "mcp:raw/two"
+    world.catalogue.kept[two] = world.catalogue.kept[two][0], state
+    world.server.tools = [tool("one")]
+    await servers.refresh(KEY, WAIT_S)
+    world.server.tools = [tool("one"), tool("two", "Does another thing.")]
+    await servers.refresh(KEY, WAIT_S)
+    assert world.catalogue.kept[two][0].description == "Does something."
+    assert world.catalogue.kept[two][1] is not ToolState.ACTIVE
+
+
 async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -> None:
     servers = Servers(world.ports(), Timing(poll_every_s=0.02), stdio_allowed=False)
     async with servers.running(world.changes):

@@ -10,7 +10,7 @@ from skillbus.agent.domain.ports import Catalogue
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
 from skillbus.contracts.agent import CallableAudited
-from skillbus.contracts.tools import MCP_SOURCE_PREFIX, Difference
+from skillbus.contracts.tools import MCP_SOURCE_PREFIX, Difference, ToolState
 
 _SHOWN: Final = 100
 
@@ -22,12 +22,16 @@ class _Sight:
     callable: frozenset[str]
     catalogued: dict[str, str]
     """Sources by id."""
+    held: frozenset[str]
+    """Those of them that are disabled or in quarantine: they are not called, whether they are offered or not."""
     silent: tuple[str, ...]
 
     def not_callable(self) -> list[str]:
         sources = {f"{MCP_SOURCE_PREFIX}{name}" for name in self.silent}
         return sorted(
-            id_ for id_, source in self.catalogued.items() if id_ not in self.callable and source not in sources
+            id_
+            for id_, source in self.catalogued.items()
+            if id_ not in self.callable and id_ not in self.held and source not in sources
         )
 
     def not_catalogued(self) -> list[str]:
@@ -70,13 +74,14 @@ class Auditor:
         )
 
     async def _sight(self, project: str, within_s: float) -> _Sight:
-        catalogued = {tool.id: tool.source for tool in await self._catalogue.tools(project)}
+        tools = await self._catalogue.tools(project)
         followers = await self._followers(project)
         offered = await asyncio.gather(*(follower.offered(within_s) for follower in followers))
         builtins = frozenset(tool.id for tool in self._builtins.describe())
         return _Sight(
             callable=builtins.union(*(ids for ids in offered if ids is not None)),
-            catalogued=catalogued,
+            catalogued={tool.id: tool.source for tool in tools},
+            held=frozenset(tool.id for tool in tools if tool.state is not ToolState.ACTIVE),
             silent=tuple(one.server.key.name for one, ids in zip(followers, offered, strict=True) if ids is None),
         )
 

@@ -32,11 +32,16 @@ class Synced:
 
 
 async def sync(catalogue: Catalogue, project: str, server: str, listing: Listing) -> Synced:
-    """Put what is listed, and take out what is listed no longer. Raises RequestError; it can be done again."""
+    """Put what is listed, and take out what is listed no longer. Raises RequestError; it can be done again.
+
+    What an operator disabled, or has yet to accept, stays: else a server would have it found and called again by
+    listing it no longer for a moment.
+    """
     source = f"{MCP_SOURCE_PREFIX}{server}"
     known = {tool.id: tool.state for tool in await catalogue.tools(project, source)}
     puts = await catalogue.put(project, source, listing.tools)
-    gone = sorted(known.keys() - {tool.id for tool in listing.tools})
+    listed = {tool.id for tool in listing.tools}
+    gone = sorted(id_ for id_, state in known.items() if id_ not in listed and state is ToolState.ACTIVE)
     removed = await catalogue.remove(project, source, gone) if gone else 0
     outcomes = [put.outcome for put in puts]
     left = {id_: state for id_, state in known.items() if id_ not in gone}

@@ -1,5 +1,6 @@
 """`skillbus import tools`."""
 
+import asyncio
 import sys
 from codecs import BOM_UTF8
 from collections import Counter
@@ -61,8 +62,8 @@ async def _import(
         part = _Part(content, head, is_whole=is_array)
         try:
             report = await session.tools.import_tools(part.chunks(), wishes | {"first_line": str(line)})
-        except CliError:
-            if reports:
+        except (CliError, asyncio.CancelledError) as error:
+            if reports or isinstance(error, asyncio.CancelledError):
                 session.output.note(f"Lines before {line} are done. To import the file again does no harm.")
             raise
         reports.append(report)

@@ -1,5 +1,6 @@
 """The part of skillbus's HTTP API that is about tools, MCP servers and audits, in memory."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -75,7 +76,9 @@ class FakeTools:
         self.requests.append((request.method, path, await request.aread()))
         self.queries.append(request.url.params)
         if self.answer_next is not None:
-            return self.answer_next()
+            answer = self.answer_next()
+            await asyncio.sleep(0)  # where a caller that is interrupted notices it
+            return answer
         for key in (f"{request.method} {path}", path.rsplit("/", 1)[-1]):
             if key in self.answers:
                 answer = self.answers[key]

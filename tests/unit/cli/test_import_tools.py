@@ -1,5 +1,6 @@
 import io
 import json
+import signal
 from pathlib import Path
 
 import httpx
@@ -94,6 +95,21 @@ def test_an_array_and_a_line_without_end_go_as_a_whole(
     file.write_text(content)
     assert skillbus("import", "tools", str(file), outside=tools.outside()).exit_code == 0
     assert [len(body) for _, _, body in tools.requests] == [len(content)]
+
+
+def test_an_interrupted_import_tells_what_is_done(skillbus: CommandLine, tools: FakeTools, file: Path) -> None:
+    file.write_text(many(20_000))
+    answers = iter([httpx.Response(200, json=import_report())])
+
+    def interrupted() -> httpx.Response:
+        if len(tools.queries) > 1:
+            signal.raise_signal(signal.SIGINT)
+        return next(answers, problem(ErrorCode.UNAVAILABLE, "No indexer is running."))
+
+    tools.answer_next = interrupted
+    result = skillbus("import", "tools", str(file), outside=tools.outside())
+    assert result.exit_code == 130
+    assert f"Lines before {tools.queries[1]['first_line']} are done" in result.stderr
 
 
 def test_a_server_that_goes_away_in_the_middle_is_told_with_what_is_done(

@@ -76,9 +76,9 @@ class FakeTools:
         self.requests.append((request.method, path, await request.aread()))
         self.queries.append(request.url.params)
         if self.answer_next is not None:
-            answer = self.answer_next()
+            next_answer = self.answer_next()
             await asyncio.sleep(0)  # where a caller that is interrupted notices it
-            return answer
+            return next_answer
         for key in (f"{request.method} {path}", path.rsplit("/", 1)[-1]):
             if key in self.answers:
                 answer = self.answers[key]

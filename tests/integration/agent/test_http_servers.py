@@ -306,6 +306,7 @@ async def test_what_is_no_mcp_is_a_failed_server_with_its_problem_told(agent: Ag
     assert server.state is McpServerState.FAILED
     assert server.problem
     assert "did not begin" not in server.problem
+    assert "ValueError" not in server.problem  # the name of an exception tells an operator nothing
 
 
 async def test_an_audit_tells_what_differs_and_mends_it(agent: Agent) -> None:

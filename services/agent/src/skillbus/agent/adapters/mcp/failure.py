@@ -52,7 +52,7 @@ def _said(error: BaseException) -> str:
             said = f"it answers what MCP does not know: {error.title} with {error.error_count()} errors"
         case OSError():
             said = f"it cannot be started: {error.strerror or type(error).__name__}"
-        case RuntimeError():
+        case RuntimeError() | ValueError():
             said = str(error)[:_SAID]
         case _:
             said = f"the session ended with {type(error).__name__}"

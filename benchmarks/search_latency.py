@@ -15,6 +15,7 @@ import json
 import random
 import tempfile
 import time
+from array import array
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.search import EmbeddedQuery, Wanted
-from skillbus.retriever.domain.sentences import sentences
+from skillbus.retriever.domain.sentences import mean_of, sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
@@ -72,10 +73,17 @@ class Arms:
 
     async def in_process(self, query: str) -> None:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, sixteen tools."""
-        dense, *parts = self.model.embed([query, *sentences(query)], Role.QUERY).tolist()
+        parts = sentences(query)
+        rows = [array("f", row) for row in self.model.embed(list(parts or (query,)), Role.QUERY).tolist()]
         sparse = self.lexical.encode_query(query)
         embedded = EmbeddedQuery(
-            dense, sparse.indices.tolist(), sparse.values.tolist(), sparse.terms, None, NEUTRAL, tuple(parts)
+            mean_of(rows),
+            sparse.indices.tolist(),
+            sparse.values.tolist(),
+            sparse.terms,
+            None,
+            NEUTRAL,
+            tuple(rows) if parts else (),
         )
         live = await self.tools.live()
         assert live is not None

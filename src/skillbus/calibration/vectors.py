@@ -1,5 +1,6 @@
 """What a model makes of judged tools and requests."""
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder import Role
-from skillbus.retriever.domain.sentences import sentences
+from skillbus.retriever.domain.sentences import mean_of, sentences
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], Role], Rows]
@@ -19,7 +20,7 @@ Embed = Callable[[Sequence[str], Role], Rows]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is embedded of the requests, as a search does it: each, and behind it the sentences it may have."""
+    """What is embedded of the requests, as a search does it: the sentences of each, or the whole where it has none."""
 
     texts: tuple[str, ...]
     starts: tuple[int, ...]
@@ -33,7 +34,7 @@ class Vectors:
     tools: Rows
     asked: Rows
     starts: Ints
-    """Where the rows of each request begin in `asked`."""
+    """Where the rows of each request begin in `asked`: first that of the whole, then those of its sentences."""
 
     def cosines(self, begin: int, end: int) -> Floats:
         """Of some requests with all tools, shape (end - begin, tools): of a request and its sentences, the nearest."""
@@ -48,7 +49,7 @@ def asked_of(judged: Judged) -> Asked:
     texts, starts = list[str](), list[int]()
     for query in judged.queries:
         starts.append(len(texts))
-        texts += (query.query, *sentences(query.query))
+        texts += sentences(query.query) or (query.query,)
     return Asked(tuple(texts), tuple(starts))
 
 
@@ -61,8 +62,16 @@ def vectors_of(judged: Judged, tools: Rows, asked: Rows) -> Vectors:
     if tools.ndim != 2 or asked.ndim != 2 or tools.shape[1] != asked.shape[1]:
         raise UnusableVectorsError(f"vectors of tools and requests differ in shape: {tools.shape}, {asked.shape}")
     wanted = asked_of(judged)
-    starts = np.array(wanted.starts, dtype=np.int64)
-    return Vectors(_unit(tools, len(judged.tools), "tools"), _unit(asked, len(wanted.texts), "texts asked"), starts)
+    rows = np.split(_unit(asked, len(wanted.texts), "texts asked"), wanted.starts[1:])
+    whole = [some if len(some) == 1 else np.concatenate([_mean(some), some]) for some in rows]
+    starts = np.cumsum([0, *map(len, whole[:-1])], dtype=np.int64)
+    return Vectors(_unit(tools, len(judged.tools), "tools"), np.concatenate(whole), starts)
+
+
+def _mean(rows: Rows) -> Rows:
+    """As the retriever makes it of the vectors of sentences, shape (1, dim)."""
+    mean = mean_of([array("f", row) for row in rows.tolist()])
+    return np.array([mean], dtype=np.float32)
 
 
 def embedded(judged: Judged, embed: Embed) -> Vectors:

@@ -131,17 +131,17 @@ def test_texts_are_embedded_by_that_model_alone_in_batches_each_in_its_role(benc
     assert bench.server.batches == [("local/of/mine", role, size) for role, size in roles]
 
 
-def test_sentences_of_long_requests_are_embedded_too(bench: Bench) -> None:
+def test_sentences_of_long_requests_are_embedded_in_their_place(bench: Bench) -> None:
     data = bench.server.data
     several = JudgedQuery(query="What is the weather in Paris? Convert two hundred euros into yen.", relevant=("t0",))
     more = replace(data, queries=(several, *data.queries[1:]))
-    again, made = bench.server.made.asked[[0, 0]], bench.server.made
-    bench.server.made = vectors_of(more, made.tools, np.concatenate([again, made.asked]))
+    made = bench.server.made
+    bench.server.made = replace(made, asked=np.concatenate([made.asked[:1], made.asked]))  # a row a text
     bench.server.data = more
     bench.write()
     result = bench()
     assert result.exit_code == 0, result.output
-    assert sum(count for _, role, count in bench.server.batches if role == "query") == 142
+    assert sum(count for _, role, count in bench.server.batches if role == "query") == 141
 
 
 def test_a_dry_run_saves_nothing_and_says_so(bench: Bench) -> None:

@@ -167,17 +167,24 @@ async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingM
 
 
 @pytest.mark.parametrize(
-    ("texts", "in_the_loop"), [(["short"], True), (["short", "too"], False), (["long" * 9], False)]
+    ("texts", "role", "in_the_loop"),
+    [
+        (["short"], Role.QUERY, True),
+        (["short", "too"], Role.QUERY, True),
+        (["short"] * 3, Role.QUERY, False),
+        (["long" * 9], Role.QUERY, False),
+        (["short"], Role.DOCUMENT, False),
+    ],
 )
-async def test_a_lone_short_text_is_computed_without_a_thread_where_the_model_says_so(
-    texts: list[str], in_the_loop: bool
+async def test_short_queries_are_computed_without_a_thread_where_the_model_says_so(
+    texts: list[str], role: Role, in_the_loop: bool
 ) -> None:
     blocking = Blocking()
     blocking.spec = replace(blocking.spec, inline_tokens=8)
     model = threaded(blocking)
     try:
         await model.open()
-        await model.embed(texts, Role.QUERY)
+        await model.embed(texts, role)
         assert (blocking.threads == {threading.get_ident()}) is in_the_loop
     finally:
         await model.close()

@@ -32,6 +32,8 @@ class EmbedTexts(Message):
     asides: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
     """Of documents: what is said beside each text; its words count half in sparse vectors, and not in dense ones. One
     a text, or none."""
+    sparse_texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
+    """Texts to give sparse vectors of, in place of `texts`."""
     model: str | None = Field(default=None, max_length=300)
     """The model whose vectors are wanted: its fingerprint, its name, or `provider/name`. If absent, the default model,
     or the first that can be had of those after it."""
@@ -76,7 +78,7 @@ class SparseVector(Message):
 
 
 class TextsEmbedded(Message):
-    """One row and one sparse vector a text, in the order of the request."""
+    """One row a text, and one sparse vector a text or sparse text, in the order of the request."""
 
     model: EmbeddingModel | None
     dense: FloatMatrix | None = None

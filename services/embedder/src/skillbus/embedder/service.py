@@ -34,6 +34,7 @@ class EmbedderHandlers:
             model=request.model,
             load_wait_s=headers.remaining_s(self.load_wait_s),
             within_s=_left_s(),
+            sparse_texts=request.sparse_texts,
             asides=request.asides,
         )
         embedded = await self.embedding.embed(request.texts, wanted)

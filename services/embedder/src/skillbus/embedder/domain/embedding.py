@@ -40,6 +40,8 @@ class Wanted:
     """How long a model that is being loaded is waited for, in seconds; for ever if None."""
     within_s: float | None = None
     """How long whoever asks waits for all of it, in seconds; None if he does not say."""
+    sparse_texts: Sequence[str] = ()
+    """Texts to give sparse vectors of, in place of those to embed."""
     asides: Sequence[str] = ()
     """What is said beside each text, for sparse vectors of documents; none, or one a text."""
 
@@ -111,7 +113,7 @@ class EmbeddingService:
             ModelUnknownError: no model of that name is registered.
             OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed`.
         """
-        sparse = await self._encode(texts, wanted) if wanted.sparse else None
+        sparse = await self._encode(wanted.sparse_texts or texts, wanted) if wanted.sparse else None
         if not wanted.dense:
             return Embedded(sparse=sparse)
         until = None if wanted.within_s is None else asyncio.get_running_loop().time() + wanted.within_s

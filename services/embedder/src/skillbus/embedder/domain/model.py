@@ -35,7 +35,7 @@ class ModelSpec:
     slots: int = 1
     """Batches at the same time."""
     inline_tokens: int = 0
-    """A lone text of at most so many estimated tokens costs less than handing it to a thread and back."""
+    """Queries of at most so many estimated tokens together gain more from no thread than others lose by waiting."""
 
     @property
     def fingerprint(self) -> str:

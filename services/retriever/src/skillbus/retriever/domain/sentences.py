@@ -4,13 +4,17 @@ A model's vector of a long request is near to none of the tools that it wants. S
 the sentences too, and the nearest counts; the lexical side reads the request as a whole, since its words add up.
 """
 
+import math
 import re
+from array import array
+from collections.abc import Sequence
 from typing import Final
 
 AT_MOST: Final = 4
 _LEAST_WORDS: Final = 4
 _HAN_A_WORD: Final = 2
 _LEAST_CHARACTERS: Final = 4
+_NO_LENGTH: Final = 1e-6
 _END: Final = re.compile(r"(?<=[.?!;])\s+|[。？！；\n]+")
 _WORD: Final = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+")
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
@@ -25,3 +29,12 @@ def sentences(request: str) -> tuple[str, ...]:
 def _tells(part: str) -> bool:
     words = {word.lower() for word in _WORD.findall(part)}
     return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(_HAN.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
+
+
+def mean_of(rows: Sequence[Sequence[float]]) -> Sequence[float]:
+    """The direction in between of vectors of length 1; the first, where they point in opposite directions."""
+    if len(rows) == 1:
+        return rows[0]
+    added = list(map(sum, zip(*rows, strict=True)))
+    length = math.sqrt(sum(value * value for value in added))
+    return array("f", (value / length for value in added)) if length > _NO_LENGTH else rows[0]

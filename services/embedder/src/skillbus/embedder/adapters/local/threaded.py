@@ -19,7 +19,7 @@ def threaded(model: DenseModel) -> EmbeddingModel:
 
 
 class _Threaded:
-    """One hop to a thread and back for each call, except for a lone text that costs less than the hop.
+    """One hop to a thread and back for each call, except for short queries, which cost about as much as the hop.
 
     A thread that computes cannot be stopped: its result is dropped.
     """
@@ -47,7 +47,7 @@ class _Threaded:
     async def embed(self, texts: Sequence[str], role: Role) -> Rows:
         if self._workers is None:
             raise self._unavailable()
-        if self._is_loaded() and len(texts) == 1 and estimated_tokens(texts[0]) <= self.spec.inline_tokens:
+        if role is Role.QUERY and self._is_loaded() and sum(map(estimated_tokens, texts)) <= self.spec.inline_tokens:
             return Rows(self._model.embed(texts, role))
         return await self._submit(self._workers, lambda: Rows(self._model.embed(texts, role)))
 

@@ -14,8 +14,8 @@ from skillbus.vectors.tools import NO_MODEL
 class BusEmbedder:
     """One message a request: dense and sparse vectors together.
 
-    Of a request with sentences the model embeds these alone, and their mean stands for the whole: half the time, and the
-    same recall as with a vector of the whole.
+    Of a request with sentences the model embeds these alone, and their mean stands for the whole: half the time, and
+    the same recall as with a vector of the whole.
     """
 
     def __init__(self, caller: Caller) -> None:

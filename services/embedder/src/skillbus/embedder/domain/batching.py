@@ -86,7 +86,7 @@ class Batcher:
             if key not in rows:
                 rows[key] = _vector_of(done[key], index)
         return Batched(
-            rows=np.stack([rows[key] for key in keys]) if keys else np.empty((0, self._spec.dim), np.float32),
+            rows=np.array([rows[key] for key in keys], np.float32).reshape(len(keys), self._spec.dim),
             queue_ms=max((outcome.queue_ms for outcome in done.values()), default=0.0),
             inference_ms=max((outcome.inference_ms for outcome in done.values()), default=0.0),
             cached=cached,
@@ -135,7 +135,8 @@ class Batcher:
     async def _wait_for(self, jobs: dict[CacheKey, Job]) -> dict[CacheKey, JobDone]:
         """Waits without cancelling what others wait for too; a job that its last caller leaves is not computed."""
         try:
-            await asyncio.wait({job.outcome for job in jobs.values()})
+            for job in jobs.values():
+                await asyncio.shield(job.outcome)
         finally:
             for key, job in jobs.items():
                 job.waiters -= 1

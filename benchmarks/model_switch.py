@@ -114,7 +114,8 @@ def records(tools: Sequence[dict[str, object]], count: int) -> list[SkillRecord]
 async def search(bus: Bus, queries: list[str], took_ms: list[float], stop: asyncio.Event, at_most: int) -> None:
     while not stop.is_set() and len(took_ms) < at_most:
         start = time.perf_counter()
-        found = await bus.caller.call(SEARCH_TOOLS, SearchTools(query=f"{queries.pop()} {len(queries)}", limit=10))
+        request = SearchTools(query=f"{queries.pop()} {len(queries)}", limit=10, threshold=0.0)
+        found = await bus.caller.call(SEARCH_TOOLS, request)
         took_ms.append((time.perf_counter() - start) * 1000)
         assert found.results
         assert found.degraded is None

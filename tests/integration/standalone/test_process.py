@@ -90,7 +90,7 @@ async def test_killed_it_leaves_no_nats_server_and_what_it_had_accepted_is_there
     url = (await again.document())["http_url"]
 
     async def found() -> list[str]:
-        answer = await http.post(f"{url}/api/tools/search", json={"query": "明天天气怎么样"})
+        answer = await http.post(f"{url}/api/tools/search", json={"query": "明天天气怎么样", "tool_types": ["skill"]})
         return [hit["name"] for hit in answer.json().get("results", [])]
 
     assert await eventually(found, bool) == ["weather"]

@@ -33,6 +33,7 @@ class Servers:
         self._timing = timing
         self._stdio_allowed = stdio_allowed
         self._followed: dict[ServerKey, tuple[Follower, asyncio.Task[None]]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[ServerKey, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -44,6 +45,8 @@ class Servers:
         finally:
             await _ended(keeping_up)
             await asyncio.gather(*(self._stop(key) for key in tuple(self._followed)))
+            if self._ending:  # by a task that was cancelled while it waited for them
+                await asyncio.wait(self._ending)
 
     async def register(self, request: RegisterMcpServer, within_s: float) -> RegisteredServer:
         """Keep a server, and wait until it was first listed, or could not be, or time is over.
@@ -130,6 +133,8 @@ class Servers:
     async def _stop(self, key: ServerKey) -> None:
         followed = self._followed.pop(key, None)
         if followed is not None:
+            self._ending.add(followed[1])
+            followed[1].add_done_callback(self._ending.discard)
             await _ended(followed[1])
 
     async def _keep_up(self, changes: Changes) -> None:

@@ -69,10 +69,29 @@ async def process_streams(
             stream.close()
         for task in tasks:
             task.cancel()
-        await asyncio.shield(_end(process, tasks))
+        with anyio.CancelScope(shield=True):
+            await _to_the_end(asyncio.create_task(_end(process, tasks)))
 
 
 async def _started(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """Whoever is cancelled while it starts would never hear of the process, and leave it."""
+    starting = asyncio.create_task(_spawned(command, environment))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end_unwanted)
+        raise
+
+
+def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+    if starting.cancelled() or starting.exception() is not None:
+        return
+    process = starting.result()
+    _signal(process.pid, signal.SIGKILL)
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as at the end of a session
+
+
+async def _spawned(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
     harmless = {name: os.environ[name] for name in HARMLESS if name in os.environ}
     try:
         return await asyncio.create_subprocess_exec(
@@ -160,6 +179,19 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
             await process.wait()
     # What it wrote and nobody read keeps the pipes open, and so does a child that left its group.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
+
+
+async def _to_the_end(ending: asyncio.Task[None]) -> None:
+    """Wait for it, however often this is cancelled meanwhile: a process must not outlive its session."""
+    cancelled: asyncio.CancelledError | None = None
+    while not ending.done():
+        try:
+            await asyncio.wait({ending})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    ending.result()
 
 
 def _signal(group: int, number: signal.Signals) -> None:

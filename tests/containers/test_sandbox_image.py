@@ -67,7 +67,8 @@ def test_the_profile_of_the_deployment_lets_runs_be_isolated_and_little_else(
     engine: docker.DockerClient, image: str, tmp_path: Path
 ) -> None:
     said = run(engine, image, tmp_path, f"seccomp={profile()}")
-    assert said == ["container bash,node,python", "keyctl True io_uring True vsock True"]
+    # Before them the log tells of the stronger level, which does not hold in a container.
+    assert said[-2:] == ["container bash,node,python", "keyctl True io_uring True vsock True"], said
 
 
 def test_without_the_profile_nothing_is_run(engine: docker.DockerClient, image: str, tmp_path: Path) -> None:

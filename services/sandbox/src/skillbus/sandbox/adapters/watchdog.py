@@ -16,6 +16,10 @@ POLL_S: Final = 0.02
 _KIB: Final = 1024
 _WRITABLE: Final = ("work", "tmp", "dev/shm")
 _PROC: Final = Path("/proc")
+_FLAGS: Final = 5
+"""Of the numbers after the state in `/proc/PID/stat`; source: proc(5), field 9."""
+_PF_EXITING: Final = 0x4
+"""Source: `include/linux/sched.h`."""
 
 
 class Excess(NamedTuple):
@@ -26,11 +30,22 @@ class Excess(NamedTuple):
 
 
 async def watch(init: int, limits: Limits) -> Excess:
-    """Poll the tree under process `init`, in the host's numbering, until it passes a limit."""
+    """Poll the tree under process `init`, in the host's numbering, until it passes a limit.
+
+    What ends it is that a limit was passed, or that it may not be looked into, twice in a row and while it runs.
+    """
+    blind = False
     while True:
-        excess = check_memory(init, limits) or check_sockets(init, limits) or check_inodes(init, limits)
-        if excess is not None:
-            return excess
+        try:
+            excess = check_memory(init, limits) or check_sockets(init, limits) or check_inodes(init, limits)
+        except PermissionError:
+            if blind and not is_ending(init):
+                return Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
+            blind = True
+        else:
+            blind = False
+            if excess is not None:
+                return excess
         await asyncio.sleep(POLL_S)
 
 
@@ -59,24 +74,25 @@ def check_sockets(init: int, limits: Limits) -> Excess | None:
 
 
 def check_inodes(init: int, limits: Limits) -> Excess | None:
-    """Whether the sandbox's writable file systems hold too many files."""
+    """Whether the sandbox's writable file systems hold too many files.
+
+    Raises:
+        PermissionError: the kernel lets nobody look: for good, or because the process has lost its memory, at its end.
+    """
     try:
         used = sum(_inodes(_PROC / str(init) / "root" / folder) for folder in _WRITABLE)
-    except PermissionError:
-        # Also what the kernel says of a process that ended in this moment.
-        blind = Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
-        return blind if _is_running(init) else None
     except (FileNotFoundError, ProcessLookupError):
         return None
     return Excess(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
 
 
-def _is_running(pid: int) -> bool:
+def is_ending(pid: int) -> bool:
+    """Whether it is on its way out: the kernel marks that before it takes the memory; a zombie it is long after."""
     try:
-        state = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        state, *numbers = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
+        return True
+    return state in {"Z", "X"} or bool(int(numbers[_FLAGS]) & _PF_EXITING)
 
 
 def process_tree(init: int) -> Iterator[int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from pydantic import TypeAdapter
 from qdrant_client import models
 
 from skillbus.retriever.domain.errors import StoreUnavailableError
@@ -28,7 +27,6 @@ _PAYLOAD: Final = (
     *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
     *("source", "provider", "arguments", "argument_text", "examples"),
 )
-_TOOL: Final = TypeAdapter(StoredTool)
 
 
 class _Side(Enum):
@@ -148,9 +146,22 @@ def _condition(wanted: Wanted) -> models.Filter:
 
 
 def _tool(record: models.Record) -> StoredTool:
-    payload = dict(record.payload or {})
-    payload["id"] = payload.pop("tool_id")
-    return _TOOL.validate_python({**payload, "weights": _weights(record)})
+    """Read field by field: a validator took as long as the store took to give it."""
+    payload = record.payload or {}
+    return StoredTool(
+        id=payload["tool_id"],
+        name=payload["name"],
+        description=payload["description"],
+        tool_type=payload.get("tool_type"),
+        tags=tuple(payload.get("tags") or ()),
+        source=payload.get("source"),
+        provider=payload.get("provider") or "",
+        arguments=tuple(payload.get("arguments") or ()),
+        argument_text=payload.get("argument_text") or "",
+        examples=tuple(payload.get("examples") or ()),
+        metadata=payload.get("metadata") or {},
+        weights=_weights(record),
+    )
 
 
 def _weights(record: models.Record) -> dict[int, float]:

@@ -144,15 +144,16 @@ class ToolSearch:
         fetched = await self._fetch(live, fitting, request)
         hits = tuple(_hits(fetched, query, request))
         stages.end("fetch", len(hits))
-        explanation = Explanation(
-            stages=stages.ended,
-            threshold=probability(least) if request.threshold is None else request.threshold,
-            below_threshold=len(ranked) - len(fitting),
-            best_score=ranked[0].score if ranked else None,
-            terms=tuple(query.terms),
-        )
-        split = parts if query.parts else ()
-        return Found(hits, query.model, query.dense is None, split, explanation if request.explain else None)
+        explanation = None
+        if request.explain:
+            explanation = Explanation(
+                stages=stages.told(),
+                threshold=probability(least) if request.threshold is None else request.threshold,
+                below_threshold=len(ranked) - len(fitting),
+                best_score=ranked[0].score if ranked else None,
+                terms=tuple(query.terms),
+            )
+        return Found(hits, query.model, query.dense is None, parts if query.parts else (), explanation)
 
     async def _candidates_of(self, live: LiveIndex, query: EmbeddedQuery, request: SearchTools) -> Sequence[Candidate]:
         """Of all kinds together, or so many of each kind where there are quotas, lest one kind take all places."""
@@ -170,7 +171,7 @@ class ToolSearch:
         return [candidate for some in await asyncio.gather(*found) for candidate in some]
 
     async def _fetch(self, live: LiveIndex, ranked: tuple[Ranked, ...], request: SearchTools) -> _Fetched:
-        """The first `POOL`, or twice the limit; more only where some of these cannot be hits."""
+        """The first `POOL`, or as many as are asked for; more only where some of these cannot be hits."""
         fetched = _Fetched((), {}, {})
         page = max(POOL, request.limit)
         for at in range(0, len(ranked), page):

@@ -9,17 +9,17 @@ class Stages:
     """Times steps that follow one another; the first begins now."""
 
     def __init__(self) -> None:
-        self._stages: list[Stage] = []
-        self._since = time.perf_counter()
-
-    @property
-    def ended(self) -> tuple[Stage, ...]:
-        """In their order."""
-        return tuple(self._stages)
+        self._ends: list[tuple[str, float, int]] = []
+        self._began = time.perf_counter()
 
     def end(self, name: str, candidates: int) -> None:
-        """The step of this name ended, and the next begins."""
-        now = time.perf_counter()
-        took_ms = round((now - self._since) * 1e3, 3)
-        self._stages.append(Stage(name=name, took_ms=took_ms, candidates=candidates))
-        self._since = now
+        """The step of this name ended with so many candidates, and the next begins."""
+        self._ends.append((name, time.perf_counter(), candidates))
+
+    def told(self) -> tuple[Stage, ...]:
+        """In their order."""
+        begins = (self._began, *(at for _, at, _ in self._ends))
+        return tuple(
+            Stage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
+            for began, (name, at, candidates) in zip(begins, self._ends, strict=False)
+        )

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
+from skillbus.indexer.domain.together import BATCH, all_of
 from skillbus.indexer.domain.tool_record import Key, ToolCatalogue, ToolRecord
 
 SKILL_ID_PREFIX: Final = "skill:"
@@ -152,13 +153,17 @@ class CatalogueEntries:
 
     async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
         tools = defaultdict[str, list[str]](list)
-        entries = list[IndexEntry | None]()
+        skills = list[tuple[str, str]]()
         for project, tool_id in keys:
             name = skill_name_of(tool_id)
             if name is None:
                 tools[project].append(tool_id)
-            elif skill := await self.skills.get(project, name):
-                entries.append(entry_of(skill.record))
+            else:
+                skills.append((project, name))
+        entries = list[IndexEntry | None]()
+        for at in range(0, len(skills), BATCH):
+            read = await all_of(self.skills.get(project, name) for project, name in skills[at : at + BATCH])
+            entries += [entry_of(stored.record) for stored in read if stored]
         for project, tool_ids in tools.items():
             found = (await self.tools.get_many(project, tool_ids)).values()
             entries += [entry_of_tool(stored.record) for stored in found if stored.record]

@@ -92,7 +92,12 @@ _BAD_SEARCHES: dict[str, bytes] = {
     "threshold-NaN": b'{"query":"x","threshold":NaN}',
     "tool-type": b'{"query":"x","tool_types":["plugin"]}',
     "tool-types-text": b'{"query":"x","tool_types":"skill"}',
+    "threshold-infinity": b'{"query":"x","threshold":Infinity}',
     "tags": b'{"query":"x","tags":[1]}',
+    "tags-10,000": json.dumps({"query": "x", "tags": [f"t{number}" for number in range(10_000)]}).encode(),
+    "sources": b'{"query":"x","sources":["a b"]}',
+    "quotas-of-a-kind-that-is-none": b'{"query":"x","quotas":{"plugin":1}}',
+    "quotas--1": b'{"query":"x","quotas":{"mcp":-1}}',
     "project": b'{"query":"x","project":"../other"}',
     "project-wildcard": b'{"query":"x","project":"*"}',
 }

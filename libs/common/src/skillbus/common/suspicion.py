@@ -91,7 +91,7 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
     hidden = [] if text.isascii() and text.isprintable() else _HIDDEN.findall(_INNOCENT.sub("", text))
     if hidden:
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
-        yield ToolFinding(code=HIDDEN, message=f"{len(hidden)} characters are not to be seen: {points}", where=where)
+        yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
     if found := _INSTRUCTIONS.search(_as_read(text)):
         message = f"it tells the model what to do: {found.group()[:_SHOWN]!r}"
         yield ToolFinding(code=INSTRUCTIONS, message=message, where=where)

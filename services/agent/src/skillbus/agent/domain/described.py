@@ -98,9 +98,7 @@ def _name(raw: Mapping[str, JsonValue]) -> str:
     if len(name) > _NAME_MAX:
         raise _RefusedError("name_unusable", name, f"a name of {len(name)} characters; the limit is {_NAME_MAX}")
     if name != name.strip() or any(unicodedata.category(character) in _UNSEEN for character in name):
-        raise _RefusedError(
-            "name_unusable", name, "the name has characters that are not to be seen, or space around it"
-        )
+        raise _RefusedError("name_unusable", name, "the name has hidden characters, or space around it")
     return name
 
 

@@ -96,6 +96,9 @@ class FakeCatalogue:
         await self.calls.end(at)
         return found
 
+    async def get_many(self, names: Sequence[Key]) -> Mapping[Key, Stored]:
+        return {name: stored for name in names if (stored := await self.get(*name))}
+
     async def put(self, record: SkillRecord, revision: int) -> Stored:
         key = (record.project, record.name)
         known = self.stored[key].revision if key in self.stored else 0

@@ -1,18 +1,20 @@
 """The catalogue in a key-value bucket of JetStream."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 import structlog
+from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.errors import KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
+from nats.js.errors import KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.common.bus.last_values import last_values
+from skillbus.common.bus.read_values import read_values
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.errors import RecordConflictError
 from skillbus.indexer.domain.record import SkillRecord, Stored
@@ -31,18 +33,23 @@ class KvCatalogue:
     What cannot be read as the record of its key is logged and counts as absent.
     """
 
-    def __init__(self, jetstream: JetStreamContext, bucket: KeyValue) -> None:
+    def __init__(self, client: Client, jetstream: JetStreamContext, bucket: KeyValue) -> None:
+        self._client = client
         self._jetstream = jetstream
         self._bucket = bucket
 
     async def get(self, project: str, name: str) -> Stored | None:
-        async with jetstream_call(f"read the record of {name}"):
-            try:
-                entry = await self._bucket.get(_key(project, name))
-            except (KeyNotFoundError, KeyDeletedError):
-                return None
-        record = skill_record_of(entry.key, entry.value)
-        return None if record is None else Stored(record, entry.revision or 0)
+        return (await self.get_many([(project, name)])).get((project, name))
+
+    async def get_many(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+        keys = [_key(*name) for name in names]
+        async with jetstream_call(f"read the records of {len(keys)} skills"):
+            values = await read_values(self._client, CATALOGUE.name, keys)
+        return {
+            name: Stored(record, value.revision)
+            for name, key, value in zip(names, keys, values, strict=True)
+            if value and value.data is not None and (record := skill_record_of(key, value.data))
+        }
 
     async def put(self, record: SkillRecord, revision: int) -> Stored:
         key, value = _key(record.project, record.name), record.model_dump_json().encode()
@@ -109,4 +116,4 @@ def _key(project: str, name: str) -> str:
 async def open_catalogue(bus: Bus) -> KvCatalogue:
     """The catalogue on a bus that was provisioned."""
     async with jetstream_call("open the catalogue"):
-        return KvCatalogue(bus.jetstream, await bus.jetstream.key_value(CATALOGUE.name))
+        return KvCatalogue(bus.client, bus.jetstream, await bus.jetstream.key_value(CATALOGUE.name))

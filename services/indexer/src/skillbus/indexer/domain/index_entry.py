@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
-from skillbus.indexer.domain.together import BATCH, all_of
 from skillbus.indexer.domain.tool_record import Key, ToolCatalogue, ToolRecord
 
 SKILL_ID_PREFIX: Final = "skill:"
@@ -161,9 +160,8 @@ class CatalogueEntries:
             else:
                 skills.append((project, name))
         entries = list[IndexEntry | None]()
-        for at in range(0, len(skills), BATCH):
-            read = await all_of(self.skills.get(project, name) for project, name in skills[at : at + BATCH])
-            entries += [entry_of(stored.record) for stored in read if stored]
+        if skills:
+            entries += [entry_of(stored.record) for stored in (await self.skills.get_many(skills)).values()]
         for project, tool_ids in tools.items():
             found = (await self.tools.get_many(project, tool_ids)).values()
             entries += [entry_of_tool(stored.record) for stored in found if stored.record]

@@ -1,6 +1,6 @@
 """The catalogue's record of a skill, and the port to where records are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
@@ -172,6 +172,10 @@ class Catalogue(Protocol):
 
     async def get(self, project: str, name: str) -> Stored | None:
         """One record."""
+        ...
+
+    async def get_many(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+        """Those of them, by project and name, that are there."""
         ...
 
     async def put(self, record: SkillRecord, revision: int) -> Stored:

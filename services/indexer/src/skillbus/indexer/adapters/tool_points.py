@@ -92,14 +92,16 @@ def _points(
     dense: Sequence[list[float]] | None,
     fingerprint: str,
 ) -> list[models.PointStruct]:
+    """Not validated here: the store checks what it takes, and doing it twice took as long as writing them."""
     points = []
     for number, (entry, lexical) in enumerate(zip(entries, sparse, strict=True)):
         vectors: dict[str, models.Vector] = {
-            LEXICAL: models.SparseVector(indices=list(lexical.indices), values=list(lexical.values))
+            LEXICAL: models.SparseVector.model_construct(indices=list(lexical.indices), values=list(lexical.values))
         }
         if dense is not None:
             vectors[DENSE] = dense[number]
-        points.append(models.PointStruct(id=point_of(*entry.key), vector=vectors, payload=_payload(entry, fingerprint)))
+        point, payload = point_of(*entry.key), _payload(entry, fingerprint)
+        points.append(models.PointStruct.model_construct(id=point, vector=vectors, payload=payload))
     return points
 
 

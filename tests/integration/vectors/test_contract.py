@@ -181,20 +181,28 @@ async def test_one_call_answers_dense_and_lexical_queries_in_their_order(place):
     assert sorted(rows_of(scored, 30)) == [4, 8]
 
 
-async def test_a_prefetch_scores_what_it_finds_and_nothing_else(place):
+async def test_points_that_are_named_are_scored_and_no_others(place):
     name = await filled(place, 50)
     question = vectors(1, seed=3)[0]
-    wanted = models.Filter(must=[models.FieldCondition(key="name", match=models.MatchAny(any=["tool-4", "tool-8"]))])
+    points = await place.store.query(name, [models.QueryRequest(query=question.tolist(), using=DENSE, limit=50)])
+    named = [hit.id for hit in points[0] if rows_of([hit], 50)[0] in {4, 8, 40}]
+    among = models.Filter(must=[models.HasIdCondition(has_id=named)])
     words = models.SparseVector(indices=[1004, 1008, 1012], values=[1.0, 1.0, 1.0])
-    by_words = models.Prefetch(query=words, using=LEXICAL, filter=wanted, limit=5)
+    [everywhere] = await place.store.query(name, [models.QueryRequest(query=words, using=LEXICAL, limit=5)])
 
-    (hits,) = await place.store.query(
-        name, [models.QueryRequest(query=question.tolist(), using=DENSE, prefetch=by_words, limit=5)]
+    dense, lexical = await place.store.query(
+        name,
+        [
+            models.QueryRequest(query=question.tolist(), using=DENSE, filter=among, limit=5),
+            models.QueryRequest(query=words, using=LEXICAL, filter=among, limit=5),
+        ],
     )
 
     cosines = vectors(50) @ question
-    assert sorted(rows_of(hits, 50)) == [4, 8]
-    assert [hit.score for hit in hits] == pytest.approx(sorted(cosines[[4, 8]], reverse=True), abs=1e-4)
+    assert sorted(rows_of(dense, 50)) == [4, 8, 40]
+    assert [hit.score for hit in dense] == pytest.approx(sorted(cosines[[4, 8, 40]], reverse=True), abs=1e-4)
+    assert sorted(rows_of(lexical, 50)) == [4, 8]
+    assert all(hit in everywhere for hit in lexical), "a word weighs the same among few points as among all"
 
 
 @pytest.mark.parametrize("more", [{"with_payload": True}, {"with_payload": ["name"]}, {"with_vector": True}])

@@ -67,8 +67,7 @@ def test_an_id_in_a_filter_must_be_a_uuid():
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"prefetch": []}, "prefetch of several"),
-        ({"prefetch": models.Prefetch(query=[1.0, 2.0], prefetch=models.Prefetch())}, "prefetch"),
+        ({"prefetch": models.Prefetch(query=[1.0, 2.0])}, "prefetch"),
         ({"lookup_from": models.LookupLocation(collection="a")}, "lookup_from"),
         ({"shard_key": "a"}, "shard_key"),
         ({"params": models.SearchParams(indexed_only=True)}, "indexed_only"),

@@ -85,19 +85,13 @@ def named_vectors(point: models.PointStruct) -> dict[str, models.Vector]:
 def check_queries(requests: Sequence[models.QueryRequest]) -> None:
     """Every query asks one of the two vectors for at least one point, and for its score alone."""
     for request in requests:
-        _check_query(request)
-        if isinstance(request.prefetch, models.Prefetch):
-            _check_query(request.prefetch)
+        check_vector(request.using, request.query)
+        if request.limit is not None and request.limit < 1:
+            raise VectorStoreRejected(f"a limit of {request.limit} asks for nothing; ask for at least 1 point")
         if request.offset is not None and request.offset < 0:
             raise VectorStoreRejected(f"an offset of {request.offset} lies before the first point")
         if request.with_payload or request.with_vector:
             raise VectorStoreRejected("a hit is an id and a score; fetch what is stored there with retrieve()")
-
-
-def _check_query(request: models.QueryRequest | models.Prefetch) -> None:
-    check_vector(request.using, request.query)
-    if request.limit is not None and request.limit < 1:
-        raise VectorStoreRejected(f"a limit of {request.limit} asks for nothing; ask for at least 1 point")
 
 
 def check_page(limit: int, offset: str | None) -> None:

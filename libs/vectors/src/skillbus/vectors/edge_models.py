@@ -77,33 +77,15 @@ def edge_query(
 
     `condition` stands for the request's filter, translated.
     """
-    _check_unsupported(request, ("shard_key", "lookup_from"))
+    _check_unsupported(request)
     return edge.QueryRequest(
         query=_nearest(request.query, dim),
         limit=DEFAULT_LIMIT if request.limit is None else request.limit,
         offset=request.offset,
         filter=condition,
         score_threshold=request.score_threshold,
-        prefetches=_prefetches(request.prefetch, dim),
-        params=_EXACT if exact or dim < _QUANTIZED_DIM or request.prefetch is not None else _SCAN,
+        params=_EXACT if exact or dim < _QUANTIZED_DIM else _SCAN,
     )
-
-
-def _prefetches(given: models.Prefetch | list[models.Prefetch] | None, dim: int) -> list[edge.Prefetch] | None:
-    """At most one, of a single stage."""
-    if given is None:
-        return None
-    if not isinstance(given, models.Prefetch):
-        raise QueryUnsupported("query.prefetch of several")
-    _check_unsupported(given, ("prefetch", "lookup_from"))
-    prefetch = edge.Prefetch(
-        query=_nearest(given.query, dim),
-        limit=DEFAULT_LIMIT if given.limit is None else given.limit,
-        filter=edge_filter(given.filter),
-        score_threshold=given.score_threshold,
-        params=_EXACT,
-    )
-    return [prefetch]
 
 
 def _nearest(query: object, dim: int) -> edge.Query:
@@ -117,8 +99,8 @@ def _nearest(query: object, dim: int) -> edge.Query:
             raise QueryUnsupported(f"a query of type {type(other).__name__}")
 
 
-def _check_unsupported(request: models.QueryRequest | models.Prefetch, names: tuple[str, ...]) -> None:
-    for name in names:
+def _check_unsupported(request: models.QueryRequest) -> None:
+    for name in ("shard_key", "lookup_from", "prefetch"):
         if getattr(request, name) is not None:
             raise QueryUnsupported(f"query.{name}")
     if request.params is not None:

@@ -51,7 +51,7 @@ def _limit_without(shard: edge.EdgeShard, request: models.QueryRequest, points: 
     """How many to ask for without the filter, where that is quicker."""
     if request.filter is None or points < _LEAST_POINTS or not isinstance(request.query, list):
         return None
-    if request.prefetch is not None or request.offset or request.score_threshold is not None:
+    if request.offset or request.score_threshold is not None:
         return None
     if not _asks_each_point(request.filter):
         return None

@@ -71,7 +71,6 @@ class VectorSearch(Protocol):
         """Answer several nearest-neighbour queries in one call, in their order, best first.
 
         `using` is `dense` with a list of floats, or `lexical` with a `SparseVector`. The limit is 10 unless given, ≥ 1.
-        With a `prefetch`, itself such a query, the points that it finds are scored, and no others.
         Dense scores are cosines to the precision of float16 (0.0001): it is what vectors are stored in, half the memory
         and two thirds of the time of a scan. The embedded engine scans all points; a server may approximate (HNSW).
         """

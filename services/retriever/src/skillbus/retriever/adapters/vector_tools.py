@@ -1,11 +1,11 @@
 """The index of tools in the vector store."""
 
+import math
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from qdrant_client import models
 
@@ -20,21 +20,21 @@ _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
 _SIZE_FOR_S: Final = 2.0
 _SIZES: Final = 1_024
-_WORDS_OF: Final = 128
-"""Points that the lexical side is asked for, at least: what the dense side finds is looked up in them, and has no words
-if it is not there. Words of the first 20 alone find .004 less of recall@5 in English, of the first 64 .003."""
 _PAYLOAD: Final = (
     *("tool_id", "name", "description", "tool_type", "tags", "metadata"),
     *("source", "provider", "arguments", "argument_text", "examples"),
 )
 
 
-class _Side(Enum):
-    """What a search asks of the store."""
+class _Asked(NamedTuple):
+    """A question to the store."""
 
-    DENSE = auto()
-    LEXICAL = auto()
-    COSINES_OF_LEXICAL = auto()
+    scores: dict[str, float]
+    """Where what it finds is put, by point."""
+    vector: list[float] | models.SparseVector | None
+    """Nothing is asked without one."""
+    among: models.Filter
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +72,36 @@ class VectorTools:
         return known.tools
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
-        asked = _asked(query, wanted)
-        with _as_unavailable():
-            answers = await self._store.query(live.collection, list(asked.values()))
-        found = {side: {hit.id: hit.score for hit in hits} for side, hits in zip(asked, answers, strict=True)}
-        bm25 = found.get(_Side.LEXICAL, {})
-        cosines = {**found.get(_Side.DENSE, {}), **found.get(_Side.COSINES_OF_LEXICAL, {})}
-        if query.parts and cosines:
-            await self._compare_parts(live, query.parts, cosines)
-        points = list(bm25)[: wanted.count] if query.dense is None else cosines
+        cosines: dict[str, float] = {}
+        bm25: dict[str, float] = {}
+        dense = None if query.dense is None else list(query.dense)
+        words = models.SparseVector(indices=list(query.indices), values=list(query.values)) if query.indices else None
+        fitting = _condition(wanted)
+        await self._score(
+            live, [_Asked(cosines, dense, fitting, wanted.count), _Asked(bm25, words, fitting, wanted.count)]
+        )
+        if dense is not None:
+            await self._score(live, _missing(query, dense, words, cosines, bm25))
+        points = bm25 if dense is None else cosines
         return [Candidate(point, cosines.get(point), bm25.get(point)) for point in points]
 
-    async def _compare_parts(
-        self, live: LiveIndex, parts: Sequence[Sequence[float]], cosines: dict[str, float]
-    ) -> None:
-        """Raise the cosine of each point to that of the sentence that is nearest to it.
-
-        Sentences are not searched for: points that are near to one of them and to nothing else brought 0.1 points of
-        recall@5 to requests for several tools, for a scan each.
-        """
-        among = models.Filter(must=[models.HasIdCondition(has_id=list(cosines))])
+    async def _score(self, live: LiveIndex, asked: Sequence[_Asked]) -> None:
+        """Put what each question finds among its scores, if it is higher."""
+        asked = [one for one in asked if one.vector is not None and one.limit]
         requests = [
-            models.QueryRequest(query=list(part), using=DENSE, filter=among, limit=len(cosines)) for part in parts
+            models.QueryRequest(
+                query=one.vector,
+                using=DENSE if isinstance(one.vector, list) else LEXICAL,
+                filter=one.among,
+                limit=one.limit,
+            )
+            for one in asked
         ]
         with _as_unavailable():
             answers = await self._store.query(live.collection, requests)
-        for hit in (hit for hits in answers for hit in hits):
-            cosines[hit.id] = max(cosines[hit.id], hit.score)
+        for one, hits in zip(asked, answers, strict=True):
+            for hit in hits:
+                one.scores[hit.id] = max(hit.score, one.scores.get(hit.id, -math.inf))
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
         with _as_unavailable():
@@ -114,23 +117,28 @@ class VectorTools:
         return LiveIndex(collection, model_of(collection), await self._store.count(collection))
 
 
-def _asked(query: EmbeddedQuery, wanted: Wanted) -> dict[_Side, models.QueryRequest]:
-    """All that is asked of the store, for one call: both sides, and the cosines of what the lexical one finds."""
-    condition = _condition(wanted)
-    dense = None if query.dense is None else list(query.dense)
-    asked: dict[_Side, models.QueryRequest] = {}
-    if dense is not None:
-        asked[_Side.DENSE] = models.QueryRequest(query=dense, using=DENSE, filter=condition, limit=wanted.count)
-    if query.indices:
-        sparse = models.SparseVector(indices=list(query.indices), values=list(query.values))
-        known = max(_WORDS_OF, wanted.count)
-        asked[_Side.LEXICAL] = models.QueryRequest(query=sparse, using=LEXICAL, filter=condition, limit=known)
-        if dense is not None:
-            by_words = models.Prefetch(query=sparse, using=LEXICAL, filter=condition, limit=wanted.count)
-            asked[_Side.COSINES_OF_LEXICAL] = models.QueryRequest(
-                query=dense, using=DENSE, prefetch=by_words, limit=wanted.count
-            )
-    return asked
+def _missing(
+    query: EmbeddedQuery,
+    dense: list[float],
+    words: models.SparseVector | None,
+    cosines: dict[str, float],
+    bm25: dict[str, float],
+) -> list[_Asked]:
+    """What one side knows of the other's points, and how near each sentence is to all of them.
+
+    Sentences are not searched for: points that are near to one of them and to nothing else brought 0.1 points of
+    recall@5 to requests for several tools, for a scan each.
+    """
+    everyone = _among({**cosines, **bm25})
+    return [
+        _Asked(bm25, words, *_among([point for point in cosines if point not in bm25])),
+        _Asked(cosines, dense, *_among([point for point in bm25 if point not in cosines])),
+        *(_Asked(cosines, list(part), *everyone) for part in query.parts),
+    ]
+
+
+def _among(points: Collection[str]) -> tuple[models.Filter, int]:
+    return models.Filter(must=[models.HasIdCondition(has_id=list(points))]), len(points)
 
 
 def _of(project: str) -> models.FieldCondition:

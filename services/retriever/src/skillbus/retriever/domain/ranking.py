@@ -8,7 +8,10 @@ order in either case, and the order of the candidates makes no difference.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
+
+import numpy as np
 
 from skillbus.retriever.domain.relevance import Relevance, probability, rarest_idf
 
@@ -18,6 +21,9 @@ NEAR_COPY: Final = 0.5
 """Likeness from which a tool is said to repeat another."""
 POOL: Final = 16
 """Tools that are looked at for likeness, or as many as are asked for if that is more; 10, 20 and 32 found the same."""
+
+_DIGITS: Final = 12
+"""Of a likeness: sums of the same numbers in another order differ after them."""
 
 Weights = Mapping[int, float]
 """A tool's sparse vector: weights by the indices of its terms."""
@@ -77,38 +83,35 @@ def spread(pool: Sequence[Ranked], weights: Mapping[str, Weights]) -> Iterator[R
 
     `weights` has those of every point of the pool. Evidence never rises from one to the next.
     """
-    likeness = _Likeness([weights[it.id] for it in pool])
-    left = dict(enumerate(pool))
+    likeness = _likeness([weights[it.id] for it in pool])
+    evidence = [it.evidence for it in pool]
+    repeated: list[str | None] = [None] * len(pool)
+    left = list(range(len(pool)))
     while left:
-        at = max(left, key=lambda place: left[place].evidence)  # the first of equals
-        best = left.pop(at)
-        yield best
-        for place, alike in likeness.to(at).items():
-            lowered = pool[place].evidence - ALIKE * alike
-            if place in left and lowered < left[place].evidence:  # the likest of those above counts
-                repeats = best.id if alike >= NEAR_COPY else None
-                left[place] = replace(left[place], evidence=lowered, repeats=repeats)
+        at = max(left, key=evidence.__getitem__)  # the first of equals
+        left.remove(at)
+        best = pool[at]
+        lowered_here = evidence[at] < best.evidence
+        yield replace(best, evidence=evidence[at], repeats=repeated[at]) if lowered_here else best
+        for place in left:
+            lowered = pool[place].evidence - ALIKE * likeness[at][place]
+            if lowered < evidence[place]:  # the likest of those above counts
+                evidence[place] = lowered
+                repeated[place] = best.id if likeness[at][place] >= NEAR_COPY else None
 
 
-class _Likeness:
-    """Cosines of sparse vectors with one another."""
-
-    def __init__(self, vectors: Sequence[Weights]) -> None:
-        self._vectors = vectors
-        self._norms = [math.sqrt(sum(weight * weight for weight in vector.values())) for vector in vectors]
-        self._having: dict[int, list[tuple[int, float]]] = {}
-        for place, vector in enumerate(vectors):
-            for term, weight in vector.items():
-                self._having.setdefault(term, []).append((place, weight))
-
-    def to(self, place: int) -> dict[int, float]:
-        """Of the vector at a place with all that share a term with it."""
-        products: dict[int, float] = {}
-        for term, weight in self._vectors[place].items():
-            for other, its in self._having[term]:
-                products[other] = products.get(other, 0.0) + weight * its
-        norm = self._norms[place]
-        return {other: product / (norm * self._norms[other]) for other, product in products.items() if product}
+def _likeness(vectors: Sequence[Weights]) -> list[list[float]]:
+    """Cosines of sparse vectors with one another; 0 for one that is empty."""
+    sizes = [len(vector) for vector in vectors]
+    terms = np.fromiter(chain.from_iterable(vectors), np.int64, sum(sizes))
+    values = np.fromiter(chain.from_iterable(vector.values() for vector in vectors), np.float64, len(terms))
+    distinct, column = np.unique(terms, return_inverse=True)
+    matrix = np.zeros((len(vectors), len(distinct)))
+    matrix[np.repeat(np.arange(len(vectors)), sizes), column] = values
+    norms = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
+    matrix /= np.where(norms == 0, 1.0, norms)
+    cosines: list[list[float]] = (matrix @ matrix.T).round(_DIGITS).tolist()
+    return cosines
 
 
 def _ranks(best_first: list[tuple[float, str]]) -> dict[str, int]:

@@ -74,16 +74,16 @@ class Arms:
     async def in_process(self, query: str) -> None:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, sixteen tools."""
         parts = sentences(query)
-        rows = [array("f", row) for row in self.model.embed(list(parts or (query,)), Role.QUERY).tolist()]
+        rows = self.model.embed(list(parts or (query,)), Role.QUERY)
         sparse = self.lexical.encode_query(query)
         embedded = EmbeddedQuery(
-            mean_of(rows),
+            array("f", mean_of(rows).tobytes()),
             sparse.indices.tolist(),
             sparse.values.tolist(),
             sparse.terms,
             None,
             NEUTRAL,
-            tuple(rows) if parts else (),
+            tuple(array("f", row.tobytes()) for row in rows) if parts else (),
         )
         live = await self.tools.live()
         assert live is not None

@@ -1,6 +1,5 @@
 """What a model makes of judged tools and requests."""
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -70,8 +69,7 @@ def vectors_of(judged: Judged, tools: Rows, asked: Rows) -> Vectors:
 
 def _mean(rows: Rows) -> Rows:
     """As the retriever makes it of the vectors of sentences, shape (1, dim)."""
-    mean = mean_of([array("f", row) for row in rows.tolist()])
-    return np.array([mean], dtype=np.float32)
+    return mean_of(rows)[np.newaxis]
 
 
 def embedded(judged: Judged, embed: Embed) -> Vectors:

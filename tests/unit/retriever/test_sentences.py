@@ -1,7 +1,6 @@
 """Requests for several things, cut into sentences."""
 
-from array import array
-
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,9 +50,9 @@ def test_a_part_holds_a_term_where_a_word_of_it_begins_so(term: str, text: str, 
 
 
 def test_the_mean_of_directions_has_length_1() -> None:
-    assert list(mean_of([array("f", [1, 0]), array("f", [0, 1])])) == pytest.approx([0.5**0.5, 0.5**0.5])
-    assert list(mean_of([array("f", [0.6, 0.8])])) == pytest.approx([0.6, 0.8])
+    assert list(mean_of(np.array([[1, 0], [0, 1]], np.float32))) == pytest.approx([0.5**0.5, 0.5**0.5])
+    assert list(mean_of(np.array([[0.6, 0.8]], np.float32))) == pytest.approx([0.6, 0.8])
 
 
 def test_directions_without_a_mean_are_that_of_the_first() -> None:
-    assert list(mean_of([array("f", [1, 0]), array("f", [-1, 0])])) == [1, 0]
+    assert list(mean_of(np.array([[1, 0], [-1, 0]], np.float32))) == [1, 0]

@@ -2,9 +2,12 @@
 
 from array import array
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
-from skillbus.contracts.message import MSGPACK
+from skillbus.contracts.message import MSGPACK, FloatMatrix
 from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.retriever.domain.search import EmbeddedQuery
 from skillbus.retriever.domain.sentences import mean_of
@@ -32,13 +35,19 @@ class BusEmbedder:
         )
         embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         sparse = (embedded.sparse or ())[0]
-        rows = [array("f", row) for row in embedded.dense.rows()] if embedded.dense else []
+        rows = _rows(embedded.dense)
         return EmbeddedQuery(
-            dense=mean_of(rows) if rows else None,
+            dense=array("f", mean_of(rows).tobytes()) if len(rows) else None,
             indices=sparse.indices,
             values=sparse.values,
             terms=sparse.terms,
             model=embedded.model.name if embedded.model else None,
             relevance=relevance_of(embedded.model.calibration if embedded.model else None),
-            parts=tuple(rows) if parts else (),
+            parts=tuple(array("f", row.tobytes()) for row in rows) if parts else (),
         )
+
+
+def _rows(matrix: FloatMatrix | None) -> NDArray[np.float32]:
+    if matrix is None:
+        return np.empty((0, 0), np.float32)
+    return np.frombuffer(matrix.data, "<f4").reshape(matrix.count, matrix.dim).astype(np.float32, copy=False)

@@ -4,11 +4,11 @@ A model's vector of a long request is near to none of the tools that it wants. S
 the sentences too, and the nearest counts; the lexical side reads the request as a whole, since its words add up.
 """
 
-import math
 import re
-from array import array
-from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 AT_MOST: Final = 4
 _LEAST_WORDS: Final = 4
@@ -31,10 +31,12 @@ def _tells(part: str) -> bool:
     return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(_HAN.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
 
 
-def mean_of(rows: Sequence[Sequence[float]]) -> Sequence[float]:
-    """The direction in between of vectors of length 1; the first, where they point in opposite directions."""
-    if len(rows) == 1:
-        return rows[0]
-    added = list(map(sum, zip(*rows, strict=True)))
-    length = math.sqrt(sum(value * value for value in added))
-    return array("f", (value / length for value in added)) if length > _NO_LENGTH else rows[0]
+def mean_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The direction in between of vectors of length 1, shape (n, dim) → (dim,).
+
+    Of directions without one, as two that are opposite, it is the first.
+    """
+    added = rows.sum(axis=0, dtype=np.float64)
+    length = float(np.sqrt((added * added).sum()))
+    mean: NDArray[np.float32] = (added / length).astype(np.float32) if length > _NO_LENGTH else rows[0]
+    return mean

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from skillbus.sandbox.adapters.installation import find_installation
 from skillbus.sandbox.adapters.profile import Plan, command_line
 from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, Stream, runtime_of
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
@@ -251,3 +252,29 @@ async def test_the_limits_reach_the_script(run: Run) -> None:
         limits=limits,
     )
     assert outcome.stdout.split() == [b"33", b"44", b"6", b"0", str(512 << 20).encode()]
+
+
+async def test_what_it_prints_is_heard_as_it_comes(isolation: BubblewrapIsolation, tmp_path: Path) -> None:
+    tmp_path.joinpath("main.py").write_text(
+        "import sys, time\nprint('one', flush=True)\ntime.sleep(0.3)\nprint('two', file=sys.stderr, flush=True)\n"
+    )
+    heard: list[tuple[Stream, bytes, float]] = []
+    control = RunControl(hear=lambda stream, chunk: heard.append((stream, chunk, time.monotonic())))
+
+    outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=20)), control)
+
+    assert [(stream, chunk) for stream, chunk, _ in heard] == [(Stream.STDOUT, b"one\n"), (Stream.STDERR, b"two\n")]
+    assert heard[1][2] - heard[0][2] > 0.2
+    assert (outcome.stdout, outcome.stderr) == (b"one\n", b"two\n")
+
+
+async def test_a_cancelled_run_ends_at_once_with_what_it_gave_so_far(
+    isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None
+) -> None:
+    tmp_path.joinpath("main.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
+    control = RunControl(hear=lambda stream, chunk: control.cancelled.set())
+
+    async with asyncio.timeout(15):
+        outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=60)), control)
+
+    assert (outcome.status, outcome.stdout, outcome.exit_code) == (RunStatus.CANCELLED, b"begun\n", None)

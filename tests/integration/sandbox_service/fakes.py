@@ -5,7 +5,7 @@ import asyncio
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
 
 
 class HeldIsolation:
@@ -19,7 +19,7 @@ class HeldIsolation:
     async def probe(self) -> IsolationReport:
         return IsolationReport(Level.FULL, "fake")
 
-    async def run(self, spec: RunSpec) -> RunOutcome:
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         self.specs.append(spec)
         self.begun.release()
         async with asyncio.timeout(5):
@@ -34,5 +34,5 @@ class NoIsolation:
     async def probe(self) -> IsolationReport:
         raise SandboxUnavailable("user namespaces are closed: open them")
 
-    async def run(self, spec: RunSpec) -> RunOutcome:
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         raise SandboxUnavailable("user namespaces are closed: open them")

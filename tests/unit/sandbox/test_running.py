@@ -13,7 +13,7 @@ from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime, Skill
 from skillbus.contracts.sandbox import RunSkill, RunStatus
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.domain.running import Runner
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ class FakeIsolation:
     async def probe(self) -> IsolationReport:
         return IsolationReport(Level.FULL, "fake")
 
-    async def run(self, spec: RunSpec) -> RunOutcome:
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         self.specs.append(spec)
         self.began.set()
         await self.let_go.wait()

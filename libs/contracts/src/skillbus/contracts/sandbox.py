@@ -22,6 +22,7 @@ class RunStatus(StrEnum):
     MEMORY = "memory"
     OUTPUT = "output"
     INODES = "inodes"
+    CANCELLED = "cancelled"
     KILLED = "killed"
 
 

@@ -27,7 +27,7 @@ from skillbus.sandbox.adapters.supervision import supervise
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec, check_names
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, check_names
 
 Profile = Callable[[Plan], Sequence[str]]
 
@@ -93,12 +93,12 @@ class BubblewrapIsolation:
         log.info("sandbox_ready", isolation=found.level, engine=found.engine, notes=found.notes)
         return found
 
-    async def run(self, spec: RunSpec) -> RunOutcome:
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         """See `Isolation.run`."""
         report = await self.probe()
         check_names(spec)
         _check_script(spec)
-        return await self._run(spec, report.level)
+        return await self._run(spec, report.level, control or RunControl())
 
     def _host(self) -> Installation:
         if self._installation is None:
@@ -144,7 +144,7 @@ class BubblewrapIsolation:
             known = ",".join((*ENVIRONMENT, "PWD", "LC_CTYPE"))
             try:
                 outcome = await self._run(
-                    RunSpec(root, "check.py", Runtime.PYTHON, (known,), limits=_PROBE_LIMITS), level
+                    RunSpec(root, "check.py", Runtime.PYTHON, (known,), limits=_PROBE_LIMITS), level, RunControl()
                 )
             except SandboxBroken as broken:
                 return str(broken)
@@ -152,7 +152,7 @@ class BubblewrapIsolation:
             return None
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
 
-    async def _run(self, spec: RunSpec, level: Level) -> RunOutcome:
+    async def _run(self, spec: RunSpec, level: Level, control: RunControl) -> RunOutcome:
         host = self._host()
         job = encode_job(spec, str(host.interpreter(spec.runtime)))
         async with self._user() as uid, visible(spec.skill_root, spec.script, uid) as root:
@@ -165,7 +165,7 @@ class BubblewrapIsolation:
                     sandbox = start(Start(plan, self._contents(spec), spec.stdin, uid, library_path))
                 except OSError as error:
                     raise SandboxBroken(f"the sandbox could not be started: {error}") from error
-            return await supervise(sandbox, job, spec.limits, level, self._start_s)
+            return await supervise(sandbox, job, spec.limits, level, self._start_s, control)
 
     @asynccontextmanager
     async def _user(self) -> AsyncIterator[int | None]:

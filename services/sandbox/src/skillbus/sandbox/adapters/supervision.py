@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from skillbus.contracts.sandbox import RunStatus
@@ -10,7 +11,7 @@ from skillbus.sandbox.adapters.process import SandboxProcess
 from skillbus.sandbox.adapters.watchdog import watch
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, Stream
 
 _CHUNK = 64 * 1024
 _SIGXCPU = 24
@@ -22,18 +23,21 @@ class Output:
     """Standard output and error, read until their common limit."""
 
     left: int
-    parts: dict[str, list[bytes]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
+    hear: Callable[[Stream, bytes], None] | None = None
+    parts: dict[Stream, list[bytes]] = field(default_factory=lambda: {stream: [] for stream in Stream})
     cut: bool = False
 
-    def take(self, stream: str, chunk: bytes) -> bool:
+    def take(self, stream: Stream, chunk: bytes) -> bool:
         """Keep what fits; False when something did not."""
         kept = chunk[: self.left]
         self.left -= len(kept)
         self.parts[stream].append(kept)
+        if self.hear is not None and kept:
+            self.hear(stream, kept)
         self.cut = self.cut or len(kept) < len(chunk)
         return not self.cut
 
-    def of(self, stream: str) -> bytes:
+    def of(self, stream: Stream) -> bytes:
         """Everything kept of one stream."""
         return b"".join(self.parts[stream])
 
@@ -53,26 +57,28 @@ class Ending:
         self.sandbox.kill()
 
 
-async def supervise(sandbox: SandboxProcess, job: bytes, limits: Limits, level: Level, start_s: float) -> RunOutcome:
+async def supervise(
+    sandbox: SandboxProcess, job: bytes, limits: Limits, level: Level, start_s: float, control: RunControl
+) -> RunOutcome:
     """Hand the job over and see the run to its end. Whatever happens, nothing of the sandbox is left afterwards.
 
     Raises:
         SandboxBroken: when the agent does not report in `start_s` seconds.
     """
     began = time.monotonic()
-    told, output, ending = Told(), Output(limits.output_bytes), Ending(sandbox)
+    told, output, ending = Told(), Output(limits.output_bytes, control.hear), Ending(sandbox)
     try:
         await sandbox.connect()
         init = await _attach(sandbox, start_s)
-        await _converse(sandbox, init, job, limits, told, output, ending)
+        await _converse(sandbox, init, job, limits, told, output, ending, control.cancelled)
     finally:
         await sandbox.end()
     status, detail = _verdict(ending, told.ended, limits)
     return RunOutcome(
         status=status,
         exit_code=told.ended.exit_code if told.ended is not None and ending.status is None else None,
-        stdout=output.of("stdout"),
-        stderr=output.of("stderr"),
+        stdout=output.of(Stream.STDOUT),
+        stderr=output.of(Stream.STDERR),
         artifacts=tuple(told.artifacts),
         duration_ms=1000 * (time.monotonic() - began),
         cpu_ms=told.ended.cpu_ms if told.ended is not None else 0.0,
@@ -100,18 +106,27 @@ async def _attach(sandbox: SandboxProcess, start_s: float) -> int:
 
 
 async def _converse(
-    sandbox: SandboxProcess, init: int, job: bytes, limits: Limits, told: Told, output: Output, ending: Ending
+    sandbox: SandboxProcess,
+    init: int,
+    job: bytes,
+    limits: Limits,
+    told: Told,
+    output: Output,
+    ending: Ending,
+    cancelled: asyncio.Event,
 ) -> None:
     timeout = asyncio.get_running_loop().call_later(
         limits.wall_s, ending.end, RunStatus.TIMEOUT, f"{limits.wall_s:g} s of time, the limit"
     )
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_drain(sandbox.stdout, "stdout", output, limits, ending))
-            group.create_task(_drain(sandbox.stderr, "stderr", output, limits, ending))
+            group.create_task(_drain(sandbox.stdout, Stream.STDOUT, output, limits, ending))
+            group.create_task(_drain(sandbox.stderr, Stream.STDERR, output, limits, ending))
             watching = group.create_task(_watch(init, limits, ending))
+            waiting = group.create_task(_end_if(cancelled, ending))
             await _talk(sandbox, job, limits, told, ending)
             watching.cancel()
+            waiting.cancel()
     finally:
         timeout.cancel()
 
@@ -130,7 +145,12 @@ async def _watch(init: int, limits: Limits, ending: Ending) -> None:
     ending.end(*await watch(init, limits))
 
 
-async def _drain(reader: asyncio.StreamReader, stream: str, output: Output, limits: Limits, ending: Ending) -> None:
+async def _end_if(cancelled: asyncio.Event, ending: Ending) -> None:
+    await cancelled.wait()
+    ending.end(RunStatus.CANCELLED, "cancelled by whoever asked for it")
+
+
+async def _drain(reader: asyncio.StreamReader, stream: Stream, output: Output, limits: Limits, ending: Ending) -> None:
     """Reading stops at the limit: what a killed writer still holds is not counted, and not kept."""
     while chunk := await reader.read(_CHUNK):
         if not output.take(stream, chunk):

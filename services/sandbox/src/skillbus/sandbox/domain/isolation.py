@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Isolation(Protocol):
             SandboxUnavailable: when none does.
         """
 
-    async def run(self, spec: RunSpec) -> RunOutcome:
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         """Run to the end or to a limit; nothing of the run is left afterwards. Safe to call concurrently.
 
-        Cancelling the task ends the run.
+        Cancelling the task ends the run without an outcome; `control.cancelled` ends it with one.
 
         Raises:
             SandboxUnavailable: no level holds on this machine; nothing was run.

@@ -1,6 +1,7 @@
 """A run of a script, and how it ended."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,13 @@ from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
+
+
+class Stream(StrEnum):
+    """Where a run prints to."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
 
 
 class Level(StrEnum):
@@ -89,6 +97,16 @@ class RunOutcome:
     level: Level
     detail: str = ""
     """Which limit or signal ended it, or which artifacts were left out, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    """How whoever started a run follows it and ends it."""
+
+    hear: Callable[[Stream, bytes], None] | None = None
+    """Is told what the run prints, as it comes and within the output limit; must not block."""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, it ends the run."""
 
 
 def check_names(spec: RunSpec) -> None:

@@ -1,10 +1,11 @@
 """The system call filter, compiled to classic BPF.
 
-A deny list under a ceiling: calls newer than the table answer ENOSYS, so that what future kernels add is closed until
-it is looked at. Features that programs probe for and do without also answer ENOSYS, forbidden socket families
-EAFNOSUPPORT, the rest EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay
-open: asyncio's wakeups need them. Only a socket's buffer cannot be made larger, which is kernel memory that no limit of
-a process covers; that option is ignored rather than refused, for it is but a wish everywhere.
+A deny list under a ceiling: calls newer than the table answer ENOSYS, and so do the gaps in it, so that what future
+kernels add is closed until it is looked at. What Docker's default profile closes is closed here as well (a test).
+Features that programs probe for and do without also answer ENOSYS, forbidden socket families EAFNOSUPPORT, the rest
+EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay open: asyncio's wakeups
+need them. Only a socket's buffer cannot be made larger, which is kernel memory that no limit of a process covers; that
+option is ignored rather than refused, for it is but a wish everywhere.
 """
 
 import errno
@@ -37,6 +38,8 @@ _ARG2: Final = 32
 _CLONE_NEW: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _TIOCSTI: Final = 0x5412
 _TIOCLINUX: Final = 0x541C
+_TIOCSETD: Final = 0x5423
+"""Loads line disciplines, modules that few look after, for any terminal; the sandbox has some of its own."""
 # SO_SNDBUF and SO_RCVBUF of asm-generic/socket.h; the FORCE ones want a capability.
 _SNDBUF: Final = 7
 _RCVBUF: Final = 8
@@ -80,6 +83,9 @@ def _program(architecture: Architecture) -> Iterator[Instruction]:
     yield (RETURN, 0, 0, ALLOW)
     yield (JUMP_AT_LEAST, 0, 1, CEILING + 1)
     yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+    for gap in architecture.gaps:
+        yield from ((JUMP_AT_LEAST, 0, 2, gap.start), (JUMP_AT_LEAST, 1, 0, gap.stop))
+        yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
     for name, number in sorted(architecture.numbers.items()):
         yield from _rule(name, number)
     yield (RETURN, 0, 0, ALLOW)
@@ -103,7 +109,8 @@ def _verdict(name: str) -> Iterator[Instruction]:
             yield from ((LOAD, 0, 0, _ARG0), (JUMP_EQUAL, 1, 0, socket.AF_UNIX), family, allow)
         case "ioctl":
             yield (LOAD, 0, 0, _ARG1)
-            yield from ((JUMP_EQUAL, 1, 0, _TIOCSTI), (JUMP_EQUAL, 0, 1, _TIOCLINUX), eperm, allow)
+            yield from ((JUMP_EQUAL, 2, 0, _TIOCSTI), (JUMP_EQUAL, 1, 0, _TIOCLINUX), (JUMP_EQUAL, 0, 1, _TIOCSETD))
+            yield from (eperm, allow)
         case "setsockopt":
             # By the name alone: options 7 and 8 of other levels belong to families that are closed.
             ignored = (RETURN, 0, 0, _ERRNO)

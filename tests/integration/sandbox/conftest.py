@@ -1,12 +1,12 @@
 """A skill written on the spot, run in a real sandbox, and a count of what is left of it."""
 
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
-from skillbus.common.testing import sandbox_mounts
+from skillbus.common.testing import eventually, sandbox_mounts
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.profile import Plan
@@ -39,8 +39,22 @@ def processes_in_sandboxes() -> list[int]:
 
 
 @pytest.fixture
-def left_in_sandboxes() -> Callable[[], list[int]]:
+def processes() -> Callable[[], list[int]]:
+    """Those of all our sandboxes."""
     return processes_in_sandboxes
+
+
+@pytest.fixture
+def nothing_runs(isolation: BubblewrapIsolation) -> Callable[[], Coroutine[object, object, None]]:
+    """Asserts that no process of a run is there, beside sandboxes that wait or are being started to."""
+
+    async def running() -> list[int]:
+        return [pid for pid in processes_in_sandboxes() if pid not in isolation.waiting_pids]
+
+    async def check() -> None:
+        await eventually(running, lambda pids: not pids)
+
+    return check
 
 
 @pytest.fixture
@@ -51,18 +65,27 @@ def make_isolation() -> Callable[..., BubblewrapIsolation]:
     return make
 
 
-@pytest.fixture
-async def isolation(make_isolation: Callable[..., BubblewrapIsolation]) -> BubblewrapIsolation:
-    made = make_isolation()
-    try:
-        await made.probe()
-    except SandboxUnavailable as unavailable:
-        pytest.skip(f"no sandbox on this machine: {unavailable}")
-    return made
+@pytest.fixture(params=[0, 1], ids=["cold", "warm"])
+async def isolation(
+    request: pytest.FixtureRequest, make_isolation: Callable[..., BubblewrapIsolation], nothing_left: None
+) -> AsyncIterator[BubblewrapIsolation]:
+    """One that starts a sandbox for each run, and one that has it waiting."""
+    async with make_isolation(warm=request.param) as made:
+        try:
+            await made.probe()
+        except SandboxUnavailable as unavailable:
+            pytest.skip(f"no sandbox on this machine: {unavailable}")
+
+        async def waiting() -> int:
+            return made.waiting
+
+        await eventually(waiting, lambda number: number == request.param)
+        yield made
 
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
+    """Checked when the isolation is closed: a sandbox that waits is one of its own."""
     mounts = sandbox_mounts()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     yield

@@ -24,7 +24,8 @@ PLAN = Plan(
     Level.FULL,
     Limits(work_bytes=1001, tmp_bytes=1002, shm_bytes=1003),
     Path("/srv/skill"),
-    Descriptors(control=5, info=6, seccomp=7, files={"/agent.py": 8, "/in/a b": 9}),
+    Path("/srv/given"),
+    Descriptors(control=5, info=6, seccomp=7, files={"/agent.py": 8}),
 )
 
 
@@ -50,10 +51,10 @@ def test_the_root_is_made_read_only_after_everything_is_in_it_and_every_tmpfs_ha
         assert f"--size {size} --tmpfs {folder}" in text(PLAN)
 
 
-def test_of_the_host_only_usr_the_skill_and_the_loader_s_cache_are_bound_all_read_only() -> None:
+def test_of_the_host_only_usr_the_given_folders_and_the_loader_s_cache_are_bound_all_read_only() -> None:
     argv = command_line(replace(PLAN, installation=replace(HOST, loader_cache=True)))
     bound = [argv[index + 1] for index, word in enumerate(argv) if "bind" in word]
-    assert bound == ["/usr", "/etc/ld.so.cache", "/srv/skill"]
+    assert bound == ["/usr", "/etc/ld.so.cache", "/srv/given", "/srv/skill"]
     assert "--bind" not in argv
 
 
@@ -85,7 +86,7 @@ def sorted_dirs(full: list[str]) -> list[str]:
 def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -> None:
     argv = command_line(replace(PLAN, uid=64001, descriptors=replace(PLAN.descriptors, bwrap=11, libraries=12)))
     assert "/proc/self/fd/11" in argv
-    assert {11, 12, 5, 6, 7, 8, 9} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
+    assert {11, 12, 5, 6, 7, 8} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
 
 
 def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() -> None:

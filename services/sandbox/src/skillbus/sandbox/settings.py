@@ -15,6 +15,8 @@ class SandboxSettings(BaseSettings):
     """Where skills are unpacked for their runs; a cache that may be deleted while nothing runs."""
     slots: int = Field(default=2, ge=1)
     """Runs at the same time."""
+    warm: int = Field(default=2, ge=0, le=64)
+    """Sandboxes that are started ahead and wait for runs, some 10 MB each."""
     waiting: int = Field(default=16, ge=0)
     """Runs that may wait for a slot; more are refused with 429."""
     wall_s: float = Field(default=60.0, gt=0)

@@ -1,7 +1,7 @@
 """The sandbox's composition root."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
@@ -27,7 +27,14 @@ async def open_sandbox(
     bus: Bus, settings: SandboxSettings, isolation: Isolation | None = None
 ) -> AsyncGenerator[ServiceHealth]:
     """The sandbox on the bus. On a machine that cannot isolate it is there, says so, and runs nothing."""
-    isolation = isolation or BubblewrapIsolation()
+    async with AsyncExitStack() as stack:
+        if isolation is None:
+            isolation = await stack.enter_async_context(BubblewrapIsolation(warm=settings.warm))
+        yield await stack.enter_async_context(_serving(bus, settings, isolation))
+
+
+@asynccontextmanager
+async def _serving(bus: Bus, settings: SandboxSettings, isolation: Isolation) -> AsyncGenerator[ServiceHealth]:
     limits = Limits(wall_s=settings.wall_s, memory_bytes=settings.memory_mib * MIB)
     skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), settings.data, settings.kept_skills)
     await skills.prepare()

@@ -4,6 +4,11 @@ It takes one job from the control socket, runs the script as its child, kills wh
 and exits. Python scripts run in a fork of this process, which saves the start of a second interpreter; so it imports
 only what costs next to nothing, and nothing of the skill's folder is on its path.
 
+Started ahead of any run, as `agent.py <descriptor> warm`, it has imported what most Python scripts ask for when the job
+comes. A module that the skill brings itself is forgotten again, so that the script finds its own.
+
+The job comes with a descriptor for standard input, unless that is empty.
+
 Frames to the host: one byte of kind, four bytes of length (big-endian), the payload.
 
     R  ready to take a job
@@ -16,6 +21,7 @@ Frames to the host: one byte of kind, four bytes of length (big-endian), the pay
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal itself costs an enum
+import _socket  # socket itself costs ten times as much
 import ctypes
 import marshal
 import os
@@ -46,6 +52,8 @@ DEPTH_MAX = 8
 
 control: int
 """The host's end of the conversation is at the other side of this descriptor."""
+imported: frozenset[str] = frozenset()
+"""Modules that were imported ahead."""
 
 
 def set_dumpable(value: int) -> None:
@@ -65,6 +73,18 @@ def receive(size: int) -> bytes:
     return data
 
 
+def receive_job() -> tuple[Job, int | None]:
+    """The job, and the descriptor of its standard input."""
+    peer = _socket.socket(fileno=os.dup(control))
+    header, passed, _, _ = peer.recvmsg(8, _socket.CMSG_SPACE(4))
+    peer.close()
+    if not header:
+        os._exit(3)
+    header += receive(8 - len(header))
+    stdin = int.from_bytes(passed[0][2][:4], sys.byteorder) if passed else None
+    return marshal.loads(receive(int.from_bytes(header, "big"))), stdin  # noqa: S302 - from the host
+
+
 def send(kind: bytes, payload: bytes = b"") -> None:
     """One frame to the host."""
     frame = memoryview(kind + len(payload).to_bytes(4, "big") + payload)
@@ -78,10 +98,13 @@ def limit_this_process(rlimits: dict[int, tuple[int, int]]) -> None:
         resource.setrlimit(kind, (soft, hard))
 
 
-def become_script(job: Job) -> None:
+def become_script(job: Job, stdin: int | None) -> None:
     """In the child: for Node and bash replace this process; for Python return, to go on at module level."""
     os.setsid()
     os.close(control)
+    if stdin is not None:
+        os.dup2(stdin, 0)
+        os.close(stdin)
     limit_this_process(job["rlimits"])
     if job["exec"]:
         # What Python ignores at its start would stay ignored in the program: `yes | head` would never end.
@@ -178,7 +201,26 @@ class Collector:
         send(b"A", len(path).to_bytes(2, "big") + path + content)
 
 
-def serve() -> Job:
+def import_ahead() -> None:
+    """What most scripts import, in the time before there is one."""
+    global imported  # noqa: PLW0603 - set once, before the job
+    before = set(sys.modules)
+    import json  # noqa: F401, PLC0415 - and with it re, enum, functools and collections
+    import pathlib  # noqa: F401, PLC0415
+    import site  # noqa: F401, PLC0415
+
+    imported = frozenset(sys.modules) - before
+
+
+def forget_own(folders: list[str]) -> None:
+    """Modules imported ahead of which the script has its own: the first on the path is the one that it gets."""
+    here = {entry.partition(".")[0] for folder in folders for entry in os.listdir(folder)}  # noqa: PTH208
+    for name in imported:
+        if name.partition(".")[0] in here:
+            sys.modules.pop(name, None)
+
+
+def serve(warm: bool) -> Job:
     """Process 1 ends in here; only the child of a Python run returns, with the job."""
     # What bubblewrap or the caller left open is closed before anything of the skill runs.
     os.closerange(3, control)
@@ -186,12 +228,16 @@ def serve() -> Job:
     os.set_inheritable(control, False)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     set_dumpable(0)
+    if warm:
+        import_ahead()
     send(b"R")
-    job: Job = marshal.loads(receive(int.from_bytes(receive(8), "big")))  # noqa: S302 - from the host
+    job, stdin = receive_job()
     child = os.fork()
     if child == 0:
-        become_script(job)
+        become_script(job, stdin)
         return job
+    if stdin is not None:
+        os.close(stdin)
     ended = reap(child)
     send(b"X", ended)
     Collector(job["artifacts"], job["artifacts_bytes"]).collect()
@@ -206,6 +252,7 @@ def run_python(job: Job, agent: ModuleType) -> None:
     """
     import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
 
+    forget_own(job["path"])
     script = job["script"]
     sys.argv = [script, *job["argv"]]
     sys.path[:0] = job["path"]
@@ -231,4 +278,4 @@ def run_python(job: Job, agent: ModuleType) -> None:
 
 if __name__ == "__main__":
     control = int(sys.argv[1])
-    run_python(serve(), sys.modules["__main__"])
+    run_python(serve(sys.argv[2:] == ["warm"]), sys.modules["__main__"])

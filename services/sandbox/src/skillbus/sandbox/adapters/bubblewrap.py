@@ -5,13 +5,13 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import structlog
 
@@ -19,15 +19,19 @@ from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.conversation import encode_job
 from skillbus.sandbox.adapters.installation import Installation, find_installation
-from skillbus.sandbox.adapters.process import Ends, Start, start
-from skillbus.sandbox.adapters.profile import AGENT, ENVIRONMENT, ETC, INPUT, Descriptors, Plan, command_line
+from skillbus.sandbox.adapters.pool import WarmPool
+from skillbus.sandbox.adapters.prepared import Prepared, prepare
+from skillbus.sandbox.adapters.process import Ends, Start
+from skillbus.sandbox.adapters.profile import AGENT, ENVIRONMENT, ETC, Descriptors, Plan, command_line
 from skillbus.sandbox.adapters.seccomp import compile_filter
-from skillbus.sandbox.adapters.staging import in_thread, is_open_to_all, visible
+from skillbus.sandbox.adapters.slots import Slot, in_thread, is_open_to_all
 from skillbus.sandbox.adapters.supervision import supervise
+from skillbus.sandbox.adapters.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, check_names
+from skillbus.sandbox.domain.metering import Metering
+from skillbus.sandbox.domain.run import ISOLATING, Level, RunControl, RunOutcome, RunSpec, check_names
 
 Profile = Callable[[Plan], Sequence[str]]
 
@@ -55,13 +59,17 @@ class BubblewrapIsolation:
         uids: range = UIDS,
         start_s: float = 10.0,
         profile: Profile = command_line,
-        levels: Sequence[Level] = tuple(Level),
+        levels: Sequence[Level] = ISOLATING,
         refused_for_s: float = 10.0,
+        warm: int = 0,
+        metering: Metering | None = None,
     ) -> None:
+        """`warm` sandboxes wait for runs, from the first probe that holds until it is closed."""
         self._installation = installation
         self._start_s = start_s
         self._profile = profile
         self._levels = levels
+        self._metering = metering or Watchdog()
         self._uids: asyncio.LifoQueue[int] | None = None
         if os.geteuid() == 0:
             self._uids = asyncio.LifoQueue()
@@ -73,6 +81,7 @@ class BubblewrapIsolation:
         self._refused: SandboxUnavailable | None = None
         self._refused_for_s = refused_for_s
         self._refused_until = 0.0
+        self._pool = WarmPool(self._prepare_warm, warm)
 
     async def probe(self) -> IsolationReport:
         """See `Isolation.probe`. A level that was found stands while the service runs; a refusal for ten seconds."""
@@ -81,7 +90,8 @@ class BubblewrapIsolation:
                 if self._refused is not None and time.monotonic() < self._refused_until:
                     raise self._refused.with_traceback(None)
                 self._found = await self._look()
-            return self._found
+        self._pool.open()
+        return self._found
 
     async def _look(self) -> IsolationReport:
         try:
@@ -92,6 +102,22 @@ class BubblewrapIsolation:
             raise
         log.info("sandbox_ready", isolation=found.level, engine=found.engine, notes=found.notes)
         return found
+
+    @property
+    def waiting(self) -> int:
+        """Sandboxes that have started and wait for a run."""
+        return len(self._pool)
+
+    @property
+    def waiting_pids(self) -> frozenset[int]:
+        """Their processes, in the host's numbering."""
+        return self._pool.pids
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         """See `Isolation.run`."""
@@ -116,12 +142,13 @@ class BubblewrapIsolation:
                 f"the only Python is in {host.python_prefix}, where the users of the runs cannot go: install Debian's "
                 "package python3, or run the service as a user other than root"
             )
+        held = self._metering.prepare()
         version = await in_thread(partial(_version, host))
         reasons: dict[str, list[Level]] = {}
         for level in self._levels:
             reason = await self._try_again(level)
             if reason is None:
-                return IsolationReport(level, version, host.runtimes, (*host.notes, *_said(reasons)))
+                return IsolationReport(level, version, host.runtimes, (*host.notes, held, *_said(reasons)))
             reasons.setdefault(reason, []).append(level)
         raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *_said(reasons), _ADVICE)))
 
@@ -153,34 +180,48 @@ class BubblewrapIsolation:
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
 
     async def _run(self, spec: RunSpec, level: Level, control: RunControl) -> RunOutcome:
-        host = self._host()
-        job = encode_job(spec, str(host.interpreter(spec.runtime)))
-        async with self._user() as uid, visible(spec.skill_root, spec.script, uid) as root:
-            with _opened(host if uid is not None else None) as (bwrap, libraries):
-                plan = partial(
-                    _command, self._profile, Plan(host, level, spec.limits, root, Descriptors(bwrap, libraries), uid)
-                )
-                library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
-                try:
-                    sandbox = start(Start(plan, self._contents(spec), spec.stdin, uid, library_path))
-                except OSError as error:
-                    raise SandboxBroken(f"the sandbox could not be started: {error}") from error
-            return await supervise(sandbox, job, spec.limits, level, self._start_s, control)
-
-    @asynccontextmanager
-    async def _user(self) -> AsyncIterator[int | None]:
-        if self._uids is None:
-            yield None
-            return
-        uid = await self._uids.get()
+        job = encode_job(spec, str(self._host().interpreter(spec.runtime)))
+        self._pool.run_begins()
         try:
-            yield uid
+            ready = await self._prepared(spec, level)
+            try:
+                await ready.slot.fill(spec.skill_root, spec.files)
+            except BaseException:
+                await ready.end()
+                raise
+            return await supervise(ready, job, spec, control)
         finally:
+            self._pool.run_ended()
+
+    async def _prepared(self, spec: RunSpec, level: Level) -> Prepared:
+        """One that waits, if it is as this run wants it."""
+        if spec.limits.sizes == Limits().sizes and (ready := await self._pool.take()):
+            return ready
+        return await self._prepare(level, spec.limits, warm=False)
+
+    async def _prepare_warm(self) -> Prepared:
+        return await self._prepare((await self.probe()).level, Limits(), warm=True)
+
+    async def _prepare(self, level: Level, limits: Limits, *, warm: bool) -> Prepared:
+        host, uid = self._host(), None if self._uids is None else await self._uids.get()
+        give_back = partial(self._give_back, uid)
+        try:
+            slot = Slot.make(uid)
+        except BaseException:
+            give_back()
+            raise
+        with _opened(host if uid is not None else None) as (bwrap, libraries):
+            given = Plan(host, level, limits, slot.skill, slot.given, Descriptors(bwrap, libraries), uid, warm)
+            library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
+            plan = Start(partial(_command, self._profile, given), self._contents(), uid, library_path)
+            return await prepare(plan, self._metering.meter(), slot, level, self._start_s, give_back)
+
+    def _give_back(self, uid: int | None) -> None:
+        if self._uids is not None and uid is not None:
             self._uids.put_nowait(uid)
 
-    def _contents(self, spec: RunSpec) -> Mapping[str, bytes]:
-        given = {f"{INPUT}/{name}": content for name, content in spec.files.items()}
-        return {AGENT: self._agent, _SECCOMP: compile_filter(self._host().architecture), **ETC, **given}
+    def _contents(self) -> Mapping[str, bytes]:
+        return {AGENT: self._agent, _SECCOMP: compile_filter(self._host().architecture), **ETC}
 
 
 def _command(

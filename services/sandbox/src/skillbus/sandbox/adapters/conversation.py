@@ -45,7 +45,7 @@ class Told:
 
 
 def encode_job(spec: RunSpec, interpreter: str) -> bytes:
-    """The one message to the agent: eight bytes of length, then the job."""
+    """What the agent is to do."""
     script = f"{SKILL}/{spec.script}"
     job = {
         "script": script,
@@ -56,8 +56,7 @@ def encode_job(spec: RunSpec, interpreter: str) -> bytes:
         "artifacts": spec.limits.artifacts,
         "artifacts_bytes": spec.limits.artifacts_bytes,
     }
-    payload = marshal.dumps(job, _MARSHAL_VERSION)
-    return len(payload).to_bytes(8, "big") + payload
+    return marshal.dumps(job, _MARSHAL_VERSION)
 
 
 def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:

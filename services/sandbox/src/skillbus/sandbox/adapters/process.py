@@ -36,10 +36,16 @@ class SandboxProcess:
         self._said = b""
         self._init: int | None = None
 
+    @property
+    def pid(self) -> int:
+        """Bubblewrap's, in the host's numbering."""
+        return self._process.pid
+
     async def connect(self) -> None:
         """Open the streams; to be awaited once, right after the start."""
         self.stdout = await self._open_pipe(self._ends.stdout)
         self.stderr = await self._open_pipe(self._ends.stderr)
+        self._passing = self._own.enter_context(self._ends.control.dup())
         self.control, self._writer = await asyncio.open_connection(sock=self._ends.control)
         self._own.callback(self._writer.close)
 
@@ -59,10 +65,18 @@ class SandboxProcess:
         self._init = self._own_fd(os.pidfd_open(pid))
         return pid
 
-    async def send(self, message: bytes) -> None:
-        """To the agent."""
-        self._writer.write(message)
+    async def send(self, job: bytes, stdin: bytes) -> None:
+        """To the agent: a job, and what its script reads from standard input."""
+        with ExitStack() as stack:
+            passed = [_sealed(stack, stdin)] if stdin else []
+            # Eight bytes always fit into the empty socket; the descriptor travels with them.
+            socket.send_fds(self._passing, [len(job).to_bytes(8, "big")], passed)
+        self._writer.write(job)
         await self._writer.drain()
+
+    def is_running(self) -> bool:
+        """Whether bubblewrap has not ended."""
+        return self._process.poll() is None
 
     def kill(self) -> None:
         """End every process of it, now. Safe to call again.
@@ -153,7 +167,6 @@ class Start:
     """From our descriptors and those of `contents` to the argument list, and the descriptors to inherit."""
     contents: Mapping[str, bytes]
     """To be inherited as files in memory, by name."""
-    stdin: bytes
     owner: int | None
     """The user that the sandbox becomes, when it is another one."""
     environment: Mapping[str, str]
@@ -175,7 +188,7 @@ def _spawn(plan: Start, ends: Ends, theirs: ExitStack) -> subprocess.Popen[bytes
     argv, inherited = plan.command(ends, {name: _in_memory(theirs, data) for name, data in plan.contents.items()})
     return subprocess.Popen(
         argv,
-        stdin=_sealed(theirs, plan.stdin) if plan.stdin else subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
         stdout=ends.their_stdout,
         stderr=ends.their_stderr,
         pass_fds=inherited,

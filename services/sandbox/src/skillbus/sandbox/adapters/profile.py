@@ -63,9 +63,13 @@ class Plan:
     level: Level
     limits: Limits
     skill_root: Path
+    given_root: Path
+    """Folders of the host whose content may come after the start."""
     descriptors: Descriptors
     uid: int | None = None
     """The user to become before bubblewrap; absent when the service is not root."""
+    warm: bool = False
+    """Whether it is to wait for its job, and get ready meanwhile."""
 
 
 def command_line(plan: Plan) -> tuple[str, ...]:
@@ -90,6 +94,8 @@ def _command(plan: Plan) -> Iterator[str]:
         yield from ("--setenv", name, value)
     yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info), "--")
     yield from (str(host.interpreter(Runtime.PYTHON)), "-I", "-S", "-B", AGENT, str(plan.descriptors.control))
+    if plan.warm:
+        yield "warm"
 
 
 def _namespaces(level: Level) -> Iterator[str]:
@@ -121,6 +127,6 @@ def _writable(plan: Plan) -> Iterator[str]:
 
 
 def _shown(plan: Plan) -> Iterator[str]:
-    yield from ("--dir", INPUT, "--ro-bind", str(plan.skill_root), SKILL)
+    yield from ("--ro-bind", str(plan.given_root), INPUT, "--ro-bind", str(plan.skill_root), SKILL)
     for path, descriptor in plan.descriptors.files.items():
         yield from ("--perms", "0444", "--file", str(descriptor), path)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from skillbus.contracts.sandbox import RunStatus
-from skillbus.sandbox.adapters.conversation import Ended, ProtocolError, Told, listen, read_ready, signal_name
+from skillbus.sandbox.adapters.conversation import Ended, ProtocolError, Told, listen, signal_name
+from skillbus.sandbox.adapters.prepared import Prepared
 from skillbus.sandbox.adapters.process import SandboxProcess
-from skillbus.sandbox.adapters.watchdog import watch
-from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, Stream
+from skillbus.sandbox.domain.metering import Meter
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, Stream
 
 _CHUNK = 64 * 1024
 _SIGXCPU = 24
@@ -57,22 +57,36 @@ class Ending:
         self.sandbox.kill()
 
 
-async def supervise(
-    sandbox: SandboxProcess, job: bytes, limits: Limits, level: Level, start_s: float, control: RunControl
-) -> RunOutcome:
-    """Hand the job over and see the run to its end. Whatever happens, nothing of the sandbox is left afterwards.
-
-    Raises:
-        SandboxBroken: when the agent does not report in `start_s` seconds.
-    """
+async def supervise(ready: Prepared, job: bytes, spec: RunSpec, control: RunControl) -> RunOutcome:
+    """Hand the job over and see the run to its end. Whatever happens, nothing of the sandbox is left afterwards."""
     began = time.monotonic()
+    sandbox, limits = ready.sandbox, spec.limits
     told, output, ending = Told(), Output(limits.output_bytes, control.hear), Ending(sandbox)
     try:
-        await sandbox.connect()
-        init = await _attach(sandbox, start_s)
-        await _converse(sandbox, init, job, limits, told, output, ending, control.cancelled)
+        ready.meter.limit(limits)
+        timeout = asyncio.get_running_loop().call_later(
+            limits.wall_s, ending.end, RunStatus.TIMEOUT, f"{limits.wall_s:g} s of time, the limit"
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                for stream, reader in ((Stream.STDOUT, sandbox.stdout), (Stream.STDERR, sandbox.stderr)):
+                    group.create_task(_drain(reader, stream, output, limits, ending))
+                beside = [_watch(ready.meter, ending), _end_if(control.cancelled, ending)]
+                following = [group.create_task(one) for one in beside]
+                await _talk(sandbox, job, spec, told, ending)
+                for task in following:
+                    task.cancel()
+        finally:
+            timeout.cancel()
     finally:
-        await sandbox.end()
+        await ready.end()
+    usage = ready.meter.usage()
+    if ending.status is None and usage.excess is not None:
+        ending.status, ending.detail = usage.excess
+    return _outcome(told, output, ending, limits, ready.level, began)
+
+
+def _outcome(told: Told, output: Output, ending: Ending, limits: Limits, level: Level, began: float) -> RunOutcome:
     status, detail = _verdict(ending, told.ended, limits)
     return RunOutcome(
         status=status,
@@ -88,61 +102,18 @@ async def supervise(
     )
 
 
-async def _attach(sandbox: SandboxProcess, start_s: float) -> int:
+async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, told: Told, ending: Ending) -> None:
     try:
-        async with asyncio.timeout(start_s):
-            await read_ready(sandbox.control)
-            return await sandbox.attach()
-    except TimeoutError as error:
-        raise SandboxBroken(
-            f"the sandbox did not start in {start_s:g} s: the machine is overloaded or hangs"
-        ) from error
-    except (OSError, ValueError, asyncio.IncompleteReadError, ProtocolError) as error:
-        sandbox.kill()
-        async with asyncio.timeout(start_s):
-            said = await sandbox.stderr.read(_CHUNK)
-        words = said.decode(errors="replace").strip() or f"it ended without a word ({error!r})"
-        raise SandboxBroken(f"the sandbox did not start: {words}") from error
-
-
-async def _converse(
-    sandbox: SandboxProcess,
-    init: int,
-    job: bytes,
-    limits: Limits,
-    told: Told,
-    output: Output,
-    ending: Ending,
-    cancelled: asyncio.Event,
-) -> None:
-    timeout = asyncio.get_running_loop().call_later(
-        limits.wall_s, ending.end, RunStatus.TIMEOUT, f"{limits.wall_s:g} s of time, the limit"
-    )
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_drain(sandbox.stdout, Stream.STDOUT, output, limits, ending))
-            group.create_task(_drain(sandbox.stderr, Stream.STDERR, output, limits, ending))
-            watching = group.create_task(_watch(init, limits, ending))
-            waiting = group.create_task(_end_if(cancelled, ending))
-            await _talk(sandbox, job, limits, told, ending)
-            watching.cancel()
-            waiting.cancel()
-    finally:
-        timeout.cancel()
-
-
-async def _talk(sandbox: SandboxProcess, job: bytes, limits: Limits, told: Told, ending: Ending) -> None:
-    try:
-        await sandbox.send(job)
-        await listen(sandbox.control, limits, told)
+        await sandbox.send(job, spec.stdin)
+        await listen(sandbox.control, spec.limits, told)
     except ConnectionError:
         return  # the sandbox is gone: what it told before is what there is
     except ProtocolError as error:
         ending.end(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
 
 
-async def _watch(init: int, limits: Limits, ending: Ending) -> None:
-    ending.end(*await watch(init, limits))
+async def _watch(meter: Meter, ending: Ending) -> None:
+    ending.end(*await meter.watch())
 
 
 async def _end_if(cancelled: asyncio.Event, ending: Ending) -> None:

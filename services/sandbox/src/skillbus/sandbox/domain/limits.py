@@ -38,3 +38,8 @@ class Limits:
     input_bytes: int = 64 * MIB
     """Standard input and files together."""
     input_files: int = 64
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What is fixed when a sandbox starts: the sizes of its file systems."""
+        return self.work_bytes, self.tmp_bytes, self.shm_bytes

@@ -1,0 +1,90 @@
+"""A sandbox that has started and waits for its job, with all that belongs to it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skillbus.sandbox.adapters.conversation import ProtocolError, read_ready
+from skillbus.sandbox.adapters.process import SandboxProcess, Start, start
+from skillbus.sandbox.adapters.slots import Slot
+from skillbus.sandbox.domain.errors import SandboxBroken
+from skillbus.sandbox.domain.metering import Meter
+from skillbus.sandbox.domain.run import Level
+
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """For one run; ended in any case."""
+
+    sandbox: SandboxProcess
+    init: int
+    """Process 1 of it, in the host's numbering."""
+    meter: Meter
+    """Entered."""
+    slot: Slot
+    level: Level
+    give_back: Callable[[], None]
+    """Returns its user."""
+
+    async def end(self) -> None:
+        """Nothing of it is left afterwards."""
+        try:
+            await self.sandbox.end()
+        finally:
+            try:
+                await self.meter.leave()
+                await self.slot.remove()
+            finally:
+                self.give_back()
+
+
+async def prepare(
+    plan: Start, meter: Meter, slot: Slot, level: Level, start_s: float, give_back: Callable[[], None]
+) -> Prepared:
+    """Start a sandbox and wait for its first word; when that fails, nothing of it is left, and its user is free.
+
+    Raises:
+        SandboxBroken: It does not report in `start_s` seconds, or cannot be started.
+    """
+    try:
+        sandbox = await _started(plan, meter, start_s)
+    except BaseException:
+        await slot.remove()
+        give_back()
+        raise
+    return Prepared(*sandbox, meter, slot, level, give_back)
+
+
+async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxProcess, int]:
+    try:
+        sandbox = start(plan)
+    except OSError as error:
+        raise SandboxBroken(f"the sandbox could not be started: {error}") from error
+    try:
+        await sandbox.connect()
+        init = await _first_word(sandbox, start_s)
+        await meter.enter(init)
+    except BaseException:
+        await sandbox.end()
+        await meter.leave()
+        raise
+    return sandbox, init
+
+
+async def _first_word(sandbox: SandboxProcess, start_s: float) -> int:
+    try:
+        async with asyncio.timeout(start_s):
+            await read_ready(sandbox.control)
+            return await sandbox.attach()
+    except TimeoutError as error:
+        raise SandboxBroken(
+            f"the sandbox did not start in {start_s:g} s: the machine is overloaded or hangs"
+        ) from error
+    except (OSError, ValueError, asyncio.IncompleteReadError, ProtocolError) as error:
+        sandbox.kill()
+        async with asyncio.timeout(start_s):
+            said = await sandbox.stderr.read(_CHUNK)
+        words = said.decode(errors="replace").strip() or f"it ended without a word ({error!r})"
+        raise SandboxBroken(f"the sandbox did not start: {words}") from error

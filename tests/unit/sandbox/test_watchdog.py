@@ -31,9 +31,16 @@ def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return process
 
 
+async def meter_of(process: int, **limits: int) -> watchdog.WatchdogMeter:
+    meter = watchdog.Watchdog().meter()
+    await meter.enter(process)
+    meter.limit(Limits(**limits))  # type: ignore[arg-type]  # those that are whole numbers
+    return meter
+
+
 async def test_a_running_sandbox_that_may_not_be_looked_into_is_ended(unreadable: Path) -> None:
     async with asyncio.timeout(5):
-        excess = await watchdog.watch(41, Limits())
+        excess = await (await meter_of(41)).watch()
     assert excess.status is RunStatus.KILLED
     assert "may not look" in excess.detail
 
@@ -42,11 +49,11 @@ async def test_a_sandbox_that_is_ending_is_not_blamed_for_being_unreadable(unrea
     (unreadable / "stat").write_text(_ENDING)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(10 * watchdog.POLL_S):
-            await watchdog.watch(41, Limits())
+            await (await meter_of(41)).watch()
 
 
 async def test_one_refused_look_is_looked_at_again(unreadable: Path) -> None:
-    watching = asyncio.create_task(watchdog.watch(41, Limits()))
+    watching = asyncio.create_task((await meter_of(41)).watch())
     await asyncio.sleep(0)
     shutil.rmtree(unreadable)  # it ended between two looks
     with pytest.raises(TimeoutError):

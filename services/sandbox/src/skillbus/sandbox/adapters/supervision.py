@@ -11,7 +11,7 @@ from skillbus.sandbox.adapters.prepared import Prepared
 from skillbus.sandbox.adapters.process import SandboxProcess
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Meter
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, Stream
+from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, Stream
 
 _CHUNK = 64 * 1024
 _SIGXCPU = 24
@@ -80,13 +80,13 @@ async def supervise(ready: Prepared, job: bytes, spec: RunSpec, control: RunCont
             timeout.cancel()
     finally:
         await ready.end()
+    return _outcome(told, output, ending, limits, ready, began)
+
+
+def _outcome(told: Told, output: Output, ending: Ending, limits: Limits, ready: Prepared, began: float) -> RunOutcome:
     usage = ready.meter.usage()
     if ending.status is None and usage.excess is not None:
         ending.status, ending.detail = usage.excess
-    return _outcome(told, output, ending, limits, ready.level, began)
-
-
-def _outcome(told: Told, output: Output, ending: Ending, limits: Limits, level: Level, began: float) -> RunOutcome:
     status, detail = _verdict(ending, told.ended, limits)
     return RunOutcome(
         status=status,
@@ -97,8 +97,9 @@ def _outcome(told: Told, output: Output, ending: Ending, limits: Limits, level: 
         duration_ms=1000 * (time.monotonic() - began),
         cpu_ms=told.ended.cpu_ms if told.ended is not None else 0.0,
         truncated=output.cut or bool(told.left_out),
-        level=level,
+        level=ready.level,
         detail="; ".join(filter(None, (detail, *told.left_out))),
+        peak_bytes=usage.peak_bytes,
     )
 
 

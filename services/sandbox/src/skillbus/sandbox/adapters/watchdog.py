@@ -5,12 +5,13 @@ It polls: the kernel tells nobody when a process grows, short of a cgroup, which
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.metering import Excess, Usage
 
 POLL_S: Final = 0.02
 _KIB: Final = 1024
@@ -22,22 +23,77 @@ _PF_EXITING: Final = 0x4
 """Source: `include/linux/sched.h`."""
 
 
-class Excess(NamedTuple):
-    """A limit that was passed."""
-
-    status: RunStatus
-    detail: str
+Look = Callable[[int, Limits], Excess | None]
+"""At the tree under a process, in the host's numbering: whether it is over a limit."""
 
 
-async def watch(init: int, limits: Limits) -> Excess:
-    """Poll the tree under process `init`, in the host's numbering, until it passes a limit.
+class Watchdog:
+    """`Metering` that needs nothing of the machine."""
+
+    def __init__(self, looks: Sequence[Look] | None = None) -> None:
+        """`looks` are those beside the one at memory."""
+        self._looks = (check_sockets, check_inodes) if looks is None else tuple(looks)
+
+    def prepare(self) -> str:
+        """See `Metering.prepare`."""
+        return f"memory is held by a watchdog that looks every {1000 * POLL_S:.0f} ms"
+
+    def meter(self) -> "WatchdogMeter":
+        """See `Metering.meter`."""
+        return WatchdogMeter(self._looks)
+
+
+class WatchdogMeter:
+    """`Meter` that looks at a tree from time to time."""
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        self._looks = looks
+        self._init = 0
+        self._limits = Limits()
+        self._peak_bytes: int | None = None
+
+    async def enter(self, init: int) -> None:
+        """See `Meter.enter`."""
+        self._init = init
+
+    def limit(self, limits: Limits) -> None:
+        """See `Meter.limit`."""
+        self._limits = limits
+
+    async def watch(self) -> Excess:
+        """See `Meter.watch`."""
+        return await watch(self._init, self._look)
+
+    def usage(self) -> Usage:
+        """See `Meter.usage`. The peak is of what was seen, and counts pages that forks share once for each."""
+        return Usage(self._peak_bytes)
+
+    async def leave(self) -> None:
+        """See `Meter.leave`."""
+
+    def _look(self) -> Excess | None:
+        return self._check_memory() or next(
+            (excess for look in self._looks if (excess := look(self._init, self._limits)) is not None), None
+        )
+
+    def _check_memory(self) -> Excess | None:
+        limit = self._limits.memory_bytes
+        size = memory_of(self._init, limit)
+        self._peak_bytes = max(self._peak_bytes or 0, size)
+        if size <= limit:
+            return None
+        return Excess(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limit // MIB} MiB")
+
+
+async def watch(init: int, look: Callable[[], Excess | None]) -> Excess:
+    """Look from time to time, until a look finds something; `init` is the process at which is looked.
 
     What ends it is that a limit was passed, or that it may not be looked into, twice in a row and while it runs.
     """
     blind = False
     while True:
         try:
-            excess = check_memory(init, limits) or check_sockets(init, limits) or check_inodes(init, limits)
+            excess = look()
         except PermissionError:
             if blind and not is_ending(init):
                 return Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
@@ -49,18 +105,15 @@ async def watch(init: int, limits: Limits) -> Excess:
         await asyncio.sleep(POLL_S)
 
 
-def check_memory(init: int, limits: Limits) -> Excess | None:
-    """Whether the tree's memory is over its limit, page tables included: they hold what is mapped, not what is used.
+def memory_of(init: int, enough: int) -> int:
+    """Bytes of the tree, page tables included: they hold what is mapped, not what is used.
 
-    The quick figure counts a page shared by a fork in each process, so it is confirmed by the proportional one.
+    The quick figure counts a page shared by a fork in each process, so one above `enough` is replaced by the
+    proportional one.
     """
     tree = tuple(process_tree(init))
-    if sum(map(_resident_bytes, tree)) <= limits.memory_bytes:
-        return None
-    size = sum(map(_proportional_bytes, tree))
-    if size <= limits.memory_bytes:
-        return None
-    return Excess(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limits.memory_bytes // MIB} MiB")
+    quick = sum(map(_resident_bytes, tree))
+    return quick if quick <= enough else sum(map(_proportional_bytes, tree))
 
 
 def check_sockets(init: int, limits: Limits) -> Excess | None:
@@ -71,6 +124,14 @@ def check_sockets(init: int, limits: Limits) -> Excess | None:
         return None  # it ended in this moment; one that may not be looked into is found by its inodes
     used = next((int(line.split()[2]) for line in lines if line.startswith("sockets: used ")), 0)
     return Excess(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}") if used > limits.sockets else None
+
+
+def check_processes(init: int, limits: Limits) -> Excess | None:
+    """Whether the tree has too many processes: for where no limit of the kernel holds that."""
+    count = sum(1 for _ in process_tree(init))
+    if count <= limits.processes:
+        return None
+    return Excess(RunStatus.KILLED, f"{count} processes, the limit is {limits.processes}")
 
 
 def check_inodes(init: int, limits: Limits) -> Excess | None:

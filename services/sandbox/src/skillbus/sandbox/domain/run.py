@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
@@ -29,6 +30,12 @@ class Level(StrEnum):
     """As full, but nested user namespaces are closed by the system call filter alone."""
     CONTAINER = "container"
     """As filtered, without a private /proc: for containers, whose /proc is masked."""
+    NONE = "none"
+    """No isolation at all: only where an operator asked for exactly that, never because nothing else holds."""
+
+
+ISOLATING: Final = (Level.FULL, Level.FILTERED, Level.CONTAINER)
+"""What is tried, in this order."""
 
 
 _SUFFIXES = {
@@ -97,6 +104,8 @@ class RunOutcome:
     level: Level
     detail: str = ""
     """Which limit or signal ended it, or which artifacts were left out, in words."""
+    peak_bytes: int | None = None
+    """The most memory that was seen of the whole tree; None when it was not looked at."""
 
 
 @dataclass(frozen=True, slots=True)

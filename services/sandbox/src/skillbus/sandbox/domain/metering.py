@@ -1,0 +1,65 @@
+"""The port to whatever holds the processes of one sandbox to the limits that they share."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.domain.limits import Limits
+
+
+class Excess(NamedTuple):
+    """A limit that was passed."""
+
+    status: RunStatus
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the processes of a sandbox used together."""
+
+    peak_bytes: int | None = None
+    """Of memory at once; absent when it ended before anybody could look."""
+    excess: Excess | None = None
+    """What the kernel ended them for by itself."""
+
+
+class Meter(Protocol):
+    """Of one sandbox: entered when it has started, limited before it gets its job, left when it has ended."""
+
+    async def enter(self, init: int) -> None:
+        """Count process `init`, in the host's numbering, and all that it starts from now on.
+
+        Raises:
+            SandboxBroken: It cannot be counted; it must not be given a job.
+        """
+
+    def limit(self, limits: Limits) -> None:
+        """Hold them to `limits`.
+
+        Raises:
+            SandboxBroken: They cannot be held; it must not be given a job.
+        """
+
+    async def watch(self) -> Excess:
+        """Wait until a limit is passed that the kernel does not hold by itself."""
+
+    async def leave(self) -> None:
+        """Nothing that was counted is left afterwards, nor anything of the meter. Safe to call again."""
+
+    def usage(self) -> Usage:
+        """Of a meter that was left."""
+
+
+class Metering(Protocol):
+    """Makes meters."""
+
+    def prepare(self) -> str:
+        """Find out what holds here; returns it in words, for an operator. Safe to call again.
+
+        Raises:
+            SandboxUnavailable: What the operator asked for cannot be had.
+        """
+
+    def meter(self) -> Meter:
+        """A meter for one sandbox; after `prepare`."""

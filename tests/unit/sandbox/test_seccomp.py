@@ -4,6 +4,7 @@ import ctypes
 import ctypes.util
 import errno
 import json
+import socket
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,11 +30,13 @@ AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]
 EVERY = pytest.mark.parametrize("architecture", [X86_64, AARCH64], ids=lambda architecture: architecture.name)
 
 
-def verdict(architecture: Architecture, number: int, *args: int, audit: int | None = None) -> int:
+def verdict(
+    architecture: Architecture, number: int, *args: int, audit: int | None = None, network: bool = False
+) -> int:
     """Interpret the compiled filter on one `struct seccomp_data`."""
     values = (*args, 0, 0, 0, 0, 0, 0)[:6]
     call = struct.pack("<IIQ6Q", number, architecture.audit if audit is None else audit, 0, *values)
-    program = list(struct.iter_unpack("<HBBI", compile_filter(architecture)))
+    program = list(struct.iter_unpack("<HBBI", compile_filter(architecture, network=network)))
     at, accumulator = 0, 0
     for _ in range(len(program)):
         code, true, false, constant = program[at]
@@ -218,3 +221,47 @@ def test_what_docker_s_default_profile_closes_is_closed_here_too(
     allowed = {name for number, name in names.items() if verdict(architecture, number) == ALLOW}
     assert len(allowed) > 200
     assert allowed - docker <= {"clone"}
+
+
+@EVERY
+def test_with_a_network_tcp_is_open_and_nothing_else_of_the_internet(architecture: Architecture) -> None:
+    def opened(*args: int) -> int | None:
+        return errno_of(verdict(architecture, architecture.numbers["socket"], *args, network=True))
+
+    for family in (socket.AF_INET, socket.AF_INET6):
+        for flags in (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK):
+            assert opened(family, socket.SOCK_STREAM | flags, 0) is None
+            assert opened(family, socket.SOCK_STREAM | flags, socket.IPPROTO_TCP) is None
+        for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET, 10, 0x101, 0x80002):
+            assert opened(family, kind, 0) == errno.EPROTONOSUPPORT
+        for protocol in (socket.IPPROTO_SCTP, 256, 262, socket.IPPROTO_UDP):  # 256 is SMC, 262 MPTCP
+            assert opened(family, socket.SOCK_STREAM, protocol) == errno.EPROTONOSUPPORT
+    for other in (socket.AF_NETLINK, socket.AF_PACKET, socket.AF_VSOCK, 38, 43, 44):  # ALG, SMC, XDP
+        assert opened(other, socket.SOCK_STREAM, 0) == errno.EAFNOSUPPORT
+    assert opened(socket.AF_UNIX, socket.SOCK_DGRAM, 0) is None
+
+
+@EVERY
+def test_with_a_network_only_the_options_that_clients_set_can_be_set(architecture: Architecture) -> None:
+    def set_option(level: int, name: int) -> int | None:
+        return errno_of(verdict(architecture, architecture.numbers["setsockopt"], 3, level, name, network=True))
+
+    for name in (socket.SO_KEEPALIVE, socket.SO_REUSEADDR, socket.SO_LINGER, socket.SO_RCVTIMEO):
+        assert set_option(socket.SOL_SOCKET, name) is None
+    assert set_option(socket.SOL_SOCKET, socket.SO_SNDBUF) == set_option(socket.SOL_SOCKET, socket.SO_RCVBUF) == 0
+    assert set_option(socket.IPPROTO_TCP, socket.TCP_NODELAY) is None
+    assert set_option(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) is None
+    tcp_congestion, tcp_ulp, tcp_md5sig = 13, 31, 14
+    for name in (tcp_congestion, tcp_ulp, tcp_md5sig):
+        assert set_option(socket.IPPROTO_TCP, name) == errno.ENOPROTOOPT
+    for level, name in ((socket.IPPROTO_IP, 64), (socket.IPPROTO_IP, 35), (132, 1), (282, 1)):
+        assert set_option(level, name) == errno.ENOPROTOOPT
+
+
+@EVERY
+def test_with_a_network_every_other_call_is_judged_as_without(architecture: Architecture) -> None:
+    for name, number in architecture.numbers.items():
+        if name in {"socket", "setsockopt"}:
+            continue
+        for args in ((0, 0, 0), (1, 1, 1), (0x10000000, 0x5412, 0)):
+            assert verdict(architecture, number, *args, network=True) == verdict(architecture, number, *args)

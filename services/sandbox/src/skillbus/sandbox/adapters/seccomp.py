@@ -6,12 +6,16 @@ Features that programs probe for and do without also answer ENOSYS, forbidden so
 EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay open: asyncio's wakeups
 need them. Only a socket's buffer cannot be made larger, which is kernel memory that no limit of a process covers; that
 option is ignored rather than refused, for it is but a wish everywhere.
+
+Of a run that may reach the network, the filter lets TCP through and nothing else of the internet's families: no
+datagrams, no raw sockets, no other protocol over a stream (MPTCP, SCTP, SMC), and of TCP's and IP's options only what
+clients set, so that those that load code into the kernel (as TLS) stay closed.
 """
 
 import errno
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from skillbus.sandbox.adapters.syscalls import CEILING, FCHMODAT2, Architecture
@@ -44,6 +48,19 @@ _TIOCSETD: Final = 0x5423
 _SNDBUF: Final = 7
 _RCVBUF: Final = 8
 _PERSONALITY_QUERY: Final = 0xFFFFFFFF
+_STREAMS: Final = tuple(
+    socket.SOCK_STREAM | flags
+    for flags in (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+)
+_OPTIONS: Final = {
+    socket.IPPROTO_IP: (socket.IP_TOS,),
+    socket.IPPROTO_IPV6: (socket.IPV6_V6ONLY, socket.IPV6_TCLASS),
+    socket.IPPROTO_TCP: (
+        *(socket.TCP_NODELAY, socket.TCP_CORK, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT),
+        *(socket.TCP_QUICKACK, socket.TCP_USER_TIMEOUT),
+    ),
+}
+"""Those that may be set, by their level."""
 
 UNKNOWN: Final = frozenset(
     {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
@@ -61,17 +78,18 @@ def denied(architecture: Architecture) -> frozenset[str]:
     return frozenset(architecture.numbers) - UNKNOWN - CHECKED
 
 
-def filter_program(architecture: Architecture) -> tuple[Instruction, ...]:
-    """The filter, an instruction an item."""
-    return tuple(_program(architecture))
+def filter_program(architecture: Architecture, *, network: bool = False) -> tuple[Instruction, ...]:
+    """The filter, an instruction an item; with `network`, TCP is open."""
+    return tuple(_program(architecture, network=network))
 
 
-def compile_filter(architecture: Architecture) -> bytes:
+def compile_filter(architecture: Architecture, *, network: bool = False) -> bytes:
     """The filter as an array of `struct sock_filter`, which is what bubblewrap reads."""
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in filter_program(architecture))
+    program = filter_program(architecture, network=network)
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 
-def _program(architecture: Architecture) -> Iterator[Instruction]:
+def _program(architecture: Architecture, *, network: bool) -> Iterator[Instruction]:
     yield (LOAD, 0, 0, _ARCH)
     yield (JUMP_EQUAL, 1, 0, architecture.audit)
     yield (RETURN, 0, 0, KILL)
@@ -87,12 +105,12 @@ def _program(architecture: Architecture) -> Iterator[Instruction]:
         yield from ((JUMP_AT_LEAST, 0, 2, gap.start), (JUMP_AT_LEAST, 1, 0, gap.stop))
         yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
     for name, number in sorted(architecture.numbers.items()):
-        yield from _rule(name, number)
+        yield from _rule(name, number, network=network)
     yield (RETURN, 0, 0, ALLOW)
 
 
-def _rule(name: str, number: int) -> Iterator[Instruction]:
-    body = tuple(_verdict(name))
+def _rule(name: str, number: int, *, network: bool) -> Iterator[Instruction]:
+    body = tuple(_NETWORK[name]() if network and name in _NETWORK else _verdict(name))
     yield (JUMP_EQUAL, 0, len(body), number)
     yield from body
 
@@ -123,3 +141,36 @@ def _verdict(name: str) -> Iterator[Instruction]:
             yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
         case _:
             yield eperm
+
+
+def _tcp_socket() -> Iterator[Instruction]:
+    refused, allow = (RETURN, 0, 0, _ERRNO | errno.EPROTONOSUPPORT), (RETURN, 0, 0, ALLOW)
+    yield from ((LOAD, 0, 0, _ARG0), (JUMP_EQUAL, 0, 1, socket.AF_UNIX), allow)
+    yield from ((JUMP_EQUAL, 2, 0, socket.AF_INET), (JUMP_EQUAL, 1, 0, socket.AF_INET6))
+    yield from ((RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT), (LOAD, 0, 0, _ARG1), *_one_of(_STREAMS, refused))
+    yield from ((LOAD, 0, 0, _ARG2), *_one_of((0, socket.IPPROTO_TCP), refused), allow)
+
+
+def _tcp_options() -> Iterator[Instruction]:
+    refused, allow = (RETURN, 0, 0, _ERRNO | errno.ENOPROTOOPT), (RETURN, 0, 0, ALLOW)
+    yield (LOAD, 0, 0, _ARG1)
+    of_sockets = tuple(_verdict("setsockopt"))
+    yield from ((JUMP_EQUAL, 0, len(of_sockets), socket.SOL_SOCKET), *of_sockets)
+    for level, names in _OPTIONS.items():
+        body = ((LOAD, 0, 0, _ARG2), *_one_of(names, refused), allow)
+        yield from ((JUMP_EQUAL, 0, len(body), level), *body)
+    yield refused
+
+
+def _one_of(values: Sequence[int], otherwise: Instruction) -> Iterator[Instruction]:
+    """Goes on behind it when the accumulator is one of `values`."""
+    for index, value in enumerate(values):
+        yield (JUMP_EQUAL, len(values) - index, 0, value)
+    yield otherwise
+
+
+_NETWORK: Final[Mapping[str, Callable[[], Iterator[Instruction]]]] = {
+    "socket": _tcp_socket,
+    "setsockopt": _tcp_options,
+}
+"""What is judged otherwise when TCP is open."""

@@ -5,15 +5,26 @@ from typing import Final
 
 import pytest
 
-from skillbus.contracts import agent, embedder, index_switch, indexer, registry, resources, retriever, sandbox, tools
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
-from skillbus.contracts.endpoint import Endpoint, Event
+from skillbus.contracts import (
+    agent,
+    embedder,
+    index_switch,
+    indexer,
+    registry,
+    resources,
+    retriever,
+    runs,
+    sandbox,
+    tools,
+)
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from skillbus.contracts.message import Message
 
 from .tree import distributions
 
-MODULES: Final = (agent, embedder, registry, indexer, index_switch, retriever, sandbox, tools)
+MODULES: Final = (agent, embedder, registry, indexer, index_switch, retriever, runs, sandbox, tools)
 
 
 def test_every_error_code_has_a_class() -> None:
@@ -24,10 +35,12 @@ def test_every_contract_that_a_module_defines_is_in_the_catalogue() -> None:
     defined = [value for module in MODULES for value in vars(module).values()]
     assert {e.subject for e in defined if isinstance(e, Endpoint)} == {e.subject for e in ENDPOINTS}
     assert {e.pattern for e in defined if isinstance(e, Event)} == {e.pattern for e in EVENTS}
+    assert {f.subject("*") for f in defined if isinstance(f, Feed)} == {f.subject("*") for f in FEEDS}
 
 
 def test_no_subject_is_given_twice() -> None:
     subjects = [endpoint.subject for endpoint in ENDPOINTS] + [event.pattern for event in EVENTS]
+    subjects += [feed.subject("*") for feed in FEEDS]
     assert len(set(subjects)) == len(subjects)
 
 
@@ -51,8 +64,8 @@ def names_in(service: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.pattern)
-def test_every_event_is_known_to_the_service_that_publishes_it(event: Event[Message]) -> None:
+@pytest.mark.parametrize("event", [*EVENTS, *FEEDS], ids=lambda event: event.subject("*"))
+def test_every_event_is_known_to_the_service_that_publishes_it(event: Event[Message] | Feed[Message]) -> None:
     constant = next(name for module in MODULES for name, value in vars(module).items() if value is event)
     assert constant in names_in(event.service)
 
@@ -65,3 +78,8 @@ def test_every_event_goes_into_the_stream_of_events() -> None:
 def test_consumers_hear_streams_that_are_made() -> None:
     streams = {stream.name for stream in resources.STREAMS} | {bucket.stream for bucket in resources.OBJECT_BUCKETS}
     assert {consumer.stream for consumer in resources.CONSUMERS} <= streams
+
+
+def test_no_stream_keeps_what_is_only_told() -> None:
+    kept = [subject.removesuffix(">").removesuffix("*") for stream in resources.STREAMS for subject in stream.subjects]
+    assert not [feed for feed in FEEDS for prefix in kept if feed.subject("*").startswith(prefix)]

@@ -11,7 +11,7 @@ import yaml
 
 from skillbus.common.bus import events, headers
 from skillbus.common.bus.retry import DELAYS_S
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.documents.asyncapi import asyncapi_document
 from skillbus.contracts.documents.generation import ASYNCAPI, PAGE, SNAPSHOTS, documents, write
 from skillbus.contracts.documents.text import as_yaml
@@ -105,11 +105,12 @@ def test_everything_that_the_asyncapi_document_refers_to_is_in_it() -> None:
             place = place[step]
 
 
-def test_the_asyncapi_document_has_every_request_and_event() -> None:
+def test_the_asyncapi_document_has_every_request_event_and_feed() -> None:
     document = yaml.safe_load((ROOT / ASYNCAPI).read_text(encoding="utf-8"))
     addresses = {channel["address"] for channel in document["channels"].values()} - {None}
-    assert addresses == {e.subject for e in ENDPOINTS} | {e.subject("{identity}") for e in EVENTS}
-    assert len(document["operations"]) == len(ENDPOINTS) + len(EVENTS)
+    told = {event.subject("{identity}") for event in (*EVENTS, *FEEDS)}
+    assert addresses == {e.subject for e in ENDPOINTS} | told
+    assert len(document["operations"]) == len(ENDPOINTS) + len(told)
 
 
 def test_the_documents_name_the_headers_that_the_bus_uses() -> None:

@@ -5,6 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from skillbus.common.archive import pack_directory
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent import REGISTER_MCP_SERVER, REMOVE_MCP_SERVER, NameMcpServer, RegisterMcpServer
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
 from skillbus.contracts.message import Empty, Message
@@ -30,6 +32,8 @@ from skillbus.contracts.registry import (
 )
 from skillbus.contracts.resources import EVENTS as STREAM
 from skillbus.contracts.resources import UPLOADS
+from skillbus.contracts.runs import CANCEL_RUN, GET_RUN, RUN_PRINTED, RunEvent, RunEventKind, RunState
+from skillbus.contracts.sandbox import RUN_SKILL, RunSkill
 from skillbus.contracts.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -104,6 +108,33 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
     assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
 
 
+async def test_every_feed_is_told_as_its_contract_says(system: System) -> None:
+    bus, run_id = system.standalone.bus, "f" * 32
+    if not system.data.joinpath("skills/calculate").exists():
+        await system.install(pack_directory(EXAMPLES / "calculate"))
+    told = await bus.client.subscribe("skillbus.feed.>")
+    request = RunSkill.model_validate({**RUN_SKILL.example, "run_id": run_id, "stream": True})
+    await bus.caller.call(RUN_SKILL, request)
+    events = list[RunEvent]()
+    while not events or events[-1].kind is not RunEventKind.ENDED:
+        message = await told.next_msg(timeout=_WAIT_S)
+        assert message.subject == RUN_PRINTED.subject(run_id)
+        events.append(RunEvent.model_validate_json(message.data))
+    await told.unsubscribe()
+
+    assert [event.number for event in events] == list(range(len(events)))
+    assert json.loads(b"".join(event.data for event in events))["value"] == 9
+    assert events[-1].state is RunState.OK
+    assert FEEDS == (RUN_PRINTED,)
+
+
+async def remember_a_run(bus: Bus, run_id: str) -> None:
+    """Have a run of that id behind us, unless there is one."""
+    with suppress(RequestError):
+        request = RunSkill.model_validate({**RUN_SKILL.example, "run_id": run_id})
+        await bus.caller.call(RUN_SKILL, request)
+
+
 async def hold_a_tool(bus: Bus) -> str:
     """Put a tool that talks to the model into quarantine; tells the digest to accept."""
     tool_id = str(ACCEPT_TOOL.example["id"])
@@ -143,6 +174,8 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
         await ask(system.standalone.bus, UPDATE_SKILL, description="There is a package before this one.")
     if endpoint is ROLL_BACK:
         await make_default(system.standalone.bus, _OTHER)
+    if endpoint in (CANCEL_RUN, GET_RUN):
+        await remember_a_run(system.standalone.bus, str(endpoint.example["run_id"]))
 
     digest = await hold_a_tool(system.standalone.bus) if endpoint is ACCEPT_TOOL else ""
     assert isinstance(await ask(system.standalone.bus, endpoint, digest=digest), endpoint.reply)

@@ -1,20 +1,22 @@
 """Which run comes of a request, and when none does."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime, Skill
 from skillbus.contracts.sandbox import RunSkill, RunStatus
+from skillbus.contracts.skill_limits import SkillLimits
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
-from skillbus.sandbox.domain.running import Runner
+from skillbus.sandbox.domain.running import Ran, Runner
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -69,37 +71,92 @@ class FakeIsolation:
         return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=Level.FULL)
 
 
+async def ran(runner: Runner, at_most_s: float = 10, control: RunControl | None = None) -> Ran:
+    request, until = RunSkill(name="a"), asyncio.get_running_loop().time() + at_most_s
+    return await runner.run(request, await runner.order(request, until), {}, until, control)
+
+
+def waiting_of(runner: Runner) -> Callable[[], Awaitable[int]]:
+    async def read() -> int:
+        return runner.waiting
+
+    return read
+
+
 async def test_a_skill_that_was_updated_since_it_was_looked_up_runs_as_it_is_now() -> None:
     isolation = FakeIsolation()
     isolation.let_go.set()
     skills = FakeSkills(skill("old"), skill("new", "other.py"), gone=frozenset({"old"}))
-    await Runner(skills, isolation, Limits(), 1).run(RunSkill(name="a"), {}, 10)
+    await ran(Runner(skills, isolation, Limits(), 1))
     assert [(spec.skill_root, spec.script) for spec in isolation.specs] == [(Path("new"), "other.py")]
 
 
 async def test_a_package_that_stays_away_is_an_error() -> None:
     runner = Runner(FakeSkills(skill("old"), gone=frozenset({"old"})), FakeIsolation(), Limits(), 1)
     with pytest.raises(RequestError) as caught:
-        await runner.run(RunSkill(name="a"), {}, 10)
+        await ran(runner)
     assert caught.value.code is ErrorCode.NOT_FOUND
 
 
 async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_its_place() -> None:
     isolation = FakeIsolation()
     runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
-    first = asyncio.create_task(runner.run(RunSkill(name="a"), {}, 10))
+    first = asyncio.create_task(ran(runner))
     await isolation.began.wait()
     with pytest.raises(RequestError) as caught:
-        await runner.run(RunSkill(name="a"), {}, 0.05)
+        await ran(runner, 0.05)
     assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED
     isolation.let_go.set()
     await first
     assert len(isolation.specs) == 1
-    assert (await runner.run(RunSkill(name="a"), {}, 10)).status is RunStatus.OK
+    assert (await ran(runner)).outcome.status is RunStatus.OK
 
 
 async def test_a_run_has_what_is_left_of_its_caller_s_time() -> None:
     isolation = FakeIsolation()
     isolation.let_go.set()
-    await Runner(FakeSkills(skill("x")), isolation, Limits(wall_s=60), 1).run(RunSkill(name="a"), {}, 5)
+    await ran(Runner(FakeSkills(skill("x")), isolation, Limits(wall_s=60), 1), 5)
     assert 4 < isolation.specs[0].limits.wall_s <= 5
+
+
+async def test_a_run_that_is_cancelled_while_it_waits_is_never_begun() -> None:
+    isolation, control = FakeIsolation(), RunControl()
+    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    first = asyncio.create_task(ran(runner))
+    await isolation.began.wait()
+    second = asyncio.create_task(ran(runner, control=control))
+    await eventually(waiting_of(runner), bool)
+    assert (runner.running, runner.waiting) == (1, 1)
+    control.cancelled.set()
+    cancelled = await second
+    assert (cancelled.outcome.status, cancelled.outcome.exit_code) == (RunStatus.CANCELLED, None)
+    isolation.let_go.set()
+    await first
+    assert (len(isolation.specs), runner.running, runner.waiting) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("moment", range(4))
+async def test_a_task_that_is_cancelled_while_it_waits_keeps_no_slot(moment: int) -> None:
+    isolation = FakeIsolation()
+    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    first = asyncio.create_task(ran(runner))
+    await isolation.began.wait()
+    second = asyncio.create_task(ran(runner))
+    await eventually(waiting_of(runner), bool)
+    isolation.let_go.set()
+    for _ in range(moment):
+        await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([first, second])
+    async with asyncio.timeout(5):
+        assert (await ran(runner)).outcome.status is RunStatus.OK
+
+
+async def test_a_run_has_the_limits_that_its_skill_wishes_for() -> None:
+    isolation = FakeIsolation()
+    isolation.let_go.set()
+    modest = skill("x").model_copy(update={"limits": SkillLimits(wall_s=2, memory_mib=4096, processes=8)})
+    runner = Runner(FakeSkills(modest), isolation, Limits(), 1, ceiling=Limits(memory_bytes=1024 * MIB))
+    await ran(runner)
+    limits = isolation.specs[0].limits
+    assert (limits.wall_s, limits.memory_bytes, limits.processes) == (2, 1024 * MIB, 8)

@@ -1,9 +1,9 @@
-"""Every request and every event of skillbus, from which documents and tests are made."""
+"""Every request, every event and every feed of skillbus, from which documents and tests are made."""
 
 from typing import Final
 
-from skillbus.contracts import agent, embedder, index_switch, indexer, registry, retriever, sandbox, tools
-from skillbus.contracts.endpoint import Endpoint, Event
+from skillbus.contracts import agent, embedder, index_switch, indexer, registry, retriever, runs, sandbox, tools
+from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.message import Message
 
 ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = (
@@ -46,6 +46,9 @@ ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = (
     retriever.HEALTH,
     sandbox.RUN_SKILL,
     sandbox.GET_LIMITS,
+    runs.CANCEL_RUN,
+    runs.LIST_RUNS,
+    runs.GET_RUN,
     sandbox.HEALTH,
     agent.REGISTER_MCP_SERVER,
     agent.LIST_MCP_SERVERS,
@@ -70,3 +73,4 @@ EVENTS: Final[tuple[Event[Message], ...]] = (
     registry.DEFAULT_MODEL_CHANGED,
     index_switch.SWITCH_PROGRESSED,
 )
+FEEDS: Final[tuple[Feed[Message], ...]] = (runs.RUN_PRINTED,)

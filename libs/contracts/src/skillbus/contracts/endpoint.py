@@ -68,6 +68,23 @@ class Event(Generic[FactT_co]):
         return f"skillbus.evt.{self.entity}.{self.fact}.*"
 
 
+@dataclass(frozen=True, slots=True)
+class Feed(Generic[FactT_co]):
+    """What a service tells about one thing while it happens. Nothing is kept: who does not listen misses it."""
+
+    service: str
+    """Who publishes it."""
+    entity: str
+    fact: str
+    """Past tense: `printed`."""
+    body: type[FactT_co]
+    summary: str
+
+    def subject(self, identity: str) -> str:
+        """Where it is told about one thing; `identity` is a token without dots, spaces or wildcards."""
+        return f"skillbus.feed.{self.entity}.{self.fact}.{identity}"
+
+
 class Check(Message):
     """One thing that a service needs."""
 

@@ -26,6 +26,7 @@ class ErrorCode(StrEnum):
     PAYLOAD_TOO_LARGE = "payload_too_large"
     SKILL_REJECTED = "skill_rejected"
     INVALID_ARGUMENTS = "invalid_arguments"
+    DEPENDENCIES_UNAVAILABLE = "dependencies_unavailable"
     RUNTIME_MISSING = "runtime_missing"
     OVERLOADED = "overloaded"
     INTERNAL = "internal"
@@ -56,6 +57,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),
     ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not fit the input schema"),
+    ErrorCode.DEPENDENCIES_UNAVAILABLE: ErrorClass(424, False, "The packages that the skill needs cannot be had"),
     ErrorCode.RUNTIME_MISSING: ErrorClass(501, False, "The machine lacks the language that the skill is written in"),
     ErrorCode.OVERLOADED: ErrorClass(429, True, "All permits are taken"),
     ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; its log says why"),

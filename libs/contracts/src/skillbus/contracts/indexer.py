@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from skillbus.contracts.endpoint import Endpoint, Event, health_of
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, without_nul
+from skillbus.contracts.skill_limits import SkillLimits
 
 SERVICE: Final = "indexer"
 
@@ -121,6 +122,8 @@ class Skill(Message):
     """Whether only the package with this `content_digest` may be installed under the name."""
     scan: SkillScan | None = None
     """Absent for a skill that was installed before packages were looked at."""
+    limits: SkillLimits | None = None
+    """What the skill wants its runs to be limited to."""
 
 
 class InstallSkill(Message):

@@ -24,6 +24,10 @@ class Stream:
     max_age_s: float
     max_bytes: int
     duplicate_window_s: float = 10 * _MINUTE
+    max_messages: int = -1
+    """-1 sets no limit."""
+    last_of_a_subject: bool = False
+    """Whether only the last message of each subject is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,15 @@ class Consumer:
 
 EVENTS: Final = Stream("SKILLBUS_EVT", ("skillbus.evt.>",), max_age_s=30 * _DAY, max_bytes=256 * _MIB)
 DEAD_LETTERS: Final = Stream("SKILLBUS_DLQ", ("skillbus.dlq.>",), max_age_s=30 * _DAY, max_bytes=64 * _MIB)
+RUN_HISTORY: Final = Stream(
+    "SKILLBUS_RUNS",
+    ("skillbus.run.*",),
+    max_age_s=_DAY,
+    max_bytes=64 * _MIB,
+    max_messages=10_000,
+    last_of_a_subject=True,
+)
+"""What is remembered of runs, as `skillbus.run.<run id>`: written when one is accepted, and again when it ended."""
 
 UPLOADS: Final = ObjectBucket("skills", max_bytes=512 * _MIB)
 """Where others put skill packages, as `<name>.zip` or `<project>/<name>.zip`; taken out once they are dealt with."""
@@ -94,7 +107,7 @@ INDEXER_UPLOADS: Final = Consumer("indexer", UPLOADS.stream, (UPLOADS.meta_subje
 INDEXER_CHANGES: Final = Consumer("indexer", EVENTS.name, tuple(event.pattern for event in SKILL_CHANGES))
 INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (registry.DEFAULT_MODEL_CHANGED.pattern,))
 
-STREAMS: Final = (EVENTS, DEAD_LETTERS)
+STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES)
 CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES, INDEXER_MODELS)
@@ -103,3 +116,8 @@ CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES, INDEXER_MODELS)
 def package_name(project: str, name: str, content_digest: str) -> str:
     """Where the package of an installed skill lies in the bucket `packages`: SKILL.md at its top."""
     return f"{project}/{name}/{content_digest}.zip"
+
+
+def run_subject(run_id: str) -> str:
+    """Where a run is remembered in the stream `SKILLBUS_RUNS`."""
+    return f"skillbus.run.{run_id}"

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from skillbus.contracts.endpoint import Endpoint, health_of
 from skillbus.contracts.errors import ErrorCode
@@ -26,6 +26,45 @@ class RunStatus(StrEnum):
     KILLED = "killed"
 
 
+RunId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-f]{32}$"),
+    Field(description="32 hexadecimal digits. Whoever knows it can fetch what the run left: make it at random."),
+]
+
+
+class RunLimits(Message):
+    """The limits that a run had."""
+
+    wall_s: float
+    cpu_s: int
+    """Of each process."""
+    memory_bytes: int
+    """Of the whole tree of processes."""
+    processes: int
+    output_bytes: int
+    """Standard output and standard error together."""
+    artifacts: int
+    artifacts_bytes: int
+    work_bytes: int
+
+
+class RunUsage(Message):
+    """What a run used."""
+
+    waited_ms: float
+    """For a slot, and for the skill to be unpacked."""
+    wall_ms: float
+    """From the start of its sandbox until nothing of it was left."""
+    cpu_ms: float
+    """0 when it was ended from outside."""
+    peak_bytes: int | None = None
+    """The most memory that was seen of the whole tree; absent when it was not looked at."""
+    output_bytes: int
+    artifacts: int
+    artifacts_bytes: int
+
+
 class RunSkill(Message):
     """A run of one action of a skill."""
 
@@ -42,7 +81,11 @@ class RunSkill(Message):
     files: dict[str, Content] = Field(default_factory=dict, max_length=64)
     """Files for the run, read-only in the folder that `$SKILLBUS_IN` names; objects are in the bucket `runs`."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
-    """Wall clock; the sandbox's own limit if absent or larger."""
+    """Wall clock; the limit of the skill's runs if absent or larger."""
+    run_id: RunId | None = None
+    """The run's id; made if absent. One that is in use or known is refused with `conflict`."""
+    stream: bool = False
+    """Whether what it prints is told on `skillbus.feed.run.printed.<run id>` too, while it runs. Listen before."""
 
     @model_validator(mode="after")
     def _one_kind_of_arguments(self) -> "RunSkill":
@@ -78,10 +121,13 @@ class SkillRan(Message):
     """The isolation level that the run had."""
     detail: str = ""
     """Which limit ended it, or what was left out, in words."""
+    limits: RunLimits | None = None
+    """Those that held for this run."""
+    used: RunUsage | None = None
 
 
 class SandboxLimits(Message):
-    """The limits of every run, and how runs are isolated here."""
+    """The limits of runs, how they are isolated here, and how many there are now. Each replica answers for itself."""
 
     isolation: str | None
     """Absent when this machine cannot isolate: then nothing runs."""
@@ -98,6 +144,12 @@ class SandboxLimits(Message):
     work_bytes: int
     slots: int
     """Runs at the same time."""
+    waiting: int = 0
+    """Runs that may wait for a slot; more are refused with `overloaded`."""
+    running_now: int = 0
+    waiting_now: int = 0
+    ceiling: RunLimits | None = None
+    """What a skill can raise its limits to; each is the limit above unless the operator allows more."""
 
 
 RUN_SKILL: Final = Endpoint(
@@ -112,8 +164,10 @@ RUN_SKILL: Final = Endpoint(
         ErrorCode.NOT_FOUND,
         ErrorCode.UNKNOWN_ACTION,
         ErrorCode.NO_ENTRY_POINT,
+        ErrorCode.CONFLICT,
         ErrorCode.INVALID_ARGUMENTS,
         ErrorCode.PAYLOAD_TOO_LARGE,
+        ErrorCode.DEPENDENCIES_UNAVAILABLE,
         ErrorCode.RUNTIME_MISSING,
         ErrorCode.SANDBOX_UNAVAILABLE,
     ),
@@ -126,6 +180,6 @@ GET_LIMITS: Final = Endpoint(
     name="get_limits",
     request=Empty,
     reply=SandboxLimits,
-    summary="The limits of every run, and how runs are isolated here.",
+    summary="The limits of runs, how they are isolated here, and how many there are now.",
 )
 HEALTH: Final = health_of(SERVICE)

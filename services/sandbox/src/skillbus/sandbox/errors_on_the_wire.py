@@ -9,9 +9,13 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.sandbox.domain.errors import (
     ActionUnknown,
     ArgumentsInvalid,
+    DependenciesInvalid,
+    DependenciesUnavailable,
     NothingToRun,
+    RunKnown,
     RunRejected,
     RuntimeMissing,
+    RunUnknown,
     SandboxBroken,
     SandboxError,
     SandboxUnavailable,
@@ -25,7 +29,11 @@ _CODES: Final[Mapping[type[SandboxError], ErrorCode]] = {
     ActionUnknown: ErrorCode.UNKNOWN_ACTION,
     SkillDisabled: ErrorCode.FORBIDDEN,
     NothingToRun: ErrorCode.NO_ENTRY_POINT,
+    DependenciesInvalid: ErrorCode.DEPENDENCIES_UNAVAILABLE,
+    DependenciesUnavailable: ErrorCode.DEPENDENCIES_UNAVAILABLE,
     RunRejected: ErrorCode.INVALID_REQUEST,
+    RunKnown: ErrorCode.CONFLICT,
+    RunUnknown: ErrorCode.NOT_FOUND,
     RuntimeMissing: ErrorCode.RUNTIME_MISSING,
     SandboxUnavailable: ErrorCode.SANDBOX_UNAVAILABLE,
     SandboxBroken: ErrorCode.SANDBOX_UNAVAILABLE,
@@ -37,9 +45,14 @@ def to_wire(error: Exception) -> RequestError | None:
     if not isinstance(error, SandboxError):
         return None
     code = _CODES.get(type(error), ErrorCode.INTERNAL)
-    return RequestError(
-        code, str(error), details=_details(error), retryable=True if isinstance(error, SandboxBroken) else None
-    )
+    return RequestError(code, str(error), details=_details(error), retryable=_retryable(error))
+
+
+def _retryable(error: SandboxError) -> bool | None:
+    """None leaves it to the code. The same request meets a known run again; another sandbox may start."""
+    if isinstance(error, DependenciesUnavailable):
+        return error.retryable
+    return {RunKnown: False, SandboxBroken: True}.get(type(error))
 
 
 def _details(error: SandboxError) -> dict[str, JsonValue]:

@@ -1,23 +1,25 @@
 """The sandbox's handlers: decode, one call of the domain, encode."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
-from uuid import uuid4
 
 import structlog
 
 from skillbus.common.bus import headers
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.message import Empty
+from skillbus.contracts.runs import ListRuns, NameRun, RunCancelled, RunRecord, RunsListed
 from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.files import RunFiles
+from skillbus.sandbox.domain.history import History, find_run, list_runs
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.recorded import RecordedRun, RecordedRuns
 from skillbus.sandbox.domain.result import json_result
-from skillbus.sandbox.domain.run import RunOutcome
-from skillbus.sandbox.domain.running import Runner
+from skillbus.sandbox.domain.skill_limits import Bounds, told
 
 _TO_REPLY_S: Final = 3.0
 """Kept back from the caller's time for unpacking and for storing what the run gave."""
@@ -31,19 +33,38 @@ log = structlog.get_logger(__name__)
 class SandboxHandlers:
     """Answers the sandbox's requests."""
 
-    runner: Runner
+    runs: RecordedRuns
     isolation: Isolation
     files: RunFiles
-    limits: Limits
-    slots: int
+    history: History
+    bounds: Bounds
+    now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
         """Run an action of a skill."""
-        files = await self.files.fetch(request.files, self.limits.input_bytes)
         at_most_s = max(headers.remaining_s(RUN_SKILL.timeout_s) - _TO_REPLY_S, 0.1)
-        outcome = await self.runner.run(request, files, at_most_s)
-        log.info("skill_run", skill=request.name, status=outcome.status, duration_ms=round(outcome.duration_ms, 1))
-        return await self._reply(uuid4().hex, outcome)
+        ran = await self.runs.run(request, at_most_s)
+        outcome = ran.outcome
+        log.info(
+            "skill_run",
+            skill=request.name,
+            run_id=ran.record.run_id,
+            status=outcome.status,
+            duration_ms=round(outcome.duration_ms, 1),
+        )
+        return await self._reply(ran)
+
+    async def cancel_run(self, request: NameRun) -> RunCancelled:
+        """End a run."""
+        return await self.runs.cancel(request)
+
+    async def list_runs(self, request: ListRuns) -> RunsListed:
+        """A page of the history."""
+        return await list_runs(self.history, request, self.now())
+
+    async def get_run(self, request: NameRun) -> RunRecord:
+        """What is remembered of a run."""
+        return await find_run(self.history, request, self.now())
 
     async def get_limits(self, _: Empty) -> SandboxLimits:
         """The limits, and how runs are isolated."""
@@ -61,8 +82,9 @@ class SandboxHandlers:
             return Check(name="isolation", ready=False, detail=str(error))
         return Check(name="isolation", ready=True, detail=report.level)
 
-    async def _reply(self, run_id: str, outcome: RunOutcome) -> SkillRan:
-        small = len(outcome.stdout) <= _RESULT_BYTES
+    async def _reply(self, ran: RecordedRun) -> SkillRan:
+        record, outcome = ran.record, ran.outcome
+        run_id, small = record.run_id, len(outcome.stdout) <= _RESULT_BYTES
         return SkillRan(
             run_id=run_id,
             status=outcome.status,
@@ -75,21 +97,20 @@ class SandboxHandlers:
             truncated=outcome.truncated,
             isolation=outcome.level,
             detail=outcome.detail,
+            limits=record.limits,
+            used=record.used,
         )
 
     def _limits(self, isolation: str | None, reason: str, runtimes: tuple[str, ...]) -> SandboxLimits:
-        limits = self.limits
+        runner, bounds = self.runs.runner, self.bounds
         return SandboxLimits(
             isolation=isolation,
             reason=reason,
             runtimes=runtimes,
-            wall_s=limits.wall_s,
-            cpu_s=limits.cpu_s,
-            memory_bytes=limits.memory_bytes,
-            processes=limits.processes,
-            output_bytes=limits.output_bytes,
-            artifacts=limits.artifacts,
-            artifacts_bytes=limits.artifacts_bytes,
-            work_bytes=limits.work_bytes,
-            slots=self.slots,
+            **told(bounds.default).model_dump(),
+            slots=bounds.slots,
+            waiting=bounds.waiting,
+            running_now=runner.running,
+            waiting_now=runner.waiting,
+            ceiling=told(bounds.ceiling),
         )

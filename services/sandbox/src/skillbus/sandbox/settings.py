@@ -1,9 +1,13 @@
 """Settings of the sandbox."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.skill_limits import Bounds, fitting
 
 
 class SandboxSettings(BaseSettings):
@@ -19,8 +23,66 @@ class SandboxSettings(BaseSettings):
     """Sandboxes that are started ahead and wait for runs, some 10 MB each."""
     waiting: int = Field(default=16, ge=0)
     """Runs that may wait for a slot; more are refused with 429."""
-    wall_s: float = Field(default=60.0, gt=0)
-    """The longest that a run may take; a request can ask for less."""
+    wall_s: float = Field(default=60.0, gt=0, le=3600)
+    """The longest that a run may take, unless its skill asks for something else; a request can ask for less."""
+    cpu_s: int = Field(default=60, ge=1, le=3600)
+    """Of each process."""
     memory_mib: int = Field(default=512, ge=64)
+    processes: int = Field(default=64, ge=1, le=4096)
+    output_mib: int = Field(default=10, ge=1, le=64)
+    artifacts: int = Field(default=64, ge=0, le=1000)
+    artifacts_mib: int = Field(default=32, ge=1, le=1024)
+    work_mib: int = Field(default=64, ge=1)
+    max_wall_s: float | None = Field(default=None, gt=0, le=3600)
+    """As each `max_…`: what a skill can raise its limit to; no higher than the limit itself if absent."""
+    max_cpu_s: int | None = Field(default=None, ge=1, le=3600)
+    max_memory_mib: int | None = Field(default=None, ge=64)
+    max_processes: int | None = Field(default=None, ge=1, le=4096)
+    max_output_mib: int | None = Field(default=None, ge=1, le=64)
+    max_artifacts: int | None = Field(default=None, ge=0, le=1000)
+    max_artifacts_mib: int | None = Field(default=None, ge=1, le=1024)
+    max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
     """Skills that stay unpacked; the least recently run go first."""
+
+    @model_validator(mode="after")
+    def _ceilings_are_above(self) -> Self:
+        pairs = (
+            ("wall_s", self.wall_s, self.max_wall_s),
+            ("cpu_s", self.cpu_s, self.max_cpu_s),
+            ("memory_mib", self.memory_mib, self.max_memory_mib),
+            ("processes", self.processes, self.max_processes),
+            ("output_mib", self.output_mib, self.max_output_mib),
+            ("artifacts", self.artifacts, self.max_artifacts),
+            ("artifacts_mib", self.artifacts_mib, self.max_artifacts_mib),
+            ("work_mib", self.work_mib, self.max_work_mib),
+        )
+        for name, limit, most in pairs:
+            if most is not None and most < limit:
+                raise ValueError(f"max_{name} is {most}, below {name}, which is {limit}: set both")
+        return self
+
+    @property
+    def bounds(self) -> Bounds:
+        """The limits of runs."""
+        default = Limits(
+            wall_s=self.wall_s,
+            cpu_s=self.cpu_s,
+            memory_bytes=self.memory_mib * MIB,
+            processes=self.processes,
+            output_bytes=self.output_mib * MIB,
+            artifacts=self.artifacts,
+            artifacts_bytes=self.artifacts_mib * MIB,
+            work_bytes=self.work_mib * MIB,
+        )
+        ceiling = Limits(
+            wall_s=self.max_wall_s or self.wall_s,
+            cpu_s=self.max_cpu_s or self.cpu_s,
+            memory_bytes=(self.max_memory_mib or self.memory_mib) * MIB,
+            processes=self.max_processes or self.processes,
+            output_bytes=(self.max_output_mib or self.output_mib) * MIB,
+            artifacts=self.max_artifacts or self.artifacts,
+            artifacts_bytes=(self.max_artifacts_mib or self.artifacts_mib) * MIB,
+            work_bytes=(self.max_work_mib or self.work_mib) * MIB,
+        )
+        return Bounds(fitting(default), fitting(ceiling), self.slots, self.waiting)

@@ -1,4 +1,4 @@
-"""Many values of a key-value bucket by their keys, in one flight of requests.
+"""Many messages of a stream in one flight of requests: values of a key-value bucket by their keys, or by numbers.
 
 Asked of the leader of the stream, as one value is, so that who has written sees it; a direct get, of many at once too,
 may be answered by a copy that does not have it yet. Headers are looked at and not parsed: with the reply of each in a
@@ -23,6 +23,14 @@ _NOT_FOUND: Final = 10037
 _REMOVED: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE")
 
 
+class Stored(NamedTuple):
+    """A message of a stream."""
+
+    subject: str
+    data: bytes
+    sequence: int
+
+
 class Value(NamedTuple):
     """The last entry of a key."""
 
@@ -37,45 +45,73 @@ async def read_values(client: Client, bucket: str, keys: Sequence[str]) -> list[
     Raises:
         NatsError: When JetStream does not answer, or answers with an error.
     """
-    found = list[Value | None]()
-    for at in range(0, len(keys), _AT_ONCE):
-        found += await _read(client, bucket, keys[at : at + _AT_ONCE])
-    return found
+    wanted = [to_json({"last_by_subj": f"$KV.{bucket}.{key}"}) for key in keys]
+    return [_value(reply) for reply in await _asked(client, f"KV_{bucket}", wanted)]
 
 
-async def _read(client: Client, bucket: str, keys: Sequence[str]) -> list[Value | None]:
+async def read_sequences(client: Client, stream: str, sequences: Sequence[int]) -> list[Stored | None]:
+    """The messages of a stream that have these numbers, None where there is none. To be called with a deadline.
+
+    Raises:
+        NatsError: When JetStream does not answer, or answers with an error.
+    """
+    wanted = [to_json({"seq": sequence}) for sequence in sequences]
+    return [_stored(reply) for reply in await _asked(client, stream, wanted)]
+
+
+async def _asked(client: Client, stream: str, wanted: Sequence[bytes]) -> list[Msg]:
+    replies = list[Msg]()
+    for at in range(0, len(wanted), _AT_ONCE):
+        replies += await _read(client, stream, wanted[at : at + _AT_ONCE])
+    return replies
+
+
+async def _read(client: Client, stream: str, wanted: Sequence[bytes]) -> list[Msg]:
     replies: dict[int, Msg] = {}
     whole = asyncio.get_running_loop().create_future()
 
     async def keep(reply: Msg) -> None:
         replies[int(reply.subject.rpartition(".")[2])] = reply
-        if len(replies) == len(keys) and not whole.done():
+        if len(replies) == len(wanted) and not whole.done():
             whole.set_result(None)
 
     inbox = client.new_inbox()
     subscription = await client.subscribe(f"{inbox}.*", cb=keep)
     try:
-        for number, key in enumerate(keys):
-            wanted = to_json({"last_by_subj": f"$KV.{bucket}.{key}"})
-            await client.publish(f"$JS.API.STREAM.MSG.GET.KV_{bucket}", wanted, reply=f"{inbox}.{number}")
+        for number, one in enumerate(wanted):
+            await client.publish(f"$JS.API.STREAM.MSG.GET.{stream}", one, reply=f"{inbox}.{number}")
         await whole
     finally:
         await subscription.unsubscribe()
-    return [_value(replies[number]) for number in range(len(keys))]
+    return [replies[number] for number in range(len(wanted))]
 
 
 def _value(reply: Msg) -> Value | None:
-    if (reply.headers or {}).get("Status") == "503":
-        raise NoRespondersError
-    answer = from_json(reply.data)
-    if "error" in answer:
-        if answer["error"].get("err_code") == _NOT_FOUND:
-            return None
-        raise APIError.from_error(answer["error"])
-    message = answer["message"]
+    message = _message(reply)
+    if message is None:
+        return None
     headers = _decoded(message.get("hdrs"))
     removed = any(operation in headers for operation in _REMOVED)
     return Value(None if removed else _decoded(message.get("data")), int(message["seq"]))
+
+
+def _stored(reply: Msg) -> Stored | None:
+    message = _message(reply)
+    if message is None:
+        return None
+    return Stored(message["subject"], _decoded(message.get("data")), int(message["seq"]))
+
+
+def _message(reply: Msg) -> dict[str, str] | None:
+    if (reply.headers or {}).get("Status") == "503":
+        raise NoRespondersError
+    answer = from_json(reply.data)
+    if "error" not in answer:
+        message: dict[str, str] = answer["message"]
+        return message
+    if answer["error"].get("err_code") == _NOT_FOUND:
+        return None
+    raise APIError.from_error(answer["error"])
 
 
 def _decoded(text: str | None) -> bytes:

@@ -1,6 +1,6 @@
 """`docs/asyncapi.yaml`: the catalogue as an AsyncAPI 3.0 document, seen from skillbus.
 
-An operation `receive` is a request that skillbus answers; `send` is an event that it publishes.
+An operation `receive` is a request that skillbus answers; `send` is an event that it publishes, or a feed.
 """
 
 from importlib.metadata import version
@@ -8,9 +8,18 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
-from skillbus.contracts.documents.schemas import ERROR, Schemas, WireMessage, all_schemas, fact_of, reply_of, request_of
-from skillbus.contracts.endpoint import VERSION, Endpoint, Event
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.documents.schemas import (
+    ERROR,
+    Schemas,
+    WireMessage,
+    all_schemas,
+    fact_of,
+    reply_of,
+    request_of,
+    told_of,
+)
+from skillbus.contracts.endpoint import VERSION, Endpoint, Event, Feed
 from skillbus.contracts.message import JSON, MSGPACK, Message
 
 Object = dict[str, JsonValue]
@@ -45,8 +54,11 @@ def asyncapi_document() -> Object:
         channels |= _request_channels(endpoint)
         operations |= _request_operation(endpoint)
     for event in EVENTS:
-        channels |= _event_channel(event)
-        operations |= _event_operation(event)
+        channels |= _channel_out(event, fact_of(event))
+        operations |= _operation_out(event, fact_of(event))
+    for feed in FEEDS:
+        channels |= _channel_out(feed, told_of(feed))
+        operations |= _operation_out(feed, told_of(feed))
     return {
         "asyncapi": "3.0.0",
         "id": "urn:skillbus:" + VERSION,
@@ -124,25 +136,25 @@ def _request_operation(endpoint: Endpoint[Message, Message]) -> Object:
     return {key: operation}
 
 
-def _event_channel(event: Event[Message]) -> Object:
-    name = fact_of(event).name
+def _channel_out(event: Event[Message] | Feed[Message], message: WireMessage) -> Object:
     return {
         f"{event.entity}.{event.fact}": {
             "address": event.subject("{identity}"),
             "parameters": {"identity": {"description": "Of what it is about; * for all."}},
-            "messages": {name: _to("messages", name)},
+            "messages": {message.name: _to("messages", message.name)},
         }
     }
 
 
-def _event_operation(event: Event[Message]) -> Object:
+def _operation_out(event: Event[Message] | Feed[Message], message: WireMessage) -> Object:
     key = f"{event.entity}.{event.fact}"
     operation: Object = {
         "action": "send",
         "channel": {"$ref": f"#/channels/{key}"},
         "summary": event.summary,
-        "messages": [{"$ref": f"#/channels/{key}/messages/{fact_of(event).name}"}],
+        "messages": [{"$ref": f"#/channels/{key}/messages/{message.name}"}],
         "x-publisher": event.service,
+        "x-kept": isinstance(event, Event),
     }
     return {key: operation}
 
@@ -157,6 +169,9 @@ def _messages(schemas: Schemas) -> Object:
     for event in EVENTS:
         fact = fact_of(event)
         messages[fact.name] = _message(fact, schemas, "Content-Type", "Nats-Msg-Id", "Skillbus-Project", "traceparent")
+    for feed in FEEDS:
+        told = told_of(feed)
+        messages[told.name] = _message(told, schemas, "Content-Type")
     return messages
 
 

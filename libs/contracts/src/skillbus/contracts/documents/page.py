@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.contracts import resources
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.documents.fields import Node, anchor, field_table, table
-from skillbus.contracts.documents.schemas import Schemas, WireMessage, all_schemas, fact_of, reply_of, request_of
-from skillbus.contracts.endpoint import Endpoint, Event
+from skillbus.contracts.documents.schemas import (
+    Schemas,
+    WireMessage,
+    all_schemas,
+    fact_of,
+    reply_of,
+    request_of,
+    told_of,
+)
+from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 from skillbus.contracts.message import Message
 
@@ -28,6 +36,7 @@ def contracts_page(root: Path) -> str:
         "overview": _overview,
         "requests": lambda: "\n\n".join(_endpoint(endpoint, schemas) for endpoint in ENDPOINTS),
         "events": lambda: "\n\n".join(_event(event, schemas) for event in EVENTS),
+        "feeds": lambda: "\n\n".join(_feed(feed, schemas) for feed in FEEDS),
         "types": lambda: _types(schemas),
         "errors": _errors,
         "streams": _streams,
@@ -93,6 +102,12 @@ def _event(event: Event[Message], schemas: Schemas) -> str:
     return f"### {event.entity}.{event.fact}\n\n{said}\n\n{field_table(node, request=False)}"
 
 
+def _feed(feed: Feed[Message], schemas: Schemas) -> str:
+    subject = feed.subject("<identity>")
+    said = f"{feed.summary} Subject `{subject}`, published by the {feed.service}, kept by nobody."
+    return f"### {feed.entity}.{feed.fact}\n\n{said}\n\n{field_table(_node(schemas, told_of(feed)), request=False)}"
+
+
 def _node(schemas: Schemas, message: WireMessage) -> Node:
     return Node.model_validate(schemas.components[schemas.name_of(message)])
 
@@ -138,12 +153,17 @@ def _streams() -> str:
             f"`{stream.name}`",
             ", ".join(f"`{subject}`" for subject in stream.subjects),
             _days(stream.max_age_s),
-            _bytes(stream.max_bytes),
+            _at_most(stream),
             f"{stream.duplicate_window_s / 60:g} min",
         )
         for stream in resources.STREAMS
     ]
     return table(("stream", "subjects", "kept", "at most", "repetitions known for"), rows)
+
+
+def _at_most(stream: resources.Stream) -> str:
+    each = ", the last message of each subject" if stream.last_of_a_subject else ""
+    return f"{_bytes(stream.max_bytes)}{f', {stream.max_messages:,} messages' * (stream.max_messages >= 0)}{each}"
 
 
 def _buckets() -> str:

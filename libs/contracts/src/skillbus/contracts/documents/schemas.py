@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 
-from skillbus.contracts.catalogue import ENDPOINTS, EVENTS
-from skillbus.contracts.endpoint import Endpoint, Event
+from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
+from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.errors import ErrorBody
 from skillbus.contracts.message import Message
 
@@ -22,7 +22,7 @@ class WireMessage:
     """One thing that crosses the bus."""
 
     name: str
-    """`<service>.<request>.request`, `<service>.<request>.reply`, `<entity>.<fact>.event` or `error`."""
+    """`<service>.<request>.request`, `<service>.<request>.reply`, `<entity>.<fact>.event` or `.feed`, or `error`."""
     model: type[Message]
     mode: Mode
 
@@ -45,10 +45,15 @@ def fact_of(event: Event[Message]) -> WireMessage:
     return WireMessage(f"{event.entity}.{event.fact}.event", event.body, "serialization")
 
 
+def told_of(feed: Feed[Message]) -> WireMessage:
+    """What is told while it happens."""
+    return WireMessage(f"{feed.entity}.{feed.fact}.feed", feed.body, "serialization")
+
+
 def wire_messages() -> Sequence[WireMessage]:
     """All of them, in the catalogue's order."""
     asked = [message for endpoint in ENDPOINTS for message in (request_of(endpoint), reply_of(endpoint))]
-    return [*asked, *map(fact_of, EVENTS), ERROR]
+    return [*asked, *map(fact_of, EVENTS), *map(told_of, FEEDS), ERROR]
 
 
 def schema_of(message: WireMessage) -> JsonValue:

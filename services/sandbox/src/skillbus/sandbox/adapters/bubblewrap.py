@@ -195,14 +195,15 @@ class BubblewrapIsolation:
 
     async def _prepared(self, spec: RunSpec, level: Level) -> Prepared:
         """One that waits, if it is as this run wants it."""
-        if spec.limits.sizes == Limits().sizes and (ready := await self._pool.take()):
+        usual = spec.limits.sizes == Limits().sizes and spec.layer is None
+        if usual and (ready := await self._pool.take()):
             return ready
-        return await self._prepare(level, spec.limits, warm=False)
+        return await self._prepare(level, spec.limits, spec.layer, warm=False)
 
     async def _prepare_warm(self) -> Prepared:
-        return await self._prepare((await self.probe()).level, Limits(), warm=True)
+        return await self._prepare((await self.probe()).level, Limits(), None, warm=True)
 
-    async def _prepare(self, level: Level, limits: Limits, *, warm: bool) -> Prepared:
+    async def _prepare(self, level: Level, limits: Limits, layer: Path | None, *, warm: bool) -> Prepared:
         host, uid = self._host(), None if self._uids is None else await self._uids.get()
         give_back = partial(self._give_back, uid)
         try:
@@ -211,7 +212,7 @@ class BubblewrapIsolation:
             give_back()
             raise
         with _opened(host if uid is not None else None) as (bwrap, libraries):
-            given = Plan(host, level, limits, slot.skill, slot.given, Descriptors(bwrap, libraries), uid, warm)
+            given = Plan(host, level, limits, slot.skill, slot.given, Descriptors(bwrap, libraries), uid, layer, warm)
             library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
             plan = Start(partial(_command, self._profile, given), self._contents(), uid, library_path)
             return await prepare(plan, self._metering.meter(), slot, level, self._start_s, give_back)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.adapters.profile import SKILL
+from skillbus.sandbox.adapters.profile import DEPS, SKILL
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
 from skillbus.sandbox.domain.run import Artifact, RunSpec
@@ -51,6 +51,7 @@ def encode_job(spec: RunSpec, interpreter: str) -> bytes:
         "script": script,
         "argv": list(spec.argv),
         "path": list(dict.fromkeys((script.rpartition("/")[0], SKILL))),
+        "packages": [] if spec.layer is None else [DEPS],
         "exec": [] if spec.runtime is Runtime.PYTHON else [interpreter, script, *spec.argv],
         "rlimits": rlimits(spec.runtime, spec.limits),
         "artifacts": spec.limits.artifacts,

@@ -19,6 +19,7 @@ SKILL: Final = "/skill"
 AGENT: Final = "/agent.py"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"
+DEPS: Final = "/deps"
 NOBODY: Final = 65534
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -68,6 +69,8 @@ class Plan:
     descriptors: Descriptors
     uid: int | None = None
     """The user to become before bubblewrap; absent when the service is not root."""
+    layer: Path | None = None
+    """Packages of the run, shown as /deps; every user can walk to them."""
     warm: bool = False
     """Whether it is to wait for its job, and get ready meanwhile."""
 
@@ -128,5 +131,8 @@ def _writable(plan: Plan) -> Iterator[str]:
 
 def _shown(plan: Plan) -> Iterator[str]:
     yield from ("--ro-bind", str(plan.given_root), INPUT, "--ro-bind", str(plan.skill_root), SKILL)
+    if plan.layer is not None:
+        # Node looks for packages in the folders above a script, up to the root; for modules NODE_PATH does not count.
+        yield from ("--ro-bind", str(plan.layer), DEPS, "--symlink", f"{DEPS[1:]}/node_modules", "/node_modules")
     for path, descriptor in plan.descriptors.files.items():
         yield from ("--perms", "0444", "--file", str(descriptor), path)

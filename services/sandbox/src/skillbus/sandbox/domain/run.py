@@ -75,6 +75,8 @@ class RunSpec:
     stdin: bytes = b""
     files: Mapping[str, bytes] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    layer: Path | None = None
+    """Packages that the script needs: a folder of the host, read-only in the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)

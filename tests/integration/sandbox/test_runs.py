@@ -278,3 +278,45 @@ async def test_a_cancelled_run_ends_at_once_with_what_it_gave_so_far(
         outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=60)), control)
 
     assert (outcome.status, outcome.stdout, outcome.exit_code) == (RunStatus.CANCELLED, b"begun\n", None)
+
+
+ENDS = {
+    "sys.exit(7)": (7, b"", b""),
+    "sys.exit()": (0, b"", b""),
+    "sys.exit(True)": (1, b"", b""),
+    "sys.exit('why')": (1, b"", b"why\n"),
+    "print('said')\nraise ValueError('wrong')": (1, b"said\n", b"ValueError: wrong\n"),
+    "import atexit\natexit.register(print, 'at exit')": (0, b"at exit\n", b""),
+    "import threading\nthreading.Timer(0.2, print, ['late']).start()": (0, b"late\n", b""),
+    "class Held:\n    def __del__(self): print('let go', sys.argv[0][:7])\nheld = Held(); held.self = held": (
+        0,
+        b"let go /skill/\n",
+        b"",
+    ),
+    "import helper": (0, b"helper let go\n", b""),
+    "sys.stdout.write('no newline')": (0, b"no newline", b""),
+    "sys.stdout.close()": (0, b"", b""),
+    "raise KeyboardInterrupt": (1, b"", b"KeyboardInterrupt\n"),
+    "import json, pathlib\nprint(json.__file__)": (0, b"/skill/scripts/json.py\n", b""),
+}
+HELPER = "class Held:\n    def __del__(self): print('helper let go')\nheld = Held()\n"
+
+
+@pytest.mark.parametrize("source", ENDS, ids=lambda source: source.splitlines()[-1][:40])
+async def test_python_ends_as_the_interpreter_does(source: str, run: Run, tmp_path: Path) -> None:
+    scripts = tmp_path / "skill" / "scripts"
+    scripts.mkdir(parents=True)
+    scripts.joinpath("helper.py").write_text(HELPER)
+    if "json" in source:
+        scripts.joinpath("json.py").write_text("")
+    outcome = await run(f"import sys\n{source}\n")
+    code, stdout, stderr = ENDS[source]
+    assert (outcome.exit_code, outcome.stdout) == (code, stdout)
+    assert outcome.stderr.endswith(stderr)
+    assert bool(outcome.stderr) is bool(stderr)
+    assert b"agent.py" not in outcome.stderr
+
+
+async def test_what_a_script_left_open_is_written(run: Run) -> None:
+    outcome = await run("import os\nfile = open(os.environ['SKILLBUS_OUT'] + '/a.txt', 'w')\nfile.write('whole')")
+    assert [(artifact.name, artifact.content) for artifact in outcome.artifacts] == [("a.txt", b"whole")]

@@ -23,6 +23,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # signal itself costs an enum
 import _socket  # socket itself costs ten times as much
 import ctypes
+import gc
 import marshal
 import os
 import resource
@@ -30,6 +31,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs more than all the rest
+    from collections.abc import Callable
     from types import ModuleType
     from typing import TypedDict
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:  # typing costs more than all the rest
         script: str
         argv: list[str]
         path: list[str]
+        packages: list[str]
         exec: list[str]
         rlimits: dict[int, tuple[int, int]]
         artifacts: int
@@ -46,6 +49,7 @@ if TYPE_CHECKING:  # typing costs more than all the rest
 
 
 OUT = b"/work/out"
+SKILL = "/skill/"
 PR_SET_DUMPABLE = 4
 ENTRIES_MAX = 4096
 DEPTH_MAX = 8
@@ -230,6 +234,7 @@ def serve(warm: bool) -> Job:
     set_dumpable(0)
     if warm:
         import_ahead()
+    gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
     send(b"R")
     job, stdin = receive_job()
     child = os.fork()
@@ -256,6 +261,7 @@ def run_python(job: Job, agent: ModuleType) -> None:
     script = job["script"]
     sys.argv = [script, *job["argv"]]
     sys.path[:0] = job["path"]
+    sys.path += job["packages"]  # as site-packages: behind the standard library, and no `.pth` in it is read
     site.setquit()
     site.setcopyright()
     site.sethelper()
@@ -265,15 +271,76 @@ def run_python(job: Job, agent: ModuleType) -> None:
         __file__=script, __builtins__=__builtins__, __loader__=loader, __cached__=None, __annotations__={}
     )
     sys.modules["__main__"] = main
+    code = execute(compile_script(loader.get_data(script), script), main)
+    del main
+    finish(code)
+
+
+def execute(script: Callable[[dict[str, object]], None], main: ModuleType) -> int:
+    """Run it; its exit code. What ended it is reported as the interpreter does, without the frames of this file."""
     try:
-        code = compile(loader.get_data(script), script, "exec", dont_inherit=True)
-        exec(code, main.__dict__)  # noqa: S102 - its purpose
-    except SystemExit:
-        raise
-    except BaseException as error:  # noqa: BLE001 - reported as the interpreter does, without the frames of this file
-        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        script(main.__dict__)
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return (error.code or 0) & 0xFF
+        sys.stderr.write(f"{error.code}\n")
+        return 1
+    except BaseException as error:  # noqa: BLE001 - see above
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
-        raise SystemExit(1) from None
+        return 1
+    return 0
+
+
+def compile_script(source: bytes, script: str) -> Callable[[dict[str, object]], None]:
+    """What it does, to be done in a module's namespace; what is wrong with it is raised when it is done."""
+
+    def run(namespace: dict[str, object]) -> None:
+        exec(compile(source, script, "exec", dont_inherit=True), namespace)  # noqa: S102 - its purpose
+
+    return run
+
+
+def finish(code: int) -> None:
+    """End as the interpreter does: threads are waited for, exit handlers run, and what the script holds is let go.
+
+    It does not take itself apart as well, with all that it imported: that took twice as long as a short script.
+    """
+    import atexit  # noqa: PLC0415 - built in
+
+    try:
+        if threading := sys.modules.get("threading"):
+            threading._shutdown()  # noqa: SLF001 - what the interpreter calls
+        atexit._run_exitfuncs()  # noqa: SLF001 - the same
+        let_go([name for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(SKILL)])
+    finally:
+        os._exit(code if flush() else 120)
+
+
+def let_go(names: list[str]) -> None:
+    """Modules and what they hold, as long as nothing else holds it; then their content, as the interpreter does."""
+    import _weakref  # noqa: PLC0415 - built in
+
+    left = [_weakref.ref(sys.modules.pop(name)) for name in reversed(names)]
+    gc.collect()
+    for reference in left:
+        if (module := reference()) is not None:
+            module.__dict__.clear()
+    gc.collect()
+
+
+def flush() -> bool:
+    """Both streams; False, as the interpreter's 120 says, when what was printed could not be."""
+    done = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException:  # noqa: BLE001 - a full or broken pipe, or a stream of the script's own
+            done = False
+    return done
 
 
 if __name__ == "__main__":

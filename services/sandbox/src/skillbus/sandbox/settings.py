@@ -44,6 +44,10 @@ class SandboxSettings(BaseSettings):
     max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
     """Skills that stay unpacked; the least recently run go first."""
+    cgroup: str = "auto"
+    """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
+    cpus: float | None = Field(default=None, ge=0.01)
+    """Processors that a run may use at once; wants a cgroup with the cpu controller."""
 
     @model_validator(mode="after")
     def _ceilings_are_above(self) -> Self:

@@ -15,6 +15,7 @@ from skillbus.contracts import sandbox as contract
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
+from skillbus.sandbox.adapters.metering import ChosenMetering
 from skillbus.sandbox.adapters.run_files import BusRunFiles
 from skillbus.sandbox.adapters.run_lines import BusRunLines
 from skillbus.sandbox.adapters.stream_history import StreamHistory
@@ -37,8 +38,12 @@ async def open_sandbox(
     """The sandbox on the bus. On a machine that cannot isolate it is there, says so, and runs nothing."""
     async with AsyncExitStack() as stack:
         if isolation is None:
-            isolation = await stack.enter_async_context(BubblewrapIsolation(warm=settings.warm))
+            isolation = await stack.enter_async_context(_isolation(settings))
         yield await stack.enter_async_context(_serving(bus, settings, isolation))
+
+
+def _isolation(settings: SandboxSettings) -> BubblewrapIsolation:
+    return BubblewrapIsolation(warm=settings.warm, metering=ChosenMetering(settings.cgroup, settings.cpus))
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.testing import eventually
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
@@ -320,3 +321,64 @@ async def test_python_ends_as_the_interpreter_does(source: str, run: Run, tmp_pa
 async def test_what_a_script_left_open_is_written(run: Run) -> None:
     outcome = await run("import os\nfile = open(os.environ['SKILLBUS_OUT'] + '/a.txt', 'w')\nfile.write('whole')")
     assert [(artifact.name, artifact.content) for artifact in outcome.artifacts] == [("a.txt", b"whole")]
+
+
+NODE = {
+    "main.cjs": "const out = {argv: process.argv.slice(2), name: require('path').basename(process.argv[1]), "
+    "main: require.main === module, file: __filename, given: require('fs').readFileSync(0, 'utf8'), "
+    "cwd: process.cwd(), left: Object.keys(require.cache).length};\nconsole.log(JSON.stringify(out));"
+    "process.exitCode = 3",
+    "main.mjs": "import fs from 'node:fs';\nimport path from 'node:path';\nconst given = fs.readFileSync(0, 'utf8');\n"
+    "console.log(JSON.stringify({argv: process.argv.slice(2), name: path.basename(process.argv[1]), main: true, "
+    "file: import.meta.filename ?? '/skill/scripts/main.mjs', given, cwd: process.cwd(), left: 1}));"
+    "process.exitCode = 3",
+}
+
+
+@pytest.mark.parametrize("name", NODE)
+async def test_a_node_that_waited_runs_a_script_as_one_that_did_not(
+    name: str, isolation: BubblewrapIsolation, run: Run
+) -> None:
+    if Runtime.NODE not in (await isolation.probe()).runtimes:
+        pytest.skip("Node is not installed")
+    ready = isolation.waiting
+
+    async def waiting() -> int:
+        return isolation.waiting
+
+    for _ in range(2):
+        outcome = await run(NODE[name], "a b", "", "c", name=name, stdin=b"given")
+        assert outcome.exit_code == 3, outcome
+        assert json.loads(outcome.stdout) == {
+            "argv": ["a b", "", "c"],
+            "name": name,
+            "main": True,
+            "file": f"/skill/scripts/{name}",
+            "given": "given",
+            "cwd": "/skill",
+            "left": 1,
+        }
+        assert outcome.stderr == b""
+        await eventually(waiting, lambda number: number == 2 * ready)  # one of them is a Node now
+
+
+async def test_a_node_that_waited_has_the_limits_of_its_run_and_no_way_to_the_agent(
+    isolation: BubblewrapIsolation, run: Run
+) -> None:
+    if Runtime.NODE not in (await isolation.probe()).runtimes:
+        pytest.skip("Node is not installed")
+    source = (
+        "const fs = require('fs'), link = fd => "
+        "{ try { return fs.readlinkSync('/proc/self/fd/' + fd) } catch { return '' } };"
+        "console.log(JSON.stringify({sockets: fs.readdirSync('/proc/self/fd').filter(fd => link(fd).match(/socket/)), "
+        "files: fs.readFileSync('/proc/self/limits', 'utf8').match(/Max open files +(\\d+)/)[1]}))"
+    )
+    ready = isolation.waiting
+
+    async def waiting() -> int:
+        return isolation.waiting
+
+    for _ in range(2):
+        outcome = await run(source, name="main.js", limits=Limits(wall_s=20, open_files=77))
+        assert json.loads(outcome.stdout) == {"sockets": [], "files": "77"}, outcome
+        await eventually(waiting, lambda number: number == 2 * ready)

@@ -5,7 +5,8 @@ and exits. Python scripts run in a fork of this process, which saves the start o
 only what costs next to nothing, and nothing of the skill's folder is on its path.
 
 Started ahead of any run, as `agent.py <descriptor> warm`, it has imported what most Python scripts ask for when the job
-comes. A module that the skill brings itself is forgotten again, so that the script finds its own.
+comes. A module that the skill brings itself is forgotten again, so that the script finds its own. As `agent.py
+<descriptor> warm <node> <boot file>` it has started Node, which waits for the name of its script.
 
 The job comes with a descriptor for standard input, unless that is empty.
 
@@ -50,6 +51,8 @@ if TYPE_CHECKING:  # typing costs more than all the rest
 
 OUT = b"/work/out"
 SKILL = "/skill/"
+RELAY = "/relay.py"
+RELAY_PORT = 3128
 PR_SET_DUMPABLE = 4
 ENTRIES_MAX = 4096
 DEPTH_MAX = 8
@@ -111,12 +114,16 @@ def become_script(job: Job, stdin: int | None) -> None:
         os.close(stdin)
     limit_this_process(job["rlimits"])
     if job["exec"]:
-        # What Python ignores at its start would stay ignored in the program: `yes | head` would never end.
-        for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT):
-            _signal.signal(number, _signal.SIG_DFL)
+        default_signals()
         os.execv(job["exec"][0], job["exec"])  # noqa: S606 - a shell is what must not come between
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     set_dumpable(1)
+
+
+def default_signals() -> None:
+    """What Python ignores at its start would stay ignored in the program: `yes | head` would never end."""
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT):
+        _signal.signal(number, _signal.SIG_DFL)
 
 
 def kill_the_rest() -> None:
@@ -127,6 +134,26 @@ def kill_the_rest() -> None:
             os.wait4(-1, 0)
     except (ProcessLookupError, ChildProcessError):
         return
+
+
+def start_relay(job: Job) -> None:
+    """Where there is a way out: listen at its entry, and have another process pass on what comes.
+
+    It has the limits of the script, and like this process none of its memory is open to it.
+    """
+    entry = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    entry.bind(("127.0.0.1", RELAY_PORT))
+    entry.listen(64)
+    if os.fork() == 0:
+        os.close(control)
+        os.setsid()
+        limit_this_process(job["rlimits"])
+        names: dict[str, Callable[[int], None]] = {}
+        with open(RELAY, "rb") as file:
+            exec(compile(file.read(), RELAY, "exec"), names)  # noqa: S102 - another part of this one
+        names["run"](entry.detach())
+        os._exit(1)
+    entry.close()
 
 
 def reap(child: int) -> bytes:
@@ -224,7 +251,47 @@ def forget_own(folders: list[str]) -> None:
             sys.modules.pop(name, None)
 
 
-def serve(warm: bool) -> Job:
+class WaitingNode:
+    """A Node that has started, with a socket to tell it its script and a file to give it its standard input."""
+
+    def __init__(self, program: str, boot: str) -> None:
+        reading, self.stdin = self.make_stdin()
+        ours, theirs = _socket.socketpair()
+        self.child = os.fork()
+        if self.child == 0:
+            os.setsid()
+            os.dup2(reading, 0)
+            os.dup2(theirs.detach(), 3)
+            os.closerange(4, 1024)
+            default_signals()
+            os.execv(program, [program, boot])  # noqa: S606 - a shell is what must not come between
+        os.close(reading)
+        theirs.close()
+        self.peer = ours
+        ours.recv(1)
+
+    @staticmethod
+    def make_stdin() -> tuple[int, int]:
+        """A file that has no name any more, to read and to write."""
+        name = "/tmp/.stdin"  # noqa: S108 - nothing else runs yet
+        writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        reading = os.open(name, os.O_RDONLY)
+        os.unlink(name)  # noqa: PTH108 - pathlib costs more than all the rest
+        return reading, writing
+
+    def run(self, job: Job, stdin: int | None) -> int:
+        """Its process, which runs the script of a job from now on."""
+        while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
+            os.write(self.stdin, chunk)
+        os.close(self.stdin)
+        for kind, limits in job["rlimits"].items():
+            resource.prlimit(self.child, kind, limits)
+        self.peer.sendall(b"".join(os.fsencode(word) + b"\0" for word in job["exec"][1:]))
+        self.peer.close()
+        return self.child
+
+
+def serve(warm: list[str]) -> Job:
     """Process 1 ends in here; only the child of a Python run returns, with the job."""
     # What bubblewrap or the caller left open is closed before anything of the skill runs.
     os.closerange(3, control)
@@ -232,12 +299,15 @@ def serve(warm: bool) -> Job:
     os.set_inheritable(control, False)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     set_dumpable(0)
-    if warm:
+    node = WaitingNode(*warm[1:]) if len(warm) > 1 else None
+    if warm and node is None:
         import_ahead()
     gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
     send(b"R")
     job, stdin = receive_job()
-    child = os.fork()
+    if os.access(RELAY, os.R_OK):
+        start_relay(job)
+    child = node.run(job, stdin) if node is not None else os.fork()
     if child == 0:
         become_script(job, stdin)
         return job
@@ -345,4 +415,4 @@ def flush() -> bool:
 
 if __name__ == "__main__":
     control = int(sys.argv[1])
-    run_python(serve(sys.argv[2:] == ["warm"]), sys.modules["__main__"])
+    run_python(serve(sys.argv[2:]), sys.modules["__main__"])

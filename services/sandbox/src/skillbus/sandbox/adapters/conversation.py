@@ -17,6 +17,8 @@ _HEADER_BYTES: Final = 5
 _SMALL: Final = 4096
 _LEFT_OUT_MAX: Final = 8
 """Reasons kept; the agent may send one for each of thousands of entries."""
+STDIN_MAX: Final = 1024 * 1024
+"""Of a Node that waited: it reads a file of its own /tmp, where the agent writes what came."""
 _MARSHAL_VERSION: Final = 4
 """Read by every Python since 3.4."""
 

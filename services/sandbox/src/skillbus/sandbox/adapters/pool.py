@@ -24,9 +24,11 @@ log = structlog.get_logger(__name__)
 class WarmPool:
     """Keeps `size` sandboxes ready while it is open."""
 
-    def __init__(self, make: Callable[[], Awaitable[Prepared]], size: int) -> None:
+    def __init__(self, make: Callable[[], Awaitable[Prepared]], size: int, idle_s: float | None = None) -> None:
+        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None."""
         self._make = make
         self._size = size
+        self._idle_s = idle_s
         self._ready: deque[Prepared] = deque()
         self._wanted = asyncio.Event()
         self._running = 0
@@ -41,8 +43,8 @@ class WarmPool:
         return frozenset(pid for ready in self._ready for pid in (ready.sandbox.pid, ready.init))
 
     def open(self) -> None:
-        """Begin to fill it."""
-        if self._size and self._keeper is None:
+        """Begin to fill it, unless it was opened before."""
+        if self._size and (self._keeper is None or self._keeper.done()):
             self._wanted.set()
             self._keeper = asyncio.create_task(self._keep(), name="sandbox-pool")
 
@@ -70,13 +72,14 @@ class WarmPool:
             self._keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._keeper
+        await self._empty()
+
+    async def _empty(self) -> None:
         while self._ready:
             await self._ready.popleft().end()
 
     async def _keep(self) -> None:
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+        while await self._is_wanted():
             while len(self._ready) < self._size and (self._running == 0 or not self._ready):
                 try:
                     self._ready.append(await self._make())
@@ -84,3 +87,14 @@ class WarmPool:
                     log.warning("sandbox_not_prepared", reason=str(error))
                     asyncio.get_running_loop().call_later(_AGAIN_S, self._wanted.set)
                     break
+        await self._empty()
+
+    async def _is_wanted(self) -> bool:
+        """Waits until one may be missing; False when nobody took one for too long."""
+        try:
+            async with asyncio.timeout(self._idle_s):
+                await self._wanted.wait()
+        except TimeoutError:
+            return self._running > 0
+        self._wanted.clear()
+        return True

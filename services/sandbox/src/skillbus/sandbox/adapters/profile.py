@@ -7,6 +7,7 @@ not hold for root. The agent is process 1 itself, since the memory of bubblewrap
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,13 @@ from skillbus.sandbox.domain.run import Level
 
 SKILL: Final = "/skill"
 AGENT: Final = "/agent.py"
+NODE_BOOT: Final = "/node_boot.cjs"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"
 DEPS: Final = "/deps"
+RELAY: Final = "/relay.py"
+EGRESS: Final = "/egress"
+_PROXY: Final = "http://127.0.0.1:3128"
 NOBODY: Final = 65534
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -29,6 +34,13 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "SKILLBUS_IN": INPUT,
     "SKILLBUS_OUT": OUTPUT,
 }
+NETWORK_ENVIRONMENT: Final[Mapping[str, str]] = {
+    **{name: _PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")},
+    **{name: "localhost,127.0.0.1" for name in ("NO_PROXY", "no_proxy")},
+    # Node heeds the proxy of the environment since 22.21 and 24.5, where it is asked to.
+    "NODE_USE_ENV_PROXY": "1",
+}
+"""Beside the other, of a run that may reach the network. The relay listens there."""
 ETC: Final[Mapping[str, bytes]] = {
     "/etc/passwd": b"nobody:x:65534:65534:nobody:/work:/bin/sh\n",
     "/etc/group": b"nogroup:x:65534:\n",
@@ -56,6 +68,14 @@ class Descriptors:
         return (*(fd for fd in known if fd is not None and fd >= 0), *self.files.values())
 
 
+class Warm(Enum):
+    """What a sandbox that waits has started."""
+
+    USUAL = auto()
+    """An interpreter for Python, which starts bash as well."""
+    NODE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that a command line follows from."""
@@ -71,8 +91,10 @@ class Plan:
     """The user to become before bubblewrap; absent when the service is not root."""
     layer: Path | None = None
     """Packages of the run, shown as /deps; every user can walk to them."""
-    warm: bool = False
-    """Whether it is to wait for its job, and get ready meanwhile."""
+    egress: Path | None = None
+    """The socket of the run's way out; absent when it has none."""
+    warm: Warm | None = None
+    """What it gets ready while it waits for its job; None when the job comes at once."""
 
 
 def command_line(plan: Plan) -> tuple[str, ...]:
@@ -93,12 +115,15 @@ def _command(plan: Plan) -> Iterator[str]:
     yield from _writable(plan)
     yield from _shown(plan)
     yield from ("--remount-ro", "/", "--chdir", SKILL)
-    for name, value in ENVIRONMENT.items():
+    network = {} if plan.egress is None else NETWORK_ENVIRONMENT
+    for name, value in {**ENVIRONMENT, **network}.items():
         yield from ("--setenv", name, value)
     yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info), "--")
     yield from (str(host.interpreter(Runtime.PYTHON)), "-I", "-S", "-B", AGENT, str(plan.descriptors.control))
-    if plan.warm:
+    if plan.warm is Warm.USUAL:
         yield "warm"
+    elif plan.warm is Warm.NODE:
+        yield from ("warm", str(host.interpreter(Runtime.NODE)), NODE_BOOT)
 
 
 def _namespaces(level: Level) -> Iterator[str]:
@@ -134,5 +159,7 @@ def _shown(plan: Plan) -> Iterator[str]:
     if plan.layer is not None:
         # Node looks for packages in the folders above a script, up to the root; for modules NODE_PATH does not count.
         yield from ("--ro-bind", str(plan.layer), DEPS, "--symlink", f"{DEPS[1:]}/node_modules", "/node_modules")
+    if plan.egress is not None:
+        yield from ("--ro-bind", str(plan.egress), EGRESS)
     for path, descriptor in plan.descriptors.files.items():
         yield from ("--perms", "0444", "--file", str(descriptor), path)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.contracts.skill_limits import SkillLimits
 from skillbus.indexer.domain import frontmatter
 from skillbus.indexer.domain.package_errors import BadDescriptionError
 from skillbus.indexer.domain.skill_md import SkillMd, parse_skill_md, rewrite_description
@@ -358,3 +359,48 @@ def test_a_description_that_a_comment_cuts_short_is_told() -> None:
     assert kept.warnings == ()
     assert kept.skill is not None
     assert kept.skill.description == "Reads # headings and more."
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "limits: {wall_s: 2.5, memory_mib: 128}",
+        "limits:\n  wall_s: 2.5\n  memory_mib: '128'",
+        "metadata: {limits: {wall_s: 2.5, memory_mib: 128}}",
+        """metadata:\n  skillbus-limits: '{"wall_s": 2.5, "memory_mib": 128}'""",
+        """limits: {wall_s: 9}\nmetadata:\n  skillbus-limits: '{"wall_s": 2.5, "memory_mib": 128}'""",
+    ],
+)
+def test_limits_are_read_from_wherever_they_stand(fields: str) -> None:
+    skill, warnings = skill_of(with_fields(fields))
+    assert skill.limits == SkillLimits(wall_s=2.5, memory_mib=128)
+    assert "bad_limit" not in warnings
+
+
+def test_limits_in_the_form_of_the_format_are_no_breach_of_it() -> None:
+    assert skill_of(with_fields("""metadata:\n  skillbus-limits: '{"processes": 4}'"""))[1] == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "limits: lots",
+        "limits: [1]",
+        "limits: {wall_s: -1}",
+        "limits: {wall_s: .nan}",
+        "limits: {wall_s: true}",
+        "limits: {cpu_s: 1.5}",
+        "limits: {memory_mib: 99999999999999999999}",
+        "limits: {megabytes: 1}",
+        "limits: {artifacts: {}}",
+        "metadata:\n  skillbus-limits: wall_s=3",
+    ],
+)
+def test_a_limit_that_cannot_be_read_is_a_warning_and_no_failure(fields: str) -> None:
+    skill, warnings = skill_of(with_fields(fields))
+    assert (skill.limits, "bad_limit" in warnings) == (None, True)
+
+
+def test_limits_beside_a_bad_one_count() -> None:
+    skill, warnings = skill_of(with_fields("limits: {wall_s: soon, processes: 4}"))
+    assert (skill.limits, "bad_limit" in warnings) == (SkillLimits(processes=4), True)

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer import ArgsMode, EntryPoint, Finding, Runtime
+from skillbus.indexer.domain import wished_limits
 from skillbus.indexer.domain.actions_yaml import ACTIONS_YAML, entries_of_actions_yaml
 from skillbus.indexer.domain.argparse_schema import ScriptArguments, read_arguments
 from skillbus.indexer.domain.input_schema import SchemaError, read_schema
@@ -60,7 +61,7 @@ def entry_points_of(
 
 def _unknown_keys(metadata: Mapping[str, str]) -> tuple[Finding, ...]:
     """Keys that look like ours and are not: a slip of the pen would otherwise change what a skill does in silence."""
-    known = {_ENTRY, _ARGS, _SCHEMA, _DESCRIPTION}
+    known = {_ENTRY, _ARGS, _SCHEMA, _DESCRIPTION, wished_limits.KEY}
     strange = [key for key in metadata if key.lower().startswith("skillbus") and key.partition(".")[0] not in known]
     return tuple(
         finding(

@@ -52,6 +52,7 @@ class FindingCode(StrEnum):
     COMPATIBILITY_TOO_LONG = "compatibility_too_long"
     ACTION_SKIPPED = "action_skipped"
     ARGUMENTS_UNREAD = "arguments_unread"
+    BAD_LIMIT = "bad_limit"
 
 
 _OF_THE_FORMAT: Final = frozenset(

@@ -142,6 +142,7 @@ def _skill_of(project: str, package: SkillPackage, content_digest: str, now: dat
         size_bytes=package.package_bytes,
         entry_points=package.entry_points,
         default_action=package.default_action,
+        limits=read.limits,
         warnings=package.warnings,
         installed_at=now,
         updated_at=now,

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer import Finding
+from skillbus.contracts.skill_limits import SkillLimits
 from skillbus.indexer.domain import frontmatter
 from skillbus.indexer.domain.frontmatter import Frontmatter, Node
 from skillbus.indexer.domain.package_errors import BadDescriptionError, FindingCode, finding
+from skillbus.indexer.domain.wished_limits import wished_limits
 
 SKILL_MD_BYTES = 1024 * 1024
 NAME_CHARACTERS = 64
@@ -43,6 +45,7 @@ class SkillMd:
     allowed_tools: str | None
     metadata: Mapping[str, str]
     body: str
+    limits: SkillLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,9 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
     for key in fields:
         if key not in _SPEC_FIELDS:
             notes.warn(FindingCode.UNKNOWN_FIELD, f"the format has no field {key[:64]!r}; put it under `metadata`")
+    limits, problems = wished_limits(fields, metadata_nodes)
+    for problem in problems:
+        notes.warn(FindingCode.BAD_LIMIT, f"{problem}. It is left out")
     return SkillMd(
         name=name,
         description=description,
@@ -133,6 +139,7 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
         allowed_tools=_allowed_tools(fields.get("allowed-tools"), notes),
         metadata={key: _metadata_text(key, node, notes) for key, node in metadata_nodes.items()},
         body=sections.body,
+        limits=limits,
     )
 
 

@@ -1,0 +1,122 @@
+"""Sandboxes that wait: how many, for how long, and what becomes of those that fail."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from skillbus.common.testing import eventually
+from skillbus.sandbox.adapters.pool import WarmPool
+from skillbus.sandbox.domain.errors import SandboxBroken
+
+
+@dataclass(eq=False)
+class FakeProcess:
+    running: bool = True
+    pid: int = 1
+
+    def is_running(self) -> bool:
+        return self.running
+
+
+@dataclass(eq=False)
+class FakePrepared:
+    sandbox: FakeProcess = field(default_factory=FakeProcess)
+    init: int = 2
+    ended: bool = False
+
+    async def end(self) -> None:
+        self.ended = True
+
+
+class Maker:
+    """Makes sandboxes, or fails as often as it is told to."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.made: list[FakePrepared] = []
+        self.failures = failures
+
+    async def __call__(self) -> FakePrepared:
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise SandboxBroken("not now")
+        self.made.append(FakePrepared())
+        return self.made[-1]
+
+
+def pool_of(maker: Maker, size: int, idle_s: float | None = None) -> WarmPool:
+    return WarmPool(maker, size, idle_s)  # type: ignore[arg-type]  # a fake of what it holds
+
+
+async def filled(pool: WarmPool, size: int) -> None:
+    async def waiting() -> int:
+        return len(pool)
+
+    await eventually(waiting, lambda number: number == size)
+
+
+async def test_it_fills_when_it_is_opened_and_again_after_a_run() -> None:
+    pool = pool_of(maker := Maker(), 2)
+    assert await pool.take() is None
+    pool.open()
+    await filled(pool, 2)
+    pool.run_begins()
+    taken = await pool.take()
+    assert [taken] == [maker.made[0]]
+    await asyncio.sleep(0.01)
+    assert len(pool) == 1, "none is started beside a run while another waits"
+    pool.run_ended()
+    await filled(pool, 2)
+    await pool.close()
+    assert [one.ended for one in maker.made] == [False, True, True], "what was taken is not the pool's any more"
+
+
+async def test_of_none_nothing_is_started() -> None:
+    pool = pool_of(maker := Maker(), 0)
+    pool.open()
+    await asyncio.sleep(0.01)
+    assert (len(pool), maker.made) == (0, [])
+    await pool.close()
+
+
+async def test_one_that_ended_while_it_waited_is_not_given_out() -> None:
+    pool = pool_of(maker := Maker(), 2)
+    pool.open()
+    await filled(pool, 2)
+    maker.made[0].sandbox.running = False
+    assert [await pool.take()] == [maker.made[1]]
+    assert maker.made[0].ended
+    await pool.close()
+
+
+async def test_one_that_does_not_start_keeps_no_run_waiting_and_is_tried_again_after_the_next() -> None:
+    pool = pool_of(Maker(failures=1), 1)
+    pool.open()
+    await asyncio.sleep(0.01)
+    pool.run_begins()
+    assert await pool.take() is None
+    pool.run_ended()
+    await filled(pool, 1)
+    await pool.close()
+
+
+async def test_unused_for_long_it_empties_and_fills_when_it_is_opened_again() -> None:
+    pool = pool_of(maker := Maker(), 1, idle_s=0.05)
+    pool.open()
+    await filled(pool, 1)
+    await filled(pool, 0)
+    assert maker.made[0].ended
+    pool.open()
+    await filled(pool, 1)
+    await pool.close()
+
+
+@pytest.mark.parametrize("size", [1, 3])
+async def test_closed_it_leaves_nothing_of_those_that_wait(size: int) -> None:
+    pool = pool_of(maker := Maker(), size)
+    pool.open()
+    await filled(pool, size)
+    await pool.close()
+    assert len(pool) == 0
+    assert all(one.ended for one in maker.made)

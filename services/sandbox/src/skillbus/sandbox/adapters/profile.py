@@ -35,8 +35,8 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "SKILLBUS_OUT": OUTPUT,
 }
 NETWORK_ENVIRONMENT: Final[Mapping[str, str]] = {
-    **{name: _PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")},
-    **{name: "localhost,127.0.0.1" for name in ("NO_PROXY", "no_proxy")},
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _PROXY),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1"),
     # Node heeds the proxy of the environment since 22.21 and 24.5, where it is asked to.
     "NODE_USE_ENV_PROXY": "1",
 }

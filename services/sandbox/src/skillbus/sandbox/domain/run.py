@@ -12,6 +12,7 @@ from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
+from skillbus.sandbox.domain.network import HostPort
 
 
 class Stream(StrEnum):
@@ -75,6 +76,8 @@ class RunSpec:
     stdin: bytes = b""
     files: Mapping[str, bytes] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    network: tuple[HostPort, ...] = ()
+    """The only places that it can reach, by HTTP through the proxy that its environment names."""
     layer: Path | None = None
     """Packages that the script needs: a folder of the host, read-only in the sandbox."""
 

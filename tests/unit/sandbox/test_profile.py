@@ -5,7 +5,7 @@ import pytest
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.installation import Installation
-from skillbus.sandbox.adapters.profile import Descriptors, Plan, command_line
+from skillbus.sandbox.adapters.profile import NETWORK_ENVIRONMENT, Descriptors, Plan, command_line
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
 from skillbus.sandbox.domain.limits import Limits
@@ -92,3 +92,20 @@ def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -
 def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() -> None:
     with pytest.raises(RuntimeMissing, match="/usr/bin/node"):
         HOST.interpreter(Runtime.NODE)
+
+
+def test_only_a_run_with_a_way_out_sees_its_socket_and_is_told_of_the_proxy() -> None:
+    argv = list(command_line(replace(PLAN, egress=Path("/srv/egress"))))
+    bound = argv.index("/srv/egress")
+    assert argv[bound - 1 : bound + 2] == ["--ro-bind", "/srv/egress", "/egress"]
+    told = argv.index("https_proxy")
+    assert argv[told - 1 : told + 2] == ["--setenv", "https_proxy", "http://127.0.0.1:3128"]
+    del argv[bound - 1 : bound + 2]
+    rest = [word for index, word in enumerate(argv) if not is_of_the_proxy(argv, index)]
+    assert rest == list(command_line(PLAN))
+    assert "--unshare-net" in rest
+
+
+def is_of_the_proxy(argv: list[str], index: int) -> bool:
+    start = next((at for at in (index, index - 1, index - 2) if at >= 0 and argv[at] == "--setenv"), None)
+    return start is not None and argv[start + 1] in NETWORK_ENVIRONMENT

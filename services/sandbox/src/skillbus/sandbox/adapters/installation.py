@@ -66,13 +66,13 @@ def find_installation() -> Installation:
             f"runs are isolated by Linux, this is {sys.platform}: run the sandbox in its container"
         )
     bwrap, libraries = _find_bwrap()
-    runtimes = {runtime: path for runtime in Runtime if (path := _find_runtime(runtime)) is not None}
+    runtimes = find_runtimes()
     prefix = None
     notes: tuple[str, ...] = ()
     if Runtime.PYTHON not in runtimes:
         prefix, runtimes[Runtime.PYTHON] = _own_python()
         notes = (f"there is no Python under /usr: {prefix} is shown to skills, read-only",)
-    choom = _find_program("choom")
+    choom = find_program("choom")
     if choom is None:
         notes = (*notes, "choom is missing: runs are not the first to go when the machine runs out of memory")
     return Installation(
@@ -81,7 +81,7 @@ def find_installation() -> Installation:
         architecture=_find_architecture(),
         runtimes=runtimes,
         choom=choom,
-        setpriv=_find_program("setpriv"),
+        setpriv=find_program("setpriv"),
         python_prefix=prefix,
         links=_find_links(),
         folders=(
@@ -112,6 +112,11 @@ def _find_architecture() -> Architecture:
     return architecture
 
 
+def find_runtimes() -> dict[Runtime, Path]:
+    """The interpreters under /usr."""
+    return {runtime: path for runtime in Runtime if (path := _find_runtime(runtime)) is not None}
+
+
 def _find_runtime(runtime: Runtime) -> Path | None:
     for name in _NAMES[runtime]:
         for folder in _FOLDERS:
@@ -129,7 +134,8 @@ def _own_python() -> tuple[Path, Path]:
     return prefix, path
 
 
-def _find_program(name: str) -> Path | None:
+def find_program(name: str) -> Path | None:
+    """One of the system's programs."""
     found = shutil.which(name, path="/usr/bin:/bin")
     return Path(found) if found else None
 

@@ -37,6 +37,26 @@ async def test_more_than_the_reader_takes_is_refused(bus: Bus) -> None:
     assert caught.value.code == ErrorCode.PAYLOAD_TOO_LARGE
 
 
+@pytest.mark.parametrize("size", [0, 1, 128 * 1024, 1_500_000])
+async def test_an_object_is_read_piece_by_piece(bus: Bus, size: int) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    data = os.urandom(size)
+    await store.put("a.zip", data)
+    opened = await store.open("a.zip", max_bytes=2_000_000)
+    pieces = [piece async for piece in opened.pieces]
+    assert (b"".join(pieces), opened.size_bytes) == (data, size)
+    assert max(map(len, pieces), default=0) <= 128 * 1024
+
+
+async def test_what_cannot_be_read_is_not_opened(bus: Bus) -> None:
+    store = await open_object_store(bus, PACKAGES)
+    await store.put("a.zip", bytes(11))
+    for name, code in (("a.zip", ErrorCode.PAYLOAD_TOO_LARGE), ("none.zip", ErrorCode.NOT_FOUND)):
+        with pytest.raises(RequestError) as caught:
+            await store.open(name, max_bytes=10)
+        assert caught.value.code is code
+
+
 async def test_a_deleted_object_is_gone(bus: Bus) -> None:
     store = await open_object_store(bus, PACKAGES)
     await store.put("a.zip", b"12345")

@@ -5,7 +5,7 @@ import asyncio
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, Stream
 
 
 class HeldIsolation:
@@ -22,10 +22,21 @@ class HeldIsolation:
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         self.specs.append(spec)
         self.begun.release()
-        async with asyncio.timeout(5):
-            await self.go_on.wait()
+        control = control or RunControl()
+        if control.hear is not None:
+            control.hear(Stream.STDOUT, b"begun\n")
+        if await self._cancelled_before_it_may_go_on(control.cancelled):
+            return RunOutcome(RunStatus.CANCELLED, None, b"begun\n", b"", (), 1.0, 1.0, False, Level.FULL)
         said = (spec.skill_root / spec.script).read_bytes()
         return RunOutcome(RunStatus.OK, 0, said, b"", (), 1.0, 1.0, False, Level.FULL)
+
+    async def _cancelled_before_it_may_go_on(self, cancelled: asyncio.Event) -> bool:
+        waits = {asyncio.ensure_future(self.go_on.wait()), asyncio.ensure_future(cancelled.wait())}
+        async with asyncio.timeout(5):
+            _, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        return cancelled.is_set()
 
 
 class NoIsolation:

@@ -1,7 +1,8 @@
 """Hand-written stand-ins for the bus, and the gateway's application over them."""
 
+import asyncio
 import io
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.message import JSON, Message
+from skillbus.contracts.runs import RunEvent
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
@@ -76,6 +78,48 @@ class FakeCaller:
 
 
 @dataclass
+class FakeStored:
+    """An object that comes in pieces of three bytes."""
+
+    data: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.data)
+
+    @property
+    def pieces(self) -> AsyncGenerator[bytes]:
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        for at in range(0, len(self.data), 3):
+            yield self.data[at : at + 3]
+
+
+@dataclass
+class FakeFeed:
+    """Tells whoever listens what `told` holds, and then what is put into it."""
+
+    told: asyncio.Queue[RunEvent] = field(default_factory=asyncio.Queue)
+    listened_to: list[str] = field(default_factory=list)
+    listening: int = 0
+
+    @asynccontextmanager
+    async def listen(self, run_id: str) -> AsyncGenerator[AsyncIterator[RunEvent]]:
+        self.listened_to.append(run_id)
+        self.listening += 1
+
+        async def events() -> AsyncGenerator[RunEvent]:
+            while True:
+                yield await self.told.get()
+
+        try:
+            yield events()
+        finally:
+            self.listening -= 1
+
+
+@dataclass
 class FakeObjects:
     """A bucket in memory. `failures` are raised first, one a call of `put` or `put_file`."""
 
@@ -102,6 +146,9 @@ class FakeObjects:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE, f"{name} is over {max_bytes} bytes.")
         return self.held[name]
 
+    async def open(self, name: str, max_bytes: int) -> FakeStored:
+        return FakeStored(await self.get(name, max_bytes))
+
     async def delete(self, name: str) -> None:
         self.held.pop(name, None)
 
@@ -120,6 +167,7 @@ class World:
     caller: FakeCaller = field(default_factory=FakeCaller)
     packages: FakeObjects = field(default_factory=FakeObjects)
     run_files: FakeObjects = field(default_factory=FakeObjects)
+    feed: FakeFeed = field(default_factory=FakeFeed)
     connection: FakeConnection = field(default_factory=FakeConnection)
 
     def app(self) -> ASGIApp:
@@ -128,11 +176,11 @@ class World:
         installer = PackageInstaller(
             self.caller, self.packages, max_bytes=limits.package_bytes, patience_s=limits.upload_patience_s
         )
-        runner = SkillRunner(self.caller, self.run_files, artifact_bytes=limits.artifact_bytes)
+        runner = SkillRunner(self.caller, self.run_files, self.feed, artifact_bytes=limits.artifact_bytes)
         readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
-        skills = SkillRoutes(self.caller, installer, runner, readiness, registry)
+        skills = SkillRoutes(self.caller, installer, readiness, registry)
         importer = ToolImporter(self.caller, patience_s=limits.upload_patience_s)
-        router = build_router(routes_over(self.caller, skills, importer), StrictJsonRoute)
+        router = build_router(routes_over(self.caller, skills, runner, importer), StrictJsonRoute)
         return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
 
     @asynccontextmanager

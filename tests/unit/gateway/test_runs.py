@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import re
 
 import pytest
 
@@ -68,9 +69,13 @@ async def test_a_run_is_answered_with_text_and_not_with_references() -> None:
         "truncated": False,
         "isolation": "bubblewrap",
         "detail": "the network was asked for and not given",
+        "limits": None,
+        "used": None,
     }
-    assert request_of(world) == RunSkill(
-        name="calculate", action="eval", args={"expression": "(1 + 2) * 3"}, timeout_s=5
+    asked = request_of(world)
+    assert re.fullmatch("[0-9a-f]{32}", asked.run_id or "")
+    assert asked == RunSkill(
+        name="calculate", action="eval", args={"expression": "(1 + 2) * 3"}, timeout_s=5, run_id=asked.run_id
     )
 
 

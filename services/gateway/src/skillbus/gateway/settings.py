@@ -35,7 +35,7 @@ class GatewaySettings(BaseSettings):
     body_bytes: int = Field(default=_MIB, ge=1)
     """The largest body of every other request."""
     artifact_bytes: int = Field(default=64 * _MIB, ge=1)
-    """The largest artifact that can be fetched; it is held in memory while it is sent."""
+    """The largest artifact that can be fetched."""
     upload_patience_s: float = Field(default=20.0, ge=0)
     """How long an upload, or a part of an import, waits for a bus or an indexer that is away."""
     health_timeout_s: float = Field(default=1.0, gt=0)

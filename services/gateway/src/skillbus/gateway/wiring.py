@@ -15,6 +15,7 @@ from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.gateway.adapters.api import build_app
+from skillbus.gateway.adapters.bus_feed import BusRunFeed
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import Access, access_by, check_address
@@ -69,10 +70,10 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
         patience_s=settings.upload_patience_s,
     )
     run_files = await open_object_store(bus, RUN_FILES)
-    runner = SkillRunner(bus.caller, run_files, artifact_bytes=settings.artifact_bytes)
-    skills = SkillRoutes(bus.caller, installer, runner, readiness, bus.metrics.registry)
+    runner = SkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
+    skills = SkillRoutes(bus.caller, installer, readiness, bus.metrics.registry)
     importer = ToolImporter(bus.caller, patience_s=settings.upload_patience_s)
-    router = build_router(routes_over(bus.caller, skills, importer), StrictJsonRoute)
+    router = build_router(routes_over(bus.caller, skills, runner, importer), StrictJsonRoute)
     return build_app(router, settings, access, HttpMetrics(bus.metrics.registry))
 
 

@@ -6,10 +6,13 @@ nats-py's `get` waits for ever when an object is overwritten while it is read: `
 import base64
 import io
 import json
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import ObjectInfo, ObjectMeta, ObjectMetaOptions
 from nats.js.errors import NotFoundError
@@ -22,6 +25,17 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
 
 _CHUNK_BYTES: Final = 128 * 1024
+_PIECE_S: Final = 15.0
+"""Within which the next piece of an object that is read must come."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object that is there."""
+
+    size_bytes: int
+    pieces: AsyncGenerator[bytes]
+    """Its bytes in order; to be closed when not read to the end."""
 
 
 class ObjectStore:
@@ -58,6 +72,40 @@ class ObjectStore:
             into = io.BytesIO()
             await self._store.get(name, writeinto=into)
             return into.getvalue()
+
+    async def open(self, name: str, max_bytes: int) -> StoredObject:
+        """An object to be read piece by piece, without holding it.
+
+        Raises:
+            RequestError: `not_found`, or `payload_too_large` when it holds more than `max_bytes`.
+        """
+        async with jetstream_call(f"open {name} of {self._bucket}"):
+            info = await self._store.get_info(name)
+        size = info.size or 0
+        if size > max_bytes:
+            raise RequestError(
+                ErrorCode.PAYLOAD_TOO_LARGE, f"{name} holds {size} bytes, over the limit of {max_bytes}."
+            )
+        subject = f"$O.{self._bucket}.C.{info.nuid}"
+        return StoredObject(size, self._pieces(name, subject, size))
+
+    async def _pieces(self, name: str, subject: str, size_bytes: int) -> AsyncGenerator[bytes]:
+        """Raises RequestError when one does not come in time."""
+        if size_bytes == 0:
+            return
+        what = f"read {name} of {self._bucket}"
+        async with jetstream_call(what):
+            subscription = await self._jetstream.subscribe(subject, ordered_consumer=True)
+        try:
+            left_bytes = size_bytes
+            while left_bytes > 0:
+                async with jetstream_call(what):
+                    message = await subscription.next_msg(timeout=_PIECE_S)
+                left_bytes -= len(message.data)
+                yield message.data
+        finally:
+            with suppress(NatsError):  # a connection that closes takes its subscriptions along
+                await subscription.unsubscribe()
 
     async def names(self) -> list[str]:
         """Names of the objects that are there."""

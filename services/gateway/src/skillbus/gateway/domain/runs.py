@@ -14,13 +14,25 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Blob, Content, Message
-from skillbus.contracts.sandbox import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
-from skillbus.gateway.domain.ports import BusCaller, Objects
+from skillbus.contracts.runs import NameRun, RunEvent
+from skillbus.contracts.sandbox import (
+    RUN_SKILL,
+    Artifact,
+    RunId,
+    RunLimits,
+    RunSkill,
+    RunStatus,
+    RunUsage,
+    SkillRan,
+)
+from skillbus.gateway.domain.following import cancel_for_good, until_the_end
+from skillbus.gateway.domain.ports import BusCaller, Objects, RunFeed, StoredObject
 
 INLINE_BYTES: Final = 256 * 1024
 """What all files of a run may be together to travel in its message."""
 FILES_MAX: Final = 64
-OUTPUT_BYTES: Final = 10 * 1024 * 1024
+OUTPUT_BYTES: Final = 64 * 1024 * 1024
+"""Of one stream: the most that the sandbox can be set to let a run print."""
 ARTIFACT_BYTES: Final = 1024 * 1024
 """Artifacts up to this come in the reply."""
 _MARGIN_S: Final = 15.0
@@ -54,7 +66,9 @@ class RunBody(Message):
     files: Annotated[dict[str, Blob], BeforeValidator(_few)] = Field(default_factory=dict, max_length=FILES_MAX)
     """Files by name, base64; read-only in the folder that `$SKILLBUS_IN` names."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
-    """Wall clock; the sandbox's own limit if absent or larger."""
+    """Wall clock; the limit of the skill's runs if absent or larger."""
+    run_id: RunId | None = None
+    """The run's id, to cancel it by; made if absent. One that is in use or known is refused."""
 
     @model_validator(mode="after")
     def _one_kind_of_arguments(self) -> Self:
@@ -95,14 +109,18 @@ class RunReply(Message):
     """The isolation level that the run had."""
     detail: str = ""
     """Which limit ended it, or what was left out, in words."""
+    limits: RunLimits | None = None
+    """Those that held for this run."""
+    used: RunUsage | None = None
 
 
 class SkillRunner:
-    """Runs skills, and fetches what they left."""
+    """Runs skills, and fetches what they left. A run whose caller is cancelled is ended."""
 
-    def __init__(self, caller: BusCaller, files: Objects, *, artifact_bytes: int) -> None:
+    def __init__(self, caller: BusCaller, files: Objects, feed: RunFeed, *, artifact_bytes: int) -> None:
         self._caller = caller
         self._files = files
+        self._feed = feed
         self._artifact_bytes = artifact_bytes
 
     async def run(self, name: str, project: str, body: RunBody) -> RunReply:
@@ -112,21 +130,29 @@ class SkillRunner:
             RequestError: It was not run, or what it gave could not be fetched.
         """
         async with self._staged(body.files) as files:
-            request = RunSkill(
-                project=project,
-                name=name,
-                action=body.action,
-                args=body.args,
-                argv=body.argv,
-                stdin=body.stdin,
-                files=files,
-                timeout_s=body.timeout_s,
-            )
-            wait_s = max(RUN_SKILL.timeout_s, (body.timeout_s or 0) + _MARGIN_S)
-            ran = await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
+            ran = await self._run(_request(name, project, body, files))
         return await self._reply(ran)
 
-    async def artifact(self, run_id: str, name: str) -> bytes:
+    async def follow(self, name: str, project: str, body: RunBody) -> AsyncGenerator[RunEvent | RunReply]:
+        """The same, with what the run does while it goes on before the reply. Closed before, it ends the run.
+
+        Raises:
+            RequestError: As `run`; at first when it was not run.
+        """
+        async with self._staged(body.files) as files:
+            request = _request(name, project, body, files).model_copy(update={"stream": True})
+            async with self._feed.listen(request.run_id or "") as events:
+                running = asyncio.create_task(self._run(request))
+                try:
+                    async for event in until_the_end(events, running):
+                        yield event
+                    ran = await running
+                finally:
+                    running.cancel()
+                    await asyncio.wait([running])
+        yield await self._reply(ran)
+
+    async def artifact(self, run_id: str, name: str) -> StoredObject:
         """A file of a run, while the object store keeps it.
 
         Raises:
@@ -134,7 +160,15 @@ class SkillRunner:
         """
         if not _RUN_ID.fullmatch(run_id) or not _ARTIFACT_NAME.fullmatch(name):
             raise RequestError(ErrorCode.INVALID_REQUEST, "That is not the id of a run and the name of its artifact.")
-        return await self._files.get(f"{run_id}/{_ARTIFACTS}{name}", self._artifact_bytes)
+        return await self._files.open(f"{run_id}/{_ARTIFACTS}{name}", self._artifact_bytes)
+
+    async def _run(self, request: RunSkill) -> SkillRan:
+        wait_s = max(RUN_SKILL.timeout_s, (request.timeout_s or 0) + _MARGIN_S)
+        try:
+            return await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
+        except asyncio.CancelledError:
+            await cancel_for_good(self._caller, NameRun(project=request.project, run_id=request.run_id or ""))
+            raise
 
     @asynccontextmanager
     async def _staged(self, files: dict[str, bytes]) -> AsyncGenerator[dict[str, Content]]:
@@ -174,6 +208,8 @@ class SkillRunner:
             truncated=ran.truncated,
             isolation=ran.isolation,
             detail=ran.detail,
+            limits=ran.limits,
+            used=ran.used,
         )
 
     async def _text(self, content: Content) -> str:
@@ -194,6 +230,20 @@ class SkillRunner:
         if content.inline is not None:
             return content.inline
         return await self._files.get(content.object_name or "", max_bytes)
+
+
+def _request(name: str, project: str, body: RunBody, files: dict[str, Content]) -> RunSkill:
+    return RunSkill(
+        project=project,
+        name=name,
+        action=body.action,
+        args=body.args,
+        argv=body.argv,
+        stdin=body.stdin,
+        files=files,
+        timeout_s=body.timeout_s,
+        run_id=body.run_id or uuid.uuid4().hex,
+    )
 
 
 def _inline(data: bytes) -> Content:

@@ -9,6 +9,7 @@ from skillbus.gateway.domain.audit import Auditor
 from skillbus.gateway.domain.embeddings import TextEmbedder
 from skillbus.gateway.domain.imports import ToolImporter
 from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.domain.runs import SkillRunner
 from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
 from skillbus.gateway.service.documented import DocumentedRouter
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
@@ -16,6 +17,7 @@ from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server
 from skillbus.gateway.service.models import ModelRoutes, add_model_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.providers import ProviderRoutes, add_provider_routes
+from skillbus.gateway.service.runs import RunRoutes, add_run_routes
 from skillbus.gateway.service.skill_versions import SkillVersionRoutes, add_skill_version_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
 from skillbus.gateway.service.tools import ToolRoutes, add_tool_routes
@@ -27,6 +29,7 @@ class Routes:
 
     skills: SkillRoutes
     skill_versions: SkillVersionRoutes
+    runs: RunRoutes
     tools: ToolRoutes
     mcp_servers: McpServerRoutes
     audit: AuditRoutes
@@ -36,11 +39,12 @@ class Routes:
     openai: OpenAiRoutes
 
 
-def routes_over(caller: BusCaller, skills: SkillRoutes, importer: ToolImporter) -> Routes:
+def routes_over(caller: BusCaller, skills: SkillRoutes, runner: SkillRunner, importer: ToolImporter) -> Routes:
     """The handlers, those that need nothing but the bus over `caller`."""
     return Routes(
         skills,
         SkillVersionRoutes(caller, skills.installer),
+        RunRoutes(caller, runner),
         ToolRoutes(caller, importer),
         McpServerRoutes(caller),
         AuditRoutes(Auditor(caller)),
@@ -57,6 +61,7 @@ def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
     to = DocumentedRouter(router)
     add_skill_version_routes(to, routes.skill_versions)
     add_skill_routes(to, routes.skills)
+    add_run_routes(to, routes.runs)
     add_tool_routes(to, routes.tools)
     add_mcp_server_routes(to, routes.mcp_servers)
     add_audit_routes(to, routes.audit)

@@ -1,22 +1,19 @@
-"""Skills, their runs, and how everything is."""
+"""Skills, and how everything is."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
-from urllib.parse import quote
 
 from fastapi import File, Form, Path, Query, Response, UploadFile
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from skillbus.contracts import indexer, sandbox
+from skillbus.contracts import indexer
 from skillbus.contracts.endpoint import Health
-from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project, SkillName
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.readiness import Readiness, SystemStatus
-from skillbus.gateway.domain.runs import RunBody, RunReply, SkillRunner
 from skillbus.gateway.service.documented import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
 
 NameInPath = Annotated[SkillName, Path()]
@@ -35,12 +32,6 @@ class Alive(Message):
     status: str = "ok"
 
 
-class FileResponse(Response):
-    """Bytes to be saved: no browser shows or runs them."""
-
-    media_type = "application/octet-stream"
-
-
 class MetricsResponse(Response):
     """Metrics in Prometheus's text format."""
 
@@ -53,7 +44,6 @@ class SkillRoutes:
 
     caller: BusCaller
     installer: PackageInstaller
-    runner: SkillRunner
     readiness: Readiness
     registry: CollectorRegistry
 
@@ -87,24 +77,6 @@ class SkillRoutes:
         """Remove a skill: folder, vectors, package and catalogue entry."""
         return await self.caller.call(indexer.UNINSTALL_SKILL, indexer.NameSkill(name=name, project=project))
 
-    async def run_skill(self, name: NameInPath, body: RunBody, project: ProjectInQuery = DEFAULT_PROJECT) -> RunReply:
-        """Run an action of a skill in the sandbox. A run that fails is an answer too: see `status`."""
-        return await self.runner.run(name, project, body)
-
-    async def get_artifact(self, run_id: str, name: str) -> Response:
-        """A file that a run left. Whoever knows the run's id, which cannot be guessed, can fetch it."""
-        data = await self.runner.artifact(run_id, name)
-        file_name = quote(name.rsplit("/", 1)[-1], safe="")
-        headers = {
-            "Content-Disposition": f"attachment; filename*=UTF-8''{file_name}",
-            "X-Content-Type-Options": "nosniff",
-        }
-        return FileResponse(data, headers=headers)
-
-    async def get_limits(self) -> sandbox.SandboxLimits:
-        """The limits of every run, and how runs are isolated here."""
-        return await self.caller.call(sandbox.GET_LIMITS, Empty())
-
     async def get_status(self) -> SystemStatus:
         """How every service is, and what the indexer holds."""
         return await self.readiness.status()
@@ -137,12 +109,6 @@ def add_skill_routes(to: DocumentedRouter, routes: SkillRoutes) -> None:
     to.add("GET", "/api/skills/{name}", routes.get_skill, indexer.GET_SKILL.errors)
     to.add("PATCH", "/api/skills/{name}", routes.update_skill, (*indexer.UPDATE_SKILL.errors, *WITH_BODY))
     to.add("DELETE", "/api/skills/{name}", routes.uninstall_skill, indexer.UNINSTALL_SKILL.errors)
-    to.add("POST", "/api/skills/{name}/run", routes.run_skill, (*sandbox.RUN_SKILL.errors, *WITH_BODY))
-    artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, *WITH_BODY)
-    to.add(
-        "GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse
-    )
-    to.add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
     to.add("GET", "/api/status", routes.get_status, NO_ERRORS)
     to.add("GET", "/metrics", routes.metrics, NO_ERRORS, response=MetricsResponse)
     to.add_probe("/healthz", routes.healthz, {})

@@ -1,0 +1,19 @@
+"""What runs print, from the bus."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+from nats.aio.client import Client
+
+from skillbus.common.bus.feeds import listen
+from skillbus.contracts.runs import RUN_PRINTED, RunEvent
+
+
+class BusRunFeed:
+    """`RunFeed` on a connection."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
+        return listen(self._client, RUN_PRINTED, run_id)

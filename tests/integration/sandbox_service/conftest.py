@@ -104,7 +104,7 @@ class OpenSandbox(Protocol):
     """Opens a sandbox with settings of its own."""
 
     def __call__(
-        self, isolation: Isolation | None = None, **settings: float
+        self, isolation: Isolation | None = None, **settings: float | str
     ) -> AbstractAsyncContextManager[Sandbox]: ...
 
 
@@ -120,10 +120,10 @@ async def catalogue(bus: Bus) -> AsyncGenerator[Catalogue]:
 @pytest.fixture
 def open_one(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> OpenSandbox:
     @asynccontextmanager
-    async def begin(isolation: Isolation | None = None, **settings: float) -> AsyncGenerator[Sandbox]:
+    async def begin(isolation: Isolation | None = None, **settings: float | str) -> AsyncGenerator[Sandbox]:
         folder = tmp_path / "sandbox"
         async with open_sandbox(bus, SandboxSettings.model_validate({"data": folder, **settings}), isolation):
-            yield Sandbox(bus, catalogue, await open_object_store(bus, RUN_FILES), folder)
+            yield Sandbox(bus, catalogue, await open_object_store(bus, RUN_FILES), folder / "skills")
 
     return begin
 

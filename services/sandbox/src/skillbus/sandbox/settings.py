@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.sandbox.domain.limits import MIB, Limits
@@ -44,6 +44,18 @@ class SandboxSettings(BaseSettings):
     max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
     """Skills that stay unpacked; the least recently run go first."""
+    dependencies: bool = True
+    """Whether the packages that skills declare are had for them; if not, scripts run with what the machine has."""
+    index_url: SecretStr | None = None
+    """Where Python packages come from, alone; uv's own if absent. It may hold a user and a password, as the next."""
+    npm_registry: SecretStr | None = None
+    """Where Node packages come from, alone; npm's own if absent."""
+    dependencies_s: float = Field(default=120.0, gt=0)
+    """The longest that packages of one skill may take to come."""
+    layer_mib: int = Field(default=512, ge=1)
+    """Of the packages of one skill."""
+    layers_mib: int = Field(default=4096, ge=1)
+    """Of those of all skills; the least recently used go first."""
     cgroup: str = "auto"
     """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)

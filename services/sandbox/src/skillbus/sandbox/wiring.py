@@ -3,7 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
+
+from pydantic import SecretStr
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
@@ -12,17 +15,25 @@ from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts import runs
 from skillbus.contracts import sandbox as contract
+from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
+from skillbus.sandbox.adapters.installed_skills import preparing
+from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
+from skillbus.sandbox.adapters.layers import open_layers
 from skillbus.sandbox.adapters.metering import ChosenMetering
 from skillbus.sandbox.adapters.run_files import BusRunFiles
 from skillbus.sandbox.adapters.run_lines import BusRunLines
 from skillbus.sandbox.adapters.stream_history import StreamHistory
+from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
+from skillbus.sandbox.domain.limits import MIB
+from skillbus.sandbox.domain.preparing import prepare_skill
 from skillbus.sandbox.domain.recorded import RecordedRuns
 from skillbus.sandbox.domain.running import Runner
+from skillbus.sandbox.domain.skill import Skills
 from skillbus.sandbox.errors_on_the_wire import to_wire
 from skillbus.sandbox.service import SandboxHandlers
 from skillbus.sandbox.settings import SandboxSettings
@@ -39,7 +50,13 @@ async def open_sandbox(
     async with AsyncExitStack() as stack:
         if isolation is None:
             isolation = await stack.enter_async_context(_isolation(settings))
-        yield await stack.enter_async_context(_serving(bus, settings, isolation))
+        folder = settings.data / "skills"
+        skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), folder, settings.kept_skills)
+        await skills.prepare()
+        with suppress(SandboxUnavailable):  # which it logs; each run is refused with it, or tries again
+            await isolation.probe()
+        dependencies = await stack.enter_async_context(_dependencies(bus, settings, skills, isolation))
+        yield await stack.enter_async_context(_serving(bus, settings, skills, isolation, dependencies))
 
 
 def _isolation(settings: SandboxSettings) -> BubblewrapIsolation:
@@ -47,16 +64,14 @@ def _isolation(settings: SandboxSettings) -> BubblewrapIsolation:
 
 
 @asynccontextmanager
-async def _serving(bus: Bus, settings: SandboxSettings, isolation: Isolation) -> AsyncGenerator[ServiceHealth]:
+async def _serving(
+    bus: Bus, settings: SandboxSettings, skills: Skills, isolation: Isolation, dependencies: Dependencies
+) -> AsyncGenerator[ServiceHealth]:
     bounds = settings.bounds
-    skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), settings.data, settings.kept_skills)
-    await skills.prepare()
-    with suppress(SandboxUnavailable):  # which it logs; each run is refused with it, or tries again
-        await isolation.probe()
     files = BusRunFiles(await open_object_store(bus, RUN_FILES))
     history = StreamHistory(bus.client, bus.jetstream)
     recorded = RecordedRuns(
-        runner=Runner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling),
+        runner=Runner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
         files=files,
         history=history,
         lines=BusRunLines(bus.client),
@@ -75,6 +90,30 @@ async def _serving(bus: Bus, settings: SandboxSettings, isolation: Isolation) ->
     ]
     async with serve(bus, contract.SERVICE, routes, health, to_wire):
         yield health
+
+
+@asynccontextmanager
+async def _dependencies(
+    bus: Bus, settings: SandboxSettings, skills: Skills, isolation: Isolation
+) -> AsyncGenerator[Dependencies]:
+    if not settings.dependencies:
+        yield NoDependencies()
+        return
+    build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
+    builders: dict[Runtime, Builder] = {
+        Runtime.PYTHON: UvBuilder(_revealed(settings.index_url), build),
+        Runtime.NODE: NpmBuilder(_revealed(settings.npm_registry), build),
+    }
+    room = settings.layers_mib * MIB
+    async with (
+        open_layers(settings.data / "layers", builders, room, isolation) as layers,
+        preparing(bus, partial(prepare_skill, skills, layers, within_s=settings.dependencies_s)),
+    ):
+        yield layers
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return (secret.get_secret_value() or None) if secret is not None else None
 
 
 def _now() -> datetime:

@@ -78,7 +78,8 @@ class BusSkills:
 
     async def _forget_old(self) -> None:
         for digest in list(self._recent)[: max(0, len(self._recent) - self._kept)]:
-            if self._in_use[digest] == 0:
+            # While old files were removed, another may have come here, or a run to this skill.
+            if self._in_use[digest] == 0 and digest in self._recent:
                 del self._recent[digest]
                 self._unpacking.pop(digest, None)
                 # Out of the way at once: it may be unpacked again while the old files are still being removed.

@@ -11,6 +11,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import ArgsMode, EntryPoint, Skill
 from skillbus.contracts.sandbox import RunSkill, RunStatus
 from skillbus.sandbox.domain.arguments import check_argv, input_from_args
+from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import Limits
@@ -46,12 +47,19 @@ class Runner:
     """Runs actions of skills, `slots` at a time."""
 
     def __init__(
-        self, skills: Skills, isolation: Isolation, limits: Limits, slots: int, ceiling: Limits | None = None
+        self,
+        skills: Skills,
+        isolation: Isolation,
+        limits: Limits,
+        slots: int,
+        ceiling: Limits | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
         self._skills = skills
         self._isolation = isolation
         self._limits = limits
         self._ceiling = ceiling or limits
+        self._dependencies = dependencies or NoDependencies()
         self._slots = asyncio.Semaphore(slots)
         self.running = 0
         self.waiting = 0
@@ -93,9 +101,7 @@ class Runner:
         """
         control = control or RunControl()
         began = asyncio.get_running_loop().time()
-        async with self._slot(until, control.cancelled) as has_slot, AsyncExitStack() as stack:
-            if not has_slot:
-                return Ran(await self._never_begun(), _ms_since(began))
+        async with AsyncExitStack() as stack:
             try:
                 folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
             except RequestError as error:
@@ -104,8 +110,15 @@ class Runner:
                 # Updated since it was looked up: the package of before is gone, and the one of now is what is meant.
                 order = await self.order(request, until)
                 folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
+            # Before it has a slot: packages that are slow to come keep no other run waiting.
+            layer = await stack.enter_async_context(
+                self._dependencies.layer(folder, order.entry.script, order.entry.runtime, _left_s(until))
+            )
+            has_slot = await stack.enter_async_context(self._slot(until, control.cancelled))
             waited_ms = _ms_since(began)
-            spec = _spec(order, folder, files, until)
+            if not has_slot:
+                return Ran(await self._never_begun(), waited_ms)
+            spec = _spec(order, folder, layer, files, until)
             return Ran(await self._isolation.run(spec, control), waited_ms)
 
     async def _never_begun(self) -> RunOutcome:
@@ -163,7 +176,7 @@ class Runner:
             self._slots.release()
 
 
-def _spec(order: Order, folder: Path, files: Mapping[str, bytes], until: float) -> RunSpec:
+def _spec(order: Order, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
     return RunSpec(
         skill_root=folder,
         script=order.entry.script,
@@ -171,6 +184,7 @@ def _spec(order: Order, folder: Path, files: Mapping[str, bytes], until: float) 
         argv=order.argv,
         stdin=order.stdin,
         files=files,
+        layer=layer,
         limits=replace(order.limits, wall_s=min(order.limits.wall_s, _left_s(until))),
     )
 

@@ -1,10 +1,8 @@
-"""What a script sees and what comes back."""
+"""What a script sees and what comes back in a sandbox; what holds without one too is in `test_isolations.py`."""
 
 import asyncio
 import json
 import shutil
-import time
-import zipfile
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -17,36 +15,18 @@ from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.installation import find_installation
 from skillbus.sandbox.adapters.profile import Plan, command_line
-from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxUnavailable
+from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import ISOLATING, Level, RunControl, RunOutcome, RunSpec, Stream, runtime_of
+from skillbus.sandbox.domain.run import ISOLATING, Level, RunOutcome, RunSpec
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
-SKILLS = Path(__file__).parents[4] / "shared" / "data" / "skills"
-RUNS = SKILLS / "runs.jsonl"
-RECORDED = [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.is_file() else []
 LANGUAGES = {
     "main.py": "import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(3)",
     "main.sh": "echo \"['$1', '$2']\" $(cat); exit 3",
     "main.js": "const [a, b] = process.argv.slice(2), given = require('fs').readFileSync(0);"
     "console.log(`['${a}', '${b}'] ${given}`); process.exit(3)",
 }
-
-
-@pytest.mark.skipif(not RECORDED, reason="the recorded runs are not beside the repository")
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['skill']}/{case['script']} {case['argv']}")
-async def test_a_recorded_run_gives_what_is_recorded(
-    case: dict[str, object], isolation: BubblewrapIsolation, tmp_path: Path
-) -> None:
-    with zipfile.ZipFile(SKILLS / f"{case['skill']}.zip") as archive:
-        archive.extractall(tmp_path)
-    root = next(tmp_path.glob("**/SKILL.md")).parent
-    script = str(case["script"])
-    argv = tuple(map(str, case["argv"])) if isinstance(case["argv"], list) else ()
-    outcome = await isolation.run(RunSpec(root, script, runtime_of(script), argv, str(case["stdin"] or "").encode()))
-    assert outcome.exit_code == case["expect_exit"]
-    assert str(case["expect_output_contains"]) in (outcome.stdout + outcome.stderr).decode()
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
@@ -64,16 +44,6 @@ async def test_each_language_gets_its_arguments_and_input_at_each_level(
     assert (outcome.status, outcome.exit_code, outcome.level) == (RunStatus.FAILED, 3, level)
 
 
-async def test_a_script_imports_its_siblings_and_from_the_skill_s_root(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "skill" / "scripts").mkdir(parents=True)
-    (tmp_path / "skill" / "scripts" / "sibling.py").write_text("A = 1")
-    (tmp_path / "skill" / "scripts" / "marshal.py").write_text("raise SystemExit('shadowed')")
-    outcome = await run(
-        "import sibling, scripts.sibling, os; print(sibling.A, os.getcwd(), __name__, __file__); exit(0)"
-    )
-    assert outcome.stdout == b"1 /skill __main__ /skill/scripts/main.py\n", outcome.stderr
-
-
 async def test_a_traceback_reads_as_the_interpreter_s_own(run: Run) -> None:
     outcome = await run("def f():\n    1 / 0\nf()\n")
     assert outcome.exit_code == 1
@@ -81,22 +51,6 @@ async def test_a_traceback_reads_as_the_interpreter_s_own(run: Run) -> None:
         'Traceback (most recent call last):\n  File "/skill/scripts/main.py", line 3, in <module>\n'
     )
     assert "agent" not in outcome.stderr.decode()
-
-
-async def test_exit_handlers_threads_and_child_interpreters_work_as_usual(run: Run) -> None:
-    outcome = await run(
-        "import atexit, sys, subprocess, threading, multiprocessing, asyncio\n"
-        "atexit.register(lambda: print('last'))\n"
-        "threading.Thread(target=lambda: print('thread')).start()\n"
-        "def work(n): return n * n\n"
-        "async def main(): await asyncio.to_thread(print, 'async', flush=True)\n"
-        "asyncio.run(main())\n"
-        "print(subprocess.run([sys.executable, '-c', 'print(6*7)'], capture_output=True, text=True).stdout.strip())\n"
-        "sys.exit('bye')\n"
-    )
-    assert outcome.exit_code == 1
-    assert sorted(outcome.stdout.decode().split()) == ["42", "async", "last", "thread"]
-    assert outcome.stderr == b"bye\n"
 
 
 async def test_files_are_given_read_only_and_artifacts_come_back(run: Run) -> None:
@@ -116,18 +70,6 @@ async def test_files_are_given_read_only_and_artifacts_come_back(run: Run) -> No
     assert not outcome.truncated
 
 
-async def test_standard_input_that_nobody_reads_blocks_nobody(run: Run) -> None:
-    outcome = await run("print('done')", stdin=b"x" * 5_000_000)
-    assert (outcome.status, outcome.stdout) == (RunStatus.OK, b"done\n")
-
-
-async def test_the_standard_streams_can_be_opened_by_name(run: Run) -> None:
-    outcome = await run(
-        "cat /dev/stdin; echo e > /dev/stderr; echo o > /dev/stdout; yes | head -1", name="a.sh", stdin=b"i\n"
-    )
-    assert (outcome.stdout, outcome.stderr) == (b"i\no\ny\n", b"e\n")
-
-
 async def test_more_runs_than_users_take_turns(
     make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation, run: Run, tmp_path: Path
 ) -> None:
@@ -136,16 +78,6 @@ async def test_more_runs_than_users_take_turns(
     spec = RunSpec(tmp_path / "skill", "scripts/main.py", Runtime.PYTHON)
     outcomes = await asyncio.gather(*(few.run(replace(spec, argv=(str(n),))) for n in range(6)))
     assert [outcome.stdout for outcome in outcomes] == [b"%d\n" % n for n in range(6)]
-
-
-@pytest.mark.parametrize("script", ["scripts/none.py", "scripts", "../x.py", "scripts/out.py"])
-async def test_a_script_that_is_not_a_file_of_the_skill_is_refused(
-    script: str, run: Run, isolation: BubblewrapIsolation, tmp_path: Path
-) -> None:
-    await run("pass")
-    (tmp_path / "skill" / "scripts" / "out.py").symlink_to("/usr/bin/python3")
-    with pytest.raises(RunRejected):
-        await isolation.run(RunSpec(tmp_path / "skill", script, Runtime.PYTHON))
 
 
 async def test_a_program_and_a_skill_that_only_root_can_walk_to_are_run_all_the_same(
@@ -255,32 +187,6 @@ async def test_the_limits_reach_the_script(run: Run) -> None:
     assert outcome.stdout.split() == [b"33", b"44", b"6", b"0", str(512 << 20).encode()]
 
 
-async def test_what_it_prints_is_heard_as_it_comes(isolation: BubblewrapIsolation, tmp_path: Path) -> None:
-    tmp_path.joinpath("main.py").write_text(
-        "import sys, time\nprint('one', flush=True)\ntime.sleep(0.3)\nprint('two', file=sys.stderr, flush=True)\n"
-    )
-    heard: list[tuple[Stream, bytes, float]] = []
-    control = RunControl(hear=lambda stream, chunk: heard.append((stream, chunk, time.monotonic())))
-
-    outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=20)), control)
-
-    assert [(stream, chunk) for stream, chunk, _ in heard] == [(Stream.STDOUT, b"one\n"), (Stream.STDERR, b"two\n")]
-    assert heard[1][2] - heard[0][2] > 0.2
-    assert (outcome.stdout, outcome.stderr) == (b"one\n", b"two\n")
-
-
-async def test_a_cancelled_run_ends_at_once_with_what_it_gave_so_far(
-    isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None
-) -> None:
-    tmp_path.joinpath("main.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
-    control = RunControl(hear=lambda stream, chunk: control.cancelled.set())
-
-    async with asyncio.timeout(15):
-        outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=60)), control)
-
-    assert (outcome.status, outcome.stdout, outcome.exit_code) == (RunStatus.CANCELLED, b"begun\n", None)
-
-
 ENDS = {
     "sys.exit(7)": (7, b"", b""),
     "sys.exit()": (0, b"", b""),
@@ -382,3 +288,8 @@ async def test_a_node_that_waited_has_the_limits_of_its_run_and_no_way_to_the_ag
         outcome = await run(source, name="main.js", limits=Limits(wall_s=20, open_files=77))
         assert json.loads(outcome.stdout) == {"sockets": [], "files": "77"}, outcome
         await eventually(waiting, lambda number: number == 2 * ready)
+
+
+async def test_a_run_is_the_first_to_go_when_the_machine_runs_out_of_memory(run: Run) -> None:
+    outcome = await run("print(open('/proc/self/oom_score_adj').read(), end='')")
+    assert outcome.stdout == b"1000\n"

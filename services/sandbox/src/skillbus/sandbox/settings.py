@@ -60,6 +60,8 @@ class SandboxSettings(BaseSettings):
     """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)
     """Processors that a run may use at once; wants a cgroup with the cpu controller."""
+    unsafe: bool = False
+    """Runs are not isolated at all. Nothing but this does that: a machine that cannot isolate runs nothing without."""
 
     @model_validator(mode="after")
     def _ceilings_are_above(self) -> Self:

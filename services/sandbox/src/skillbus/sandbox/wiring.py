@@ -26,6 +26,7 @@ from skillbus.sandbox.adapters.metering import ChosenMetering
 from skillbus.sandbox.adapters.run_files import BusRunFiles
 from skillbus.sandbox.adapters.run_lines import BusRunLines
 from skillbus.sandbox.adapters.stream_history import StreamHistory
+from skillbus.sandbox.adapters.unsafe import UnsafeIsolation
 from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
@@ -59,8 +60,14 @@ async def open_sandbox(
         yield await stack.enter_async_context(_serving(bus, settings, skills, isolation, dependencies))
 
 
-def _isolation(settings: SandboxSettings) -> BubblewrapIsolation:
-    return BubblewrapIsolation(warm=settings.warm, metering=ChosenMetering(settings.cgroup, settings.cpus))
+@asynccontextmanager
+async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
+    if settings.unsafe:
+        yield UnsafeIsolation()
+        return
+    metering = ChosenMetering(settings.cgroup, settings.cpus)
+    async with BubblewrapIsolation(warm=settings.warm, metering=metering) as isolation:
+        yield isolation
 
 
 @asynccontextmanager

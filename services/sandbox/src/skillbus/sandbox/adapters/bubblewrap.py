@@ -17,6 +17,7 @@ import structlog
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.agent_code import compile_agent
 from skillbus.sandbox.adapters.conversation import STDIN_MAX, encode_job
 from skillbus.sandbox.adapters.egress import open_egress
 from skillbus.sandbox.adapters.installation import Installation, find_installation
@@ -34,11 +35,12 @@ from skillbus.sandbox.adapters.profile import (
     Warm,
     command_line,
 )
+from skillbus.sandbox.adapters.scripts import check_script
 from skillbus.sandbox.adapters.seccomp import compile_filter
 from skillbus.sandbox.adapters.slots import Slot, in_thread, is_open_to_all
 from skillbus.sandbox.adapters.supervision import supervise
 from skillbus.sandbox.adapters.watchdog import Watchdog
-from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken, SandboxUnavailable
+from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Metering
@@ -95,7 +97,9 @@ class BubblewrapIsolation:
             self._uids = asyncio.LifoQueue()
             for uid in reversed(uids):
                 self._uids.put_nowait(uid)
-        self._agent = files(__package__).joinpath("agent.py").read_bytes()
+        self._agent = b""
+        self._filters: dict[bool, bytes] = {}
+        """By whether they open the network."""
         self._relay = files(__package__).joinpath("relay.py").read_bytes()
         self._node_boot = files(__package__).joinpath("node_boot.cjs").read_bytes()
         self._probing = asyncio.Lock()
@@ -148,7 +152,7 @@ class BubblewrapIsolation:
         """See `Isolation.run`."""
         report = await self.probe()
         check_names(spec)
-        _check_script(spec)
+        check_script(spec)
         return await self._run(spec, report.level, control or RunControl())
 
     def _host(self) -> Installation:
@@ -236,7 +240,10 @@ class BubblewrapIsolation:
     async def _prepare(
         self, level: Level, limits: Limits, layer: Path | None, warm: Warm | None, way_out: WayOut | None = None
     ) -> Prepared:
-        host, uid = self._host(), None if self._uids is None else await self._uids.get()
+        host = self._host()
+        if not self._agent:
+            self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
+        uid = None if self._uids is None else await self._uids.get()
         give_back = partial(self._give_back, uid)
         try:
             slot = Slot.make(uid)
@@ -272,11 +279,16 @@ class BubblewrapIsolation:
         if self._uids is not None and uid is not None:
             self._uids.put_nowait(uid)
 
+    def _filter(self, *, network: bool) -> bytes:
+        if network not in self._filters:
+            self._filters[network] = compile_filter(self._host().architecture, network=network)
+        return self._filters[network]
+
     def _contents(self, egress: Path | None) -> Mapping[str, bytes]:
         return {
             AGENT: self._agent,
             NODE_BOOT: self._node_boot,
-            _SECCOMP: compile_filter(self._host().architecture, network=egress is not None),
+            _SECCOMP: self._filter(network=egress is not None),
             **({} if egress is None else {RELAY: self._relay}),
             **ETC,
         }
@@ -313,13 +325,6 @@ def _said(reasons: Mapping[str, Sequence[Level]]) -> Iterator[str]:
     """Each reason once, with the levels that it keeps from holding."""
     for reason, levels in reasons.items():
         yield f"{', '.join(f'level {level}' for level in levels)}: does not hold here: {reason}"
-
-
-def _check_script(spec: RunSpec) -> None:
-    root = spec.skill_root.resolve()
-    script = (root / spec.script).resolve()
-    if not script.is_relative_to(root) or not script.is_file():
-        raise RunRejected(f"script {spec.script!r} is not a file of the skill")
 
 
 def _version(host: Installation) -> str:

@@ -17,7 +17,7 @@ from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import Level
 
 SKILL: Final = "/skill"
-AGENT: Final = "/agent.py"
+AGENT: Final = "/agent.pyc"
 NODE_BOOT: Final = "/node_boot.cjs"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"
@@ -104,7 +104,7 @@ def command_line(plan: Plan) -> tuple[str, ...]:
 
 def _command(plan: Plan) -> Iterator[str]:
     host = plan.installation
-    if host.choom is not None:
+    if host.choom is not None and plan.level is Level.CONTAINER:  # elsewhere the agent says it, in its own /proc
         yield from (str(host.choom), "-n", "1000", "--")
     if plan.uid is not None:
         user = str(plan.uid)

@@ -166,7 +166,7 @@ def node(manifest: object, lock: object = None) -> Requirements | None:
 
 
 def locked(**entry: object) -> dict[str, object]:
-    known = {"version": "1.0.0", "resolved": "https://registry.npmjs.org/a/-/a-1.0.0.tgz", "integrity": INTEGRITY}
+    known = {"version": "1.0.0", "resolved": "https://registry.example/a/-/a-1.0.0.tgz", "integrity": INTEGRITY}
     packages = {"": {"dependencies": {"a": "^1"}}, "node_modules/a": {**known, **entry}}
     return {"lockfileVersion": 3, "packages": packages}
 

@@ -18,7 +18,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
     ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",
     ErrorCode.INVALID_ARGUMENTS: "Correct --args; `skillbus tools show ID` or `skillbus list --json` shows the schema.",
-    ErrorCode.DEPENDENCIES_UNAVAILABLE: "Correct what the skill declares, or see to uv, npm and their index where it runs.",
+    ErrorCode.DEPENDENCIES_UNAVAILABLE: "Correct what the skill declares, or see to uv, npm and the index they use.",
     ErrorCode.RUNTIME_MISSING: "Install that language on the machine of the sandbox.",
     ErrorCode.OVERLOADED: "Try again in a moment, or start more replicas of the service.",
     ErrorCode.INTERNAL: "Look into the server's log.",

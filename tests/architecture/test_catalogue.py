@@ -10,6 +10,7 @@ from skillbus.contracts import (
     embedder,
     index_switch,
     indexer,
+    network_approval,
     registry,
     resources,
     retriever,
@@ -24,7 +25,7 @@ from skillbus.contracts.message import Message
 
 from .tree import distributions
 
-MODULES: Final = (agent, embedder, registry, indexer, index_switch, retriever, runs, sandbox, tools)
+MODULES: Final = (agent, embedder, registry, indexer, index_switch, network_approval, retriever, runs, sandbox, tools)
 
 
 def test_every_error_code_has_a_class() -> None:

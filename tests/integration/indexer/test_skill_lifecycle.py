@@ -30,6 +30,7 @@ from skillbus.contracts.indexer import (
     UpdateSkill,
 )
 from skillbus.contracts.message import Content, Empty
+from skillbus.contracts.network_approval import APPROVE_NETWORK, ApproveNetwork
 from skillbus.contracts.resources import PACKAGES, UPLOADS, package_name
 from skillbus.contracts.tools import SET_TOOL_STATE, CatalogueTool, SetToolState, ToolState
 from skillbus.indexer.settings import IndexerSettings
@@ -261,3 +262,58 @@ async def test_a_list_is_of_the_skills_that_the_filters_leave(running: Running, 
     assert await names(ListSkills(tag="Post")) == (["b"], 1)
     assert await names(ListSkills(enabled=False)) == ([], 0)
     assert await names(ListSkills(enabled=True, text="sing")) == (["c"], 1)
+
+
+ONE, TWO = "api.example.org:443", "db.example.org:5432"
+
+
+async def approve(running: Running, *places: str) -> Skill:
+    return await running.bus.caller.call(APPROVE_NETWORK, ApproveNetwork(name=NAME, approved=places))
+
+
+def wanting(package: Package, *places: str, description: str = "Says hello.") -> bytes:
+    return package(NAME, f"{description}\nnetwork: [{', '.join(places)}]")
+
+
+async def test_a_skill_that_wants_the_network_has_none_until_an_operator_approves(
+    running: Running, package: Package
+) -> None:
+    installed = (await running.install(wanting(package, ONE, TWO))).skill
+    assert (installed.network, installed.network_approved) == ((ONE, TWO), ())
+    assert (await approve(running, "DB.example.org.:5432")).network_approved == (TWO,)
+    assert (await skill(running)).network_approved == (TWO,)
+    assert (await approve(running, TWO, ONE, TWO)).network_approved == (ONE, TWO)
+    assert (await approve(running)).network_approved == ()
+
+
+async def test_only_what_the_skill_wants_can_be_approved(running: Running, package: Package) -> None:
+    await running.install(wanting(package, ONE))
+    await approve(running, ONE)
+    for places in ((TWO,), (ONE, TWO), ("api.example.org:80",)):
+        with pytest.raises(RequestError, match="does not want to reach") as caught:
+            await approve(running, *places)
+        assert caught.value.code is ErrorCode.INVALID_REQUEST
+    with pytest.raises(RequestError) as missing:
+        await running.bus.caller.call(APPROVE_NETWORK, ApproveNetwork(name="absent", approved=()))
+    assert missing.value.code is ErrorCode.SKILL_NOT_FOUND
+    assert (await skill(running)).network_approved == (ONE,)
+
+
+async def test_a_new_version_keeps_what_was_approved_and_what_is_new_in_it_waits(
+    running: Running, package: Package
+) -> None:
+    await running.install(wanting(package, ONE))
+    await approve(running, ONE)
+    more = (await running.install(wanting(package, ONE, TWO))).skill
+    assert (more.network, more.network_approved) == ((ONE, TWO), (ONE,))
+    request = UpdateSkill(name=NAME, description="Another.")
+    assert (await running.bus.caller.call(UPDATE_SKILL, request)).skill.network_approved == (ONE,)
+    assert (await running.install(wanting(package, TWO))).skill.network_approved == ()
+    assert (await roll_back(running)).skill.network_approved == ()
+
+
+async def test_a_skill_that_is_installed_anew_has_nothing_approved(running: Running, package: Package) -> None:
+    await running.install(wanting(package, ONE))
+    await approve(running, ONE)
+    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name=NAME))
+    assert (await running.install(wanting(package, ONE))).skill.network_approved == ()

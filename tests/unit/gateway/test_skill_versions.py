@@ -4,6 +4,7 @@ import pytest
 
 from skillbus.contracts import indexer, tools
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.network_approval import APPROVE_NETWORK, ApproveNetwork
 from skillbus.contracts.resources import INCOMING_PREFIX
 from skillbus.gateway.domain.packages import INLINE_BYTES
 from skillbus.gateway.settings import GatewaySettings
@@ -98,6 +99,20 @@ async def test_a_skill_is_pinned_disabled_and_back() -> None:
         got,
         tools.SetToolState(project="p", id="skill:calculate", enabled=True),
         got,
+    ]
+
+
+async def test_the_network_of_a_skill_is_approved_place_by_place() -> None:
+    world = World()
+    world.caller.on(APPROVE_NETWORK, lambda _: CALCULATE)
+    async with world.client() as client:
+        path = "/api/skills/calculate/network"
+        answer = await client.put(f"{path}?project=p", json={"approved": ["API.example.org:443"]})
+        refused = [await client.put(path, json=body) for body in ({}, {"approved": ["*:443"]}, {"approved": "a:1"})]
+    assert answer.json() == CALCULATE.model_dump(mode="json")
+    assert [each.status_code for each in refused] == [400, 400, 400]
+    assert [request for _, request in world.caller.asked] == [
+        ApproveNetwork(name="calculate", project="p", approved=("api.example.org:443",))
     ]
 
 

@@ -404,3 +404,46 @@ def test_a_limit_that_cannot_be_read_is_a_warning_and_no_failure(fields: str) ->
 def test_limits_beside_a_bad_one_count() -> None:
     skill, warnings = skill_of(with_fields("limits: {wall_s: soon, processes: 4}"))
     assert (skill.limits, "bad_limit" in warnings) == (SkillLimits(processes=4), True)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "network: [API.example.org:443, 'db:5432']",
+        "network: api.example.org:443, db:5432",
+        "metadata:\n  network:\n    - api.example.org:443\n    - db:5432\n    - api.example.org.:443",
+        "metadata:\n  skillbus-network: api.example.org:443 db:5432",
+        "network: [other:1]\nmetadata: {skillbus-network: 'api.example.org:443 db:5432'}",
+    ],
+)
+def test_the_places_of_the_network_are_read_from_wherever_they_stand(fields: str) -> None:
+    skill, warnings = skill_of(with_fields(fields))
+    assert skill.network == ("api.example.org:443", "db:5432")
+    assert "bad_network_place" not in warnings
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *("'*:443'", "'*.example.org:443'", "example.org", "https://example.org", "example.org:443/path", "443"),
+        *("[example.org, 443]", "{host: example.org}", "null", "127.1:80", "''", "0x7f.1:80"),
+    ],
+)
+def test_what_is_no_place_is_warned_of_and_asks_for_nothing(wanted: str) -> None:
+    skill, warnings = skill_of(with_fields(f"network:\n  - {wanted}\n  - api.example.org:443"))
+    assert skill.network == ("api.example.org:443",)
+    assert warnings.count("bad_network_place") == 1
+
+
+def test_a_network_that_is_no_list_asks_for_nothing() -> None:
+    for fields in ("network: {api.example.org: 443}", "network: 443", "network: true", "metadata: {network: {a: b}}"):
+        skill, warnings = skill_of(with_fields(fields))
+        assert skill.network == ()
+        assert "bad_network_place" in warnings
+
+
+def test_a_skill_asks_for_no_more_than_so_many_places() -> None:
+    places = [f"h{number}:443" for number in range(40)]
+    skill, warnings = skill_of(with_fields(f"network: [{', '.join(places)}]"))
+    assert skill.network == tuple(places[:32])
+    assert warnings.count("bad_network_place") == 1

@@ -2,7 +2,18 @@
 
 from typing import Final
 
-from skillbus.contracts import agent, embedder, index_switch, indexer, registry, retriever, runs, sandbox, tools
+from skillbus.contracts import (
+    agent,
+    embedder,
+    index_switch,
+    indexer,
+    network_approval,
+    registry,
+    retriever,
+    runs,
+    sandbox,
+    tools,
+)
 from skillbus.contracts.endpoint import Endpoint, Event, Feed
 from skillbus.contracts.message import Message
 
@@ -28,6 +39,7 @@ ENDPOINTS: Final[tuple[Endpoint[Message, Message], ...]] = (
     indexer.LIST_SKILLS,
     indexer.CHECK_SKILL,
     indexer.PIN_SKILL,
+    network_approval.APPROVE_NETWORK,
     indexer.ROLL_BACK_SKILL,
     indexer.GET_SKILL_HISTORY,
     tools.PUT_TOOLS,

@@ -1,6 +1,6 @@
 """What the indexer answers, and the facts it publishes about skills."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -11,7 +11,9 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from skillbus.contracts.endpoint import Endpoint, Event, health_of
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, without_nul
+from skillbus.contracts.network import NetworkPlace
 from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.smallest_skill import HELLO
 
 SERVICE: Final = "indexer"
 
@@ -124,6 +126,10 @@ class Skill(Message):
     """Absent for a skill that was installed before packages were looked at."""
     limits: SkillLimits | None = None
     """What the skill wants its runs to be limited to."""
+    network: tuple[NetworkPlace, ...] = ()
+    """What of the network the skill wants to reach when it runs: exact places, as `host:port`."""
+    network_approved: tuple[NetworkPlace, ...] = ()
+    """Of these, what an operator has approved: all that its runs reach."""
 
 
 class InstallSkill(Message):
@@ -283,13 +289,6 @@ class UploadRejected(Message):
 
 _SKILL_NOT_FOUND = (ErrorCode.SKILL_NOT_FOUND,)
 
-_HELLO: Final = b64decode(
-    "UEsDBBQAAAAAAAAAIVyJCYeaQgAAAEIAAAAIAAAAU0tJTEwubWQtLS0KbmFtZTogaGVsbG8KZGVzY3JpcHRpb246IFNheXMgaGVs"
-    "bG8uIOaJk+aLm+WRvOOAggotLS0KIyBIZWxsbwpQSwECFAMUAAAAAAAAACFciQmHmkIAAABCAAAACAAAAAAAAAAAAAAAgAEAAAAA"
-    "U0tJTEwubWRQSwUGAAAAAAEAAQA2AAAAaAAAAAAA"
-)
-"""A zip with a SKILL.md that says hello: the smallest skill."""
-
 INSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
     name="install_skill",
@@ -300,9 +299,9 @@ INSTALL_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={
         "package": {
-            "size_bytes": len(_HELLO),
-            "sha256": sha256(_HELLO).hexdigest(),
-            "inline": b64encode(_HELLO).decode(),
+            "size_bytes": len(HELLO),
+            "sha256": sha256(HELLO).hexdigest(),
+            "inline": b64encode(HELLO).decode(),
         }
     },
 )

@@ -7,6 +7,7 @@ from skillbus.indexer.domain.errors import (
     IndexUnavailableError,
     NoDefaultModelError,
     NothingNamedError,
+    PlaceNotWantedError,
     RecordConflictError,
     RollBackRefusedError,
     SkillMissingError,
@@ -47,7 +48,7 @@ def to_wire(error: Exception) -> RequestError | None:
 
 def _of_index(error: IndexerError) -> RequestError | None:
     match error:
-        case NothingNamedError():
+        case NothingNamedError() | PlaceNotWantedError():
             return RequestError(ErrorCode.INVALID_REQUEST, str(error))
         case RecordConflictError() | SwitchConflictError() | ToolConflictError():
             return RequestError(ErrorCode.CONFLICT, str(error))

@@ -22,6 +22,7 @@ from skillbus.contracts.indexer import (
     UpdateSkill,
 )
 from skillbus.contracts.message import Empty, Message
+from skillbus.contracts.network_approval import ApproveNetwork
 from skillbus.contracts.tools import (
     AcceptTool,
     AuditIndex,
@@ -94,6 +95,10 @@ class IndexerHandlers:
         """Say what an install would, and install nothing."""
         async with self.incoming.opened(request.package) as data:
             return await check(self.folders, request.project, data)
+
+    async def approve_network(self, request: ApproveNetwork) -> Skill:
+        """Let the runs of a skill reach these places and no other."""
+        return (await self.installer.set_network(request.project, request.name, request.approved)).skill
 
     async def pin_skill(self, request: PinSkill) -> Skill:
         """Hold a skill at its package, or let it go."""

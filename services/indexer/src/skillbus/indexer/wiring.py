@@ -16,6 +16,7 @@ from skillbus.common.serving import serve
 from skillbus.contracts import index_switch
 from skillbus.contracts import indexer as contract
 from skillbus.contracts import tools as tools_contract
+from skillbus.contracts.network_approval import APPROVE_NETWORK
 from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_MODELS, INDEXER_UPLOADS, PACKAGES, UPLOADS
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
 from skillbus.indexer.adapters.bus_models import BusModels
@@ -128,6 +129,7 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(contract.UNINSTALL_SKILL, handlers.uninstall_skill, permits=16),
         route(contract.CHECK_SKILL, handlers.check_skill, permits=16),
         route(contract.PIN_SKILL, handlers.pin_skill, permits=16),
+        route(APPROVE_NETWORK, handlers.approve_network, permits=16),
         route(contract.ROLL_BACK_SKILL, handlers.roll_back_skill, permits=16),
         route(contract.GET_SKILL_HISTORY, handlers.get_skill_history, permits=64),
         route(contract.GET_SKILL, handlers.get_skill),

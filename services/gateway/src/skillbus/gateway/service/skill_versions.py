@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import File, Form, Path, Query, UploadFile
+from pydantic import Field
 
 from skillbus.contracts import indexer, tools
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
+from skillbus.contracts.network import PLACES_MAX, NetworkPlace
+from skillbus.contracts.network_approval import APPROVE_NETWORK, ApproveNetwork
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
@@ -21,6 +24,13 @@ class RollBackBody(Message):
 
     content_digest: str | None = None
     """Of its history; the one before the current if absent."""
+
+
+class NetworkBody(Message):
+    """What the runs of a skill may reach."""
+
+    approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
+    """Of the places in the skill's `network`; an empty list closes the network to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,13 @@ class SkillVersionRoutes:
         digest = None if body is None else body.content_digest
         request = indexer.RollBackSkill(name=name, project=project, content_digest=digest)
         return uploaded_skill(await self.caller.call(indexer.ROLL_BACK_SKILL, request))
+
+    async def approve_network(
+        self, name: NameInPath, body: NetworkBody, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> indexer.Skill:
+        """Let the runs of a skill reach these places, of those that it wants, and no other."""
+        request = ApproveNetwork(name=name, project=project, approved=body.approved)
+        return await self.caller.call(APPROVE_NETWORK, request)
 
     async def pin_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
         """Hold a skill at the package that is installed now: another one is refused."""
@@ -84,5 +101,8 @@ def add_skill_version_routes(to: DocumentedRouter, routes: SkillVersionRoutes) -
     to.add("POST", f"{_SKILL}/rollback", routes.roll_back_skill, back_errors, example=back)
     to.add("POST", f"{_SKILL}/pin", routes.pin_skill, indexer.PIN_SKILL.errors)
     to.add("POST", f"{_SKILL}/unpin", routes.unpin_skill, indexer.PIN_SKILL.errors)
+    approve_errors = (*APPROVE_NETWORK.errors, *WITH_BODY)
+    approved: dict[str, object] = {"approved": ["api.example.org:443"]}
+    to.add("PUT", f"{_SKILL}/network", routes.approve_network, approve_errors, example=approved)
     to.add("POST", f"{_SKILL}/enable", routes.enable_skill, state_errors)
     to.add("POST", f"{_SKILL}/disable", routes.disable_skill, state_errors)

@@ -4,6 +4,7 @@ IndexerError
 ├── SkillMissingError         no skill of that name is installed
 ├── VersionMissingError       no such package is in the skill's history
 ├── SkillPinnedError          only the package that is installed may be installed under the name
+├── PlaceNotWantedError       an operator approves a place that the skill does not want to reach
 ├── RecordConflictError       the record was changed by another replica meanwhile
 ├── ToolMissingError          the catalogue has no tool of that id
 ├── ToolChangedError          what waits to be accepted is not what was looked at
@@ -18,6 +19,8 @@ IndexerError
 └── UnsettledError            what is written meanwhile keeps a new collection from being verified
 PackageError                  (package_errors) the package is not a skill that can be installed
 """
+
+from collections.abc import Sequence
 
 
 class IndexerError(Exception):
@@ -48,6 +51,14 @@ class SkillPinnedError(IndexerError):
             f"The skill {name!r} of project {project!r} is pinned to the package {content_digest}: "
             "unpin it (pin_skill with pinned: false) to install another."
         )
+
+
+class PlaceNotWantedError(IndexerError):
+    """Approved in vain, perhaps for a package that was replaced."""
+
+    def __init__(self, name: str, place: str, wanted: Sequence[str]) -> None:
+        wants = f"it wants {', '.join(wanted)}" if wanted else "it wants no network"
+        super().__init__(f"The skill {name!r} does not want to reach {place}: {wants}.")
 
 
 class RecordConflictError(IndexerError):

@@ -6,7 +6,7 @@ Packages of the history stay; what falls out of it is swept.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -164,6 +164,23 @@ class Installer:
             record = stored.record.with_pinned(pinned)
             await self._catalogue.put(record, stored.revision)
             log.info("skill_pinned" if pinned else "skill_unpinned", project=project, skill=name)
+            return record
+
+    async def set_network(self, project: str, name: str, approved: Sequence[str]) -> SkillRecord:
+        """Let the runs of a skill reach these places, of those that it wants, and no other.
+
+        Raises:
+            SkillMissingError: There is no such skill.
+            PlaceNotWantedError: It does not want one of them.
+            RecordConflictError: Another replica changed the skill meanwhile.
+        """
+        async with self._locks.of(project, name):
+            stored = await self.get(project, name)
+            record = stored.record.with_network(approved)
+            if record != stored.record:
+                await self._catalogue.put(record, stored.revision)
+                places = record.skill.network_approved
+                log.info("skill_network_approved", project=project, skill=name, places=places)
             return record
 
     async def uninstall(self, project: str, name: str) -> SkillRecord:

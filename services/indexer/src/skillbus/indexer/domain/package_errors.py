@@ -53,6 +53,7 @@ class FindingCode(StrEnum):
     ACTION_SKIPPED = "action_skipped"
     ARGUMENTS_UNREAD = "arguments_unread"
     BAD_LIMIT = "bad_limit"
+    BAD_NETWORK_PLACE = "bad_network_place"
 
 
 _OF_THE_FORMAT: Final = frozenset(

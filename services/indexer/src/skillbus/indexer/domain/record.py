@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from skillbus.contracts.indexer import Skill, SkillVersion
 from skillbus.contracts.message import Message
+from skillbus.indexer.domain.errors import PlaceNotWantedError
 from skillbus.indexer.domain.history import Reason, version_of, with_version
 from skillbus.indexer.domain.package import SkillPackage
 from skillbus.indexer.domain.package_errors import FindingCode, PackageError, finding
@@ -85,6 +86,19 @@ class SkillRecord(Message):
         """The record of a skill that is or is not held at its package."""
         return self.model_copy(update={"skill": self.skill.model_copy(update={"pinned": pinned})})
 
+    def with_network(self, approved: Sequence[str]) -> "SkillRecord":
+        """The record of a skill whose runs may reach these places, in the order in which it wants them.
+
+        Raises:
+            PlaceNotWantedError: The skill does not want one of them.
+        """
+        wanted = self.skill.network
+        for place in approved:
+            if place not in wanted:
+                raise PlaceNotWantedError(self.name, place, wanted)
+        kept = tuple(place for place in wanted if place in approved)
+        return self.model_copy(update={"skill": self.skill.model_copy(update={"network_approved": kept})})
+
 
 def tool_id_of(name: str) -> str:
     """Id of a skill among the tools of its project."""
@@ -111,7 +125,13 @@ def record_of(
     if earlier is not None:
         kept = earlier.skill
         skill = skill.model_copy(
-            update={"installed_at": kept.installed_at, "enabled": kept.enabled, "pinned": kept.pinned}
+            update={
+                "installed_at": kept.installed_at,
+                "enabled": kept.enabled,
+                "pinned": kept.pinned,
+                # What is new waits to be approved; what is wanted no longer would have to be approved again.
+                "network_approved": tuple(place for place in skill.network if place in kept.network_approved),
+            }
         )
     size = len(skill.model_dump_json().encode())
     if size > RECORD_BYTES:
@@ -143,6 +163,7 @@ def _skill_of(project: str, package: SkillPackage, content_digest: str, now: dat
         entry_points=package.entry_points,
         default_action=package.default_action,
         limits=read.limits,
+        network=read.network,
         warnings=package.warnings,
         installed_at=now,
         updated_at=now,

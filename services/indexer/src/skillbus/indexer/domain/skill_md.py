@@ -17,6 +17,7 @@ from skillbus.indexer.domain import frontmatter
 from skillbus.indexer.domain.frontmatter import Frontmatter, Node
 from skillbus.indexer.domain.package_errors import BadDescriptionError, FindingCode, finding
 from skillbus.indexer.domain.wished_limits import wished_limits
+from skillbus.indexer.domain.wished_network import wished_network
 
 SKILL_MD_BYTES = 1024 * 1024
 NAME_CHARACTERS = 64
@@ -46,6 +47,7 @@ class SkillMd:
     metadata: Mapping[str, str]
     body: str
     limits: SkillLimits | None = None
+    network: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,9 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
     limits, problems = wished_limits(fields, metadata_nodes)
     for problem in problems:
         notes.warn(FindingCode.BAD_LIMIT, f"{problem}. It is left out")
+    network, problems = wished_network(fields, metadata_nodes)
+    for problem in problems:
+        notes.warn(FindingCode.BAD_NETWORK_PLACE, f"{problem}. It is left out")
     return SkillMd(
         name=name,
         description=description,
@@ -140,6 +145,7 @@ def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Skil
         metadata={key: _metadata_text(key, node, notes) for key, node in metadata_nodes.items()},
         body=sections.body,
         limits=limits,
+        network=network,
     )
 
 

@@ -3,8 +3,10 @@
 from ipaddress import ip_address
 
 import pytest
+from pydantic import ValidationError
 
 from skillbus.sandbox.domain.network import METADATA, HostPort, is_reachable, parse_networks
+from skillbus.sandbox.settings import SandboxSettings
 
 
 @pytest.mark.parametrize("text", ["1.1.1.1", "8.8.8.8", "172.32.0.1", "2606:4700::1111", "64:ff9b::808:808"])
@@ -45,6 +47,15 @@ def test_no_network_that_an_operator_names_opens_the_credentials_of_a_cloud(addr
 def test_a_network_with_bits_of_a_host_is_refused() -> None:
     with pytest.raises(ValueError, match="host bits"):
         parse_networks("127.0.0.1/8")
+
+
+def test_an_operator_opens_private_networks_by_a_setting_that_is_read_at_the_start() -> None:
+    assert SandboxSettings().egress.private_networks == ()
+    opened = SandboxSettings(private_networks="10.1.0.0/16, ::1/128", network_mib=2).egress
+    assert is_reachable(ip_address("10.1.2.3"), opened.private_networks)
+    assert opened.bytes_max == 2 * 1024 * 1024
+    with pytest.raises(ValidationError):
+        SandboxSettings(private_networks="10.1.0.0/99")
 
 
 def test_two_names_of_one_place_are_equal() -> None:

@@ -15,6 +15,7 @@ from skillbus.contracts.sandbox import RunSkill, RunStatus
 from skillbus.contracts.skill_limits import SkillLimits
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.domain.running import Ran, Runner
 
@@ -160,3 +161,13 @@ async def test_a_run_has_the_limits_that_its_skill_wishes_for() -> None:
     await ran(runner)
     limits = isolation.specs[0].limits
     assert (limits.wall_s, limits.memory_bytes, limits.processes) == (2, 1024 * MIB, 8)
+
+
+async def test_a_run_reaches_what_an_operator_approved_and_not_what_its_skill_wants() -> None:
+    wanting = skill("d").model_copy(update={"network": ("a.example:443", "b.example:80"), "network_approved": ()})
+    approved = wanting.model_copy(update={"network_approved": ("b.example:80",)})
+    isolation = FakeIsolation()
+    isolation.let_go.set()
+    for found in (wanting, approved):
+        await ran(Runner(FakeSkills(found), isolation, Limits(), 1))
+    assert [spec.network for spec in isolation.specs] == [(), (HostPort("b.example", 80),)]

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.network import EgressPolicy, parse_networks
 from skillbus.sandbox.domain.skill_limits import Bounds, fitting
 
 
@@ -56,12 +57,27 @@ class SandboxSettings(BaseSettings):
     """Of the packages of one skill."""
     layers_mib: int = Field(default=4096, ge=1)
     """Of those of all skills; the least recently used go first."""
+    private_networks: str = ""
+    """Networks like `10.1.2.0/24`, by commas, where approved places may lie although they are none of the internet."""
+    network_mib: int = Field(default=64, ge=1)
+    """What one run may send and receive, together."""
     cgroup: str = "auto"
     """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)
     """Processors that a run may use at once; wants a cgroup with the cpu controller."""
     unsafe: bool = False
     """Runs are not isolated at all. Nothing but this does that: a machine that cannot isolate runs nothing without."""
+
+    @field_validator("private_networks")
+    @classmethod
+    def _are_networks(cls, text: str) -> str:
+        parse_networks(text)
+        return text
+
+    @property
+    def egress(self) -> EgressPolicy:
+        """What runs with a network may move, and where to."""
+        return EgressPolicy(parse_networks(self.private_networks), bytes_max=self.network_mib * MIB)
 
     @model_validator(mode="after")
     def _ceilings_are_above(self) -> Self:

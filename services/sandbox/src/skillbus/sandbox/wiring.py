@@ -66,7 +66,7 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
         yield UnsafeIsolation()
         return
     metering = ChosenMetering(settings.cgroup, settings.cpus)
-    async with BubblewrapIsolation(warm=settings.warm, metering=metering) as isolation:
+    async with BubblewrapIsolation(warm=settings.warm, metering=metering, egress=settings.egress) as isolation:
         yield isolation
 
 

@@ -15,6 +15,7 @@ from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.domain.schema import check_args
 from skillbus.sandbox.domain.skill import Skills, entry_point_of
@@ -184,6 +185,7 @@ def _spec(order: Order, folder: Path, layer: Path | None, files: Mapping[str, by
         argv=order.argv,
         stdin=order.stdin,
         files=files,
+        network=tuple(map(HostPort.parse, order.skill.network_approved)),
         layer=layer,
         limits=replace(order.limits, wall_s=min(order.limits.wall_s, _left_s(until))),
     )

@@ -19,6 +19,7 @@ from skillbus.cli.demo import demo
 from skillbus.cli.import_tools import import_tools
 from skillbus.cli.install import install
 from skillbus.cli.run import WithArgv, run
+from skillbus.cli.runs import runs
 from skillbus.cli.search import search
 from skillbus.cli.session import Command, local, remote
 from skillbus.cli.status import status
@@ -83,6 +84,7 @@ def create_app() -> typer.Typer:
     app.command("install")(remote(install))
     app.command("search")(remote(search))
     app.command("run", cls=WithArgv)(remote(run))
+    app.command("runs")(remote(runs))
     app.command("list")(remote(list_skills))
     app.command("remove")(remote(remove))
     app.command("audit")(remote(audit))

@@ -58,24 +58,22 @@ async def content_of(client: Client, artifact: RunArtifact) -> bytes:
     return content
 
 
-def save(folder: Path, artifact: RunArtifact, content: bytes) -> SavedArtifact:
-    """Write an artifact into a folder, beside what is there: a name that is taken gets a number.
+def save(folder: Path, artifact: str, content: bytes) -> SavedArtifact:
+    """Write an artifact, by its name, into a folder, beside what is there: a name that is taken gets a number.
 
     Raises:
         LocalFileError: it cannot be written.
         StrangeReplyError: see `local_name`.
     """
-    name = local_name(artifact.name)
+    name = local_name(artifact)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path, file = _created(folder, name)
         with file:
             file.write(content)
     except OSError as error:
-        raise LocalFileError(
-            f"{folder / name}: {error.strerror or error}", "Name another folder with --out."
-        ) from error
-    return SavedArtifact(artifact.name, path, len(content))
+        raise LocalFileError(f"{folder / name}: {error.strerror or error}", "Name another folder.") from error
+    return SavedArtifact(artifact, path, len(content))
 
 
 def _created(folder: Path, name: str) -> tuple[Path, BinaryIO]:
@@ -86,7 +84,7 @@ def _created(folder: Path, name: str) -> tuple[Path, BinaryIO]:
             return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
         except FileExistsError:
             continue
-    raise LocalFileError(f"{folder / name} and its numbered names are taken", "Name another folder with --out.")
+    raise LocalFileError(f"{folder / name} and its numbered names are taken", "Name another folder.")
 
 
 def _candidates(name: str) -> Iterator[str]:

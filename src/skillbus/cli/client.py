@@ -18,6 +18,7 @@ from skillbus.contracts.indexer import Skill, SkillsListed
 from skillbus.contracts.retriever import ToolsFound
 
 JsonObject = dict[str, JsonValue]
+JsonMembers = dict[str, object]
 
 _PAGE = 200
 _RUN_S = 90.0
@@ -44,6 +45,7 @@ class RunOrder:
     stdin: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     timeout_s: float | None = None
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,7 @@ class Client:
 
     async def run(self, order: RunOrder) -> Ran:
         """Run a skill and wait for its end."""
-        members: dict[str, object] = {
-            "action": order.action,
-            "args": order.args,
-            "argv": order.argv,
-            "stdin": order.stdin,
-            "timeout_s": order.timeout_s,
-            "files": {name: b64encode(content).decode() for name, content in order.files.items()} or None,
-        }
-        wait_s = max(_RUN_S, (order.timeout_s or 0) + 30)
-        body = {name: value for name, value in members.items() if value is not None}
-        path = f"{_skill_path(order.name)}/run"
+        path, body, wait_s = run_request(order)
         return parsed(Ran, await exchange(self.http, "POST", path, params=self._scope(), json=body, wait_s=wait_s))
 
     async def search(
@@ -124,6 +116,21 @@ class Client:
 
     def _scope(self) -> dict[str, str]:
         return {"project": self.project} if self.project else {}
+
+
+def run_request(order: RunOrder) -> tuple[str, JsonMembers, float]:
+    """Path and body of the request for a run, and how long its answer may take in seconds."""
+    members: JsonMembers = {
+        "action": order.action,
+        "args": order.args,
+        "argv": order.argv,
+        "stdin": order.stdin,
+        "timeout_s": order.timeout_s,
+        "files": {name: b64encode(content).decode() for name, content in order.files.items()} or None,
+        "run_id": order.run_id,
+    }
+    body = {name: value for name, value in members.items() if value is not None}
+    return f"{_skill_path(order.name)}/run", body, max(_RUN_S, (order.timeout_s or 0) + 30)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """One request to the HTTP API and its answer, or the error that says why there is none."""
 
 import json as json_format
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import BinaryIO, Final, TypeVar
 
 import httpx
@@ -30,8 +31,7 @@ async def exchange(  # noqa: PLR0913 (what a request can be of)
     wait_s: float = ANSWER_S,
 ) -> httpx.Response:
     """The answer, which says that it worked. Raises the errors of `skillbus.cli.errors`."""
-    timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
-    try:
+    with _told(http, wait_s):
         response = await http.request(
             method,
             url,
@@ -41,8 +41,37 @@ async def exchange(  # noqa: PLR0913 (what a request can be of)
             files=files,
             content=content,
             headers=headers,
-            timeout=timeout,
+            timeout=httpx.Timeout(wait_s, connect=_CONNECT_S),
         )
+    if not response.is_success:
+        raise problem_in(response.content, response)
+    return response
+
+
+@asynccontextmanager
+async def opened(
+    http: httpx.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    params: Mapping[str, str],
+    json: Mapping[str, object],
+    wait_s: float,
+) -> AsyncIterator[httpx.Response]:
+    """An answer that is read while it comes; `wait_s` is the longest silence. Raises as `exchange` does."""
+    timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
+    with _told(http, wait_s):
+        async with http.stream(method, url, params=params, json=json, timeout=timeout) as response:
+            if not response.is_success:
+                raise problem_in(await response.aread(), response)
+            yield response
+
+
+@contextmanager
+def _told(http: httpx.AsyncClient, wait_s: float) -> Iterator[None]:
+    """Errors of the connection as those of the command line."""
+    try:
+        yield
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         base = str(http.base_url).rstrip("/")
         raise UnreachableError(
@@ -55,9 +84,6 @@ async def exchange(  # noqa: PLR0913 (what a request can be of)
         raise NoAnswerError(
             f"the connection broke off ({error or type(error).__name__})", "Is it still running? `skillbus status`"
         ) from error
-    if not response.is_success:
-        raise _refusal(response)
-    return response
 
 
 def parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
@@ -66,8 +92,17 @@ def parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
     Raises:
         StrangeReplyError: It is something else.
     """
+    return parsed_text(reply, response.content, response)
+
+
+def parsed_text(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:
+    """What a part of an answer says.
+
+    Raises:
+        StrangeReplyError: It is something else.
+    """
     try:
-        return reply.model_validate_json(response.content)
+        return reply.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
@@ -81,9 +116,10 @@ def strange(response: httpx.Response, what: str) -> StrangeReplyError:
     )
 
 
-def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
+def problem_in(content: bytes, response: httpx.Response) -> ProblemError | StrangeReplyError:
+    """The error that an answer, or a part of it, holds."""
     try:
-        problem = json_format.loads(response.content)
+        problem = json_format.loads(content)
     except ValueError:
         problem = None
     if isinstance(problem, dict) and isinstance(problem.get("error"), dict):
@@ -91,4 +127,6 @@ def _refusal(response: httpx.Response) -> ProblemError | StrangeReplyError:
         problem = {"detail": problem["error"].get("message"), "code": problem["error"].get("code")}
     if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
         return strange(response, f"it answered {response.status_code} without a problem document")
-    return ProblemError(problem, response.status_code, advice_on(str(problem.get("code") or "")))
+    status = problem.get("status")
+    known = status if isinstance(status, int) else response.status_code
+    return ProblemError(problem, known, advice_on(str(problem.get("code") or "")))

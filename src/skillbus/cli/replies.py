@@ -6,7 +6,7 @@ from skillbus.contracts.agent import CallableAudited
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.indexer import EntryPoint, Finding, IndexerStatus
 from skillbus.contracts.message import Blob, Message
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox import RunLimits, RunStatus, RunUsage
 from skillbus.contracts.tools import Difference, IndexAudited, ToolFinding
 
 
@@ -49,6 +49,15 @@ class Ran(Message):
     isolation: str
     detail: str = ""
     """Which limit ended it, or what was left out, in words."""
+    limits: RunLimits | None = None
+    used: RunUsage | None = None
+
+
+class Printed(Message):
+    """What a run printed, while it goes on."""
+
+    stream: str
+    text: str
 
 
 class SystemStatus(Message):

@@ -1,14 +1,17 @@
 """`skillbus run`."""
 
+import asyncio
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from uuid import uuid4
 
 import typer
 from typer.core import TyperCommand
 
-from skillbus.cli.errors import CliError, LocalFileError, RunFailedError
+from skillbus.cli.errors import CliError, LocalFileError, RunFailedError, StoppedError
 from skillbus.cli.names import checked_name
 from skillbus.cli.session import ARGV, Session
 from skillbus.cli.text import plain, size
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from typer._click import Context  # what TyperCommand's own methods are declared with
 
     from skillbus.cli.artifacts import SavedArtifact
+    from skillbus.cli.client import RunOrder
     from skillbus.cli.replies import Ran
 
 Name = Annotated[str, typer.Argument(help="The skill.")]
@@ -29,7 +33,11 @@ Files = Annotated[
     typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Bring this file along; repeatable."),
 ]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Where to save the files that it makes.")]
+Stream = Annotated[bool, typer.Option("--stream", help="Print what it prints as it comes.")]
 Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that it may take.")]
+
+_TO_END_S: Final = 15.0
+"""For a run that is ended to tell what it gave."""
 
 
 class WithArgv(TyperCommand):
@@ -50,7 +58,7 @@ class WithArgv(TyperCommand):
         return [*super().collect_usage_pieces(ctx), self.usage]
 
 
-async def run(
+async def run(  # noqa: PLR0913, PLR0917 (its options)
     session: Session,
     name: Name,
     action: Action = None,
@@ -59,15 +67,18 @@ async def run(
     files: Files = None,
     out: Out = Path(),
     timeout: Timeout = None,  # noqa: ASYNC109 (the skill's, not this function's)
+    stream: Stream = False,
 ) -> None:
     """Run a skill in the sandbox.
 
     Arguments are --args JSON, or the words after --. The skill's output goes to stdout and stderr, the files that it
     makes to --out, beside what is there. Exits with 1 when the run did not end well, whatever the skill's own exit
-    code was; --json has that.
+    code was; --json has that. Ctrl-C ends the run and shows what it gave so far.
     """
     from skillbus.cli.client import RunOrder  # noqa: PLC0415 (slow)
 
+    if stream and session.output.as_json:
+        raise typer.BadParameter("--json prints one document when the run is over", param_hint="--stream")
     if args is not None and session.argv is not None:
         raise typer.BadParameter("give --args or words after --, not both", param_hint="--args")
     order = RunOrder(
@@ -78,13 +89,16 @@ async def run(
         stdin=None if stdin is None else _read_stdin(stdin),
         files=read_files(files or []),
         timeout_s=timeout,
+        run_id=uuid4().hex,
     )
-    ran = await session.client.run(order)
+    ran = await ended(session, order, stream=stream)
     saved, errors = await _save_all(session, ran, out)
     if session.output.as_json:
         session.output.show(document_of(ran, saved, errors), str)
     else:
-        _print(session, ran)
+        if not stream:
+            _print_output(session, ran)
+        _print_end(session, ran)
         for error in errors:
             session.output.fail(error)
     if errors or ran.status.value != "ok":
@@ -147,7 +161,7 @@ async def _save_all(session: Session, ran: "Ran", folder: Path) -> "tuple[list[S
     errors: list[CliError] = []
     for artifact in ran.artifacts:
         try:
-            saved.append(save(folder, artifact, await content_of(session.client, artifact)))
+            saved.append(save(folder, artifact.name, await content_of(session.client, artifact)))
         except CliError as error:
             errors.append(error)
             continue
@@ -155,9 +169,39 @@ async def _save_all(session: Session, ran: "Ran", folder: Path) -> "tuple[list[S
     return saved, errors
 
 
-def _print(session: Session, ran: "Ran") -> None:
+async def ended(session: Session, order: "RunOrder", *, stream: bool) -> "Ran":
+    """The run at its end. Ctrl-C ends it there, and not here: what it gave so far comes back as a cancelled run's."""
+    hear = partial(_print_part, session)
+    asking = asyncio.create_task(session.runs.follow(order, hear) if stream else session.client.run(order))
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        session.output.note("interrupted: the run is being ended")
+        try:
+            await session.runs.cancel(order.run_id or "")
+            async with asyncio.timeout(_TO_END_S):
+                return await asking
+        except TimeoutError as error:
+            raise StoppedError("the run does not end", "`skillbus runs` shows whether it still goes on.") from error
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])
+
+
+def _print_part(session: Session, stream: str, text: str) -> None:
+    if stream == "stderr":
+        sys.stderr.write(plain(text) if session.output.err.is_terminal else text)
+        sys.stderr.flush()
+    else:
+        session.output.write(plain(text) if session.output.out.is_terminal else text)
+
+
+def _print_output(session: Session, ran: "Ran") -> None:
     session.output.write(_ended(plain(ran.stdout)) if session.output.out.is_terminal else ran.stdout)
     sys.stderr.write(_ended(plain(ran.stderr) if session.output.err.is_terminal else ran.stderr))
+
+
+def _print_end(session: Session, ran: "Ran") -> None:
     cut = ", output cut at its limit" if ran.truncated else ""
     session.output.note(f"{ran.status.value} in {ran.duration_ms:.0f} ms, isolation: {ran.isolation}{cut}")
     if ran.status.value == "ok":

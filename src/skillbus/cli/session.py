@@ -20,6 +20,7 @@ from skillbus.cli.outside import Outside
 if TYPE_CHECKING:
     from skillbus.cli.client import Client
     from skillbus.cli.models_client import ModelsClient
+    from skillbus.cli.runs_client import RunsClient
     from skillbus.cli.tools_client import ToolsClient
 
 ARGV: Final = "skillbus.argv"
@@ -62,6 +63,13 @@ class Session:
         from skillbus.cli.tools_client import ToolsClient  # noqa: PLC0415 (slow)
 
         return ToolsClient(self.client.http, self.client.project)
+
+    @property
+    def runs(self) -> "RunsClient":
+        """The client of runs, over the same connection."""
+        from skillbus.cli.runs_client import RunsClient  # noqa: PLC0415 (slow)
+
+        return RunsClient(self.client)
 
 
 @dataclass(frozen=True, slots=True)

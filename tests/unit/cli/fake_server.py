@@ -1,5 +1,6 @@
 """A skillbus behind HTTP that keeps everything in memory and runs nothing."""
 
+import asyncio
 import hashlib
 import io
 import json
@@ -93,6 +94,26 @@ def run_reply(**changed: object) -> Json:
     return usual | changed
 
 
+def run_record(run_id: str, **changed: object) -> Json:
+    """What is remembered of a run."""
+    limits = {"wall_s": 60, "cpu_s": 60, "memory_bytes": 536870912, "processes": 64, "output_bytes": 10485760}
+    used = {"waited_ms": 1.5, "wall_ms": 123.4, "cpu_ms": 45.6, "peak_bytes": 12_000_000, "output_bytes": 5}
+    usual: Json = {
+        "run_id": run_id,
+        "skill": "greet",
+        "content_digest": "1" * 64,
+        "action": "run",
+        "state": "ok",
+        "began_at": "2026-01-01T00:00:00Z",
+        "ends_by": "2026-01-01T00:01:00Z",
+        "exit_code": 0,
+        "isolation": "full",
+        "limits": limits | {"artifacts": 64, "artifacts_bytes": 33554432, "work_bytes": 67108864},
+        "used": used | {"artifacts": 0, "artifacts_bytes": 0},
+    }
+    return usual | changed
+
+
 @dataclass
 class FakeServer:
     """Answers as the gateway does. `skills` by name; New ones are indexed after `polls_until_indexed` listings."""
@@ -100,6 +121,13 @@ class FakeServer:
     skills: dict[str, Json] = field(default_factory=dict)
     hits: list[Json] = field(default_factory=list)
     ran: Json | httpx.Response = field(default_factory=run_reply)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    """What a run prints to those who follow it: stream and text."""
+    breaks_off_with: httpx.Response | None = None
+    """The problem that a followed run ends with, instead of its reply."""
+    on_run: Callable[[], None] | None = None
+    """Called when a run has begun, which then lasts until somebody ends it."""
+    history: list[Json] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     ready: bool = True
     isolates: bool = True
@@ -108,6 +136,7 @@ class FakeServer:
     polls_until_indexed: int = 0
     rejects: dict[str, httpx.Response] = field(default_factory=dict)
     requests: list[httpx.Request] = field(default_factory=list)
+    run_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def transport(self) -> httpx.MockTransport:
         """What carries a client's requests here."""
@@ -125,15 +154,18 @@ class FakeServer:
         routes: dict[tuple[str, str], Callable[[httpx.Request], httpx.Response]] = {
             ("POST", "/api/skills"): self._install,
             ("GET", "/api/skills"): self._list,
+            ("GET", "/api/runs"): self._list_runs,
             ("POST", "/api/tools/search"): self._search,
             ("GET", "/api/status"): self._status,
         }
         if (method, path) in routes:
             return routes[method, path](request)
+        if path.startswith("/api/runs/") and path not in self.files:
+            return self._one_run(method, path.rsplit("/", 1)[-1])
         if method == "DELETE":
             return self._remove(path.rsplit("/", 1)[-1])
         if path.endswith("/run"):
-            return self.ran if isinstance(self.ran, httpx.Response) else httpx.Response(200, json=self.ran)
+            return await self._run(request)
         if path in self.files:
             return httpx.Response(200, content=self.files[path])
         return problem(ErrorCode.NOT_FOUND, "no such path")
@@ -188,3 +220,32 @@ class FakeServer:
         if self.skills.pop(name, None) is None:
             return problem(ErrorCode.SKILL_NOT_FOUND, f"No skill {name} is installed.")
         return httpx.Response(200, json={"name": name, "digest": "0" * 64})
+
+    async def _run(self, request: httpx.Request) -> httpx.Response:
+        if self.on_run is not None:
+            self.on_run()
+            await asyncio.wait_for(self.run_ended.wait(), 5)
+        if isinstance(self.ran, httpx.Response):
+            return self.ran
+        if "stream" not in request.url.params:
+            return httpx.Response(200, json=self.ran)
+        events: list[tuple[str, Json]] = [("begun", {"run_id": self.ran["run_id"]})]
+        events += [("output", {"number": 1, "stream": stream, "text": text}) for stream, text in self.told]
+        last = self.breaks_off_with
+        events.append(("reply", self.ran) if last is None else ("error", json.loads(last.content)))
+        text = ": still there\n\n".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events)
+        return httpx.Response(200, text=text, headers={"Content-Type": "text/event-stream"})
+
+    def _list_runs(self, request: httpx.Request) -> httpx.Response:
+        where = request.url.params
+        begin, limit = int(where.get("after", 0)), min(int(where["limit"]), self.page_size)
+        fitting = [run for run in self.history if where.get("state") in {None, run["state"]}]
+        more = str(begin + limit) if begin + limit < len(fitting) else None
+        return httpx.Response(200, json={"runs": fitting[begin : begin + limit], "next": more})
+
+    def _one_run(self, method: str, run_id: str) -> httpx.Response:
+        if method == "DELETE":
+            self.run_ended.set()
+            return httpx.Response(200, json={"run_id": run_id, "ending": True})
+        found = [run for run in self.history if run["run_id"] == run_id]
+        return httpx.Response(200, json=found[0]) if found else problem(ErrorCode.NOT_FOUND, "there is no such run")

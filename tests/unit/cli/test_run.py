@@ -1,4 +1,5 @@
 import json
+import signal
 from base64 import b64decode
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, artifact, problem, run_reply
+
+
+def members(server: FakeServer) -> dict[str, object]:
+    """What was asked for, but for the id of the run, which is made at random."""
+    return {name: value for name, value in server.body().items() if name != "run_id"}
 
 
 def test_files_and_arguments_travel_and_files_come_back(
@@ -33,7 +39,7 @@ def test_files_and_arguments_travel_and_files_come_back(
 
 def test_words_after_two_dashes_are_the_skills(skillbus: CommandLine, server: FakeServer) -> None:
     assert skillbus("run", "greet", "--", "--loud", "-n", "--", "x").exit_code == 0
-    assert server.body() == {"argv": ["--loud", "-n", "--", "x"]}
+    assert members(server) == {"argv": ["--loud", "-n", "--", "x"]}
 
 
 def test_a_skill_is_run_by_the_id_that_a_search_shows(skillbus: CommandLine, server: FakeServer) -> None:
@@ -43,7 +49,7 @@ def test_a_skill_is_run_by_the_id_that_a_search_shows(skillbus: CommandLine, ser
 
 def test_an_action_before_two_dashes_is_ours(skillbus: CommandLine, server: FakeServer) -> None:
     assert skillbus("run", "greet", "wave", "--timeout", "5", "--project", "acme", "--").exit_code == 0
-    assert server.body() == {"action": "wave", "argv": [], "timeout_s": 5.0}
+    assert members(server) == {"action": "wave", "argv": [], "timeout_s": 5.0}
     assert server.requests[0].url.params["project"] == "acme"
 
 
@@ -181,3 +187,58 @@ def test_a_machine_that_cannot_isolate_is_told(skillbus: CommandLine, server: Fa
     assert result.exit_code == 1
     for said in ("cannot isolate", "sandbox_unavailable", "user namespaces are off", "bubblewrap"):
         assert said in result.stderr
+
+
+def test_with_stream_output_is_printed_as_it_comes_and_not_again(skillbus: CommandLine, server: FakeServer) -> None:
+    server.told = [("stdout", "first\n"), ("stderr", "aside\n"), ("stdout", "second\n")]
+    server.ran = run_reply(stdout="first\nsecond\n", stderr="aside\n")
+
+    result = skillbus("run", "greet", "--stream")
+
+    assert (result.exit_code, result.stdout) == (0, "first\nsecond\n")
+    assert result.stderr.startswith("aside\nok in ")
+    assert server.requests[0].url.params["stream"] == "true"
+
+
+def test_a_followed_run_that_failed_exits_with_1(skillbus: CommandLine, server: FakeServer) -> None:
+    server.ran = run_reply(status="failed", exit_code=3)
+    assert skillbus("run", "greet", "--stream").exit_code == 1
+
+
+@pytest.mark.parametrize("followed", [[], ["--stream"]])
+def test_a_run_that_is_refused_is_told_as_the_server_says(
+    skillbus: CommandLine, server: FakeServer, followed: list[str]
+) -> None:
+    server.ran = problem(ErrorCode.SKILL_NOT_FOUND, "there is no greet")
+    result = skillbus("run", "greet", *followed)
+    assert result.exit_code == 1
+    assert "there is no greet" in result.stderr
+
+
+def test_a_followed_run_whose_reply_cannot_be_had_is_told(skillbus: CommandLine, server: FakeServer) -> None:
+    server.told = [("stdout", "half")]
+    server.breaks_off_with = problem(ErrorCode.NOT_FOUND, "the output is gone")
+    result = skillbus("run", "greet", "--stream")
+    assert (result.exit_code, result.stdout) == (1, "half")
+    assert "the output is gone" in result.stderr
+
+
+def test_following_and_one_document_exclude_each_other(skillbus: CommandLine, server: FakeServer) -> None:
+    assert skillbus("run", "greet", "--stream", "--json").exit_code == 2
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("followed", [[], ["--stream"]])
+def test_ctrl_c_ends_the_run_and_shows_what_it_gave_so_far(
+    skillbus: CommandLine, server: FakeServer, followed: list[str]
+) -> None:
+    server.ran = run_reply(status="cancelled", exit_code=None, stdout="so far\n")
+    server.told = [("stdout", "so far\n")]
+    server.on_run = lambda: signal.raise_signal(signal.SIGINT)
+
+    result = skillbus("run", "greet", *followed)
+
+    assert (result.exit_code, result.stdout) == (1, "so far\n")
+    assert "cancelled" in result.stderr
+    ended = [request.url.path for request in server.requests if request.method == "DELETE"]
+    assert ended == [f"/api/runs/{server.body(0)['run_id']}"]

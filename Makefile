@@ -5,7 +5,7 @@
 
 DATA ?= data
 HTTP_PORT ?= 8080
-BENCHMARKS ?= request_lane search_latency standalone_footprint embedder_batching vector_store sandbox_cold_start
+BENCHMARKS ?= request_lane search_latency standalone_footprint embedder_batching vector_store sandbox
 
 BIN := .venv/bin
 UV_VERSION := 0.13.9

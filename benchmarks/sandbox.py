@@ -1,0 +1,270 @@
+"""Runs in the sandbox beside the plain interpreter: with a sandbox that waits, with one that starts, and many at once.
+
+Claims: over the bus a warm Python run takes at most 10 ms and a warm bash run at most 8 ms; a warm Node at most 0.6
+times plain `node`; a cold Python run at most 25 ms more than `python3 main.py`; of 200 runs from 16 callers there are
+at least 0.8 times as many a second as of the plain interpreter started the same way; a sandbox that waits holds at most
+12 MB; and a run that prints a gigabyte leaves the service's memory as it was.
+
+Every script reads JSON from standard input and prints JSON. Arms run in turns, medians count. A warm run begins when
+the sandboxes wait again, as between two steps of an agent. What a file that is handed back costs more is told beside.
+
+    python benchmarks/sandbox.py [--rounds 40]
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import uvloop
+from measuring import keep, machine, spread
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.objects import open_object_store
+from skillbus.common.bus.provision import provision
+from skillbus.common.bus.responder import Responder, route
+from skillbus.common.logs import configure_logging
+from skillbus.common.testing import eventually
+from skillbus.contracts.indexer import GET_SKILL, ArgsMode, EntryPoint, NameSkill, Runtime, Skill
+from skillbus.contracts.resources import PACKAGES, package_name
+from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, RunStatus
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.domain.run import RunSpec
+from skillbus.sandbox.settings import SandboxSettings
+from skillbus.sandbox.wiring import open_sandbox
+from skillbus.standalone.nats_server import open_nats_server
+
+PYTHON: Final = "import json, os, sys\ngiven = json.load(sys.stdin)\nprint(json.dumps({'n': given['n'] + 1}))\n"
+LEAVES: Final = "open(os.environ['SKILLBUS_OUT'] + '/out.txt', 'w').write('x')\n"
+BASH: Final = "read -r given\necho '{\"n\": 2}'\n"
+NODE: Final = (
+    "const given = JSON.parse(require('fs').readFileSync(0));\nconsole.log(JSON.stringify({n: given.n + 1}));\n"
+)
+SKILLS: Final = {
+    "python": (Runtime.PYTHON, "main.py", PYTHON),
+    "python-with-a-file": (Runtime.PYTHON, "leaves.py", PYTHON + LEAVES),
+    "bash": (Runtime.BASH, "main.sh", BASH),
+    "node": (Runtime.NODE, "main.js", NODE),
+}
+FLOOD: Final = "import sys\nline = b'x' * 65535 + b'\\n'\nfor _ in range(16384): sys.stdout.buffer.write(line)\n"
+CALLERS: Final = 16
+RUNS: Final = 200
+Arm = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A sandbox on the bus, its isolation, and the same scripts in a folder."""
+
+    bus: Bus
+    isolation: BubblewrapIsolation
+    folder: Path
+
+    async def run(self, name: str) -> None:
+        ran = await self.bus.caller.call(RUN_SKILL, RunSkill(name=name, stdin='{"n": 1}\n'), timeout_s=60)
+        assert ran.status is RunStatus.OK, ran
+        assert ran.result == {"n": 2}
+        assert len(ran.artifacts) == (name == "python-with-a-file")
+
+    async def plain(self, name: str) -> None:
+        runtime, script, _ = SKILLS[name]
+        process = await asyncio.create_subprocess_exec(
+            (await self.isolation.probe()).runtimes[runtime],
+            self.folder / script,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"SKILLBUS_OUT": str(self.folder), "PATH": "/usr/bin:/bin"},
+        )
+        out, _ = await process.communicate(b'{"n": 1}\n')
+        assert json.loads(out) == {"n": 2}
+
+    async def until_warm(self, name: str) -> None:
+        async def waiting() -> int:
+            return self.isolation.waiting
+
+        await eventually(waiting, lambda number: number >= 2 + (name == "node"), wait_s=30)
+
+
+def skill(name: str, runtime: Runtime, script: str, package: bytes) -> Skill:
+    digest, now = hashlib.sha256(package).hexdigest(), datetime.now(UTC)
+    entry = EntryPoint(action="run", script=script, runtime=runtime, args_mode=ArgsMode.ARGV)
+    return Skill(
+        name=name,
+        description=name,
+        digest=digest,
+        content_digest=digest,
+        size_bytes=len(package),
+        entry_points=(entry,),
+        default_action="run",
+        installed_at=now,
+        updated_at=now,
+    )
+
+
+@asynccontextmanager
+async def open_bench(folder: Path, warm: int) -> AsyncGenerator[Bench]:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(open_nats_server(folder / "nats"))
+        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        bus = await stack.enter_async_context(open_bus(settings, "bench", CollectorRegistry()))
+        await provision(bus.jetstream)
+        packages, skills = await open_object_store(bus, PACKAGES), {}
+        for name, (runtime, script, source) in SKILLS.items():
+            folder.joinpath(script).write_text(source)
+            package = pack_files([PackedFile("SKILL.md", b"."), PackedFile(script, source.encode())])
+            made = skills[name] = skill(name, runtime, script, package)
+            await packages.put(package_name(made.project, made.name, made.content_digest), package)
+
+        async def get(request: NameSkill) -> Skill:
+            return skills[request.name]
+
+        responder = Responder(bus.client, "indexer", "0.1.0", bus.metrics)
+        await responder.start(route(GET_SKILL, get))
+        stack.push_async_callback(responder.drain)
+        isolation = await stack.enter_async_context(BubblewrapIsolation(warm=warm))
+        sandbox = SandboxSettings(data=folder / "sandbox", waiting=CALLERS)
+        await stack.enter_async_context(open_sandbox(bus, sandbox, isolation))
+        yield Bench(bus, isolation, folder)
+
+
+async def timed(arm: Awaitable[None]) -> float:
+    start = time.perf_counter()
+    await arm
+    return (time.perf_counter() - start) * 1000
+
+
+async def in_turns(bench: Bench, name: str, rounds: int, *, warm: bool) -> dict[str, object]:
+    plain, sandboxed = [], []
+    await bench.run(name)  # unpacked, and for Node: waited for from now on
+    for _ in range(rounds):
+        plain.append(await timed(bench.plain(name)))
+        if warm:
+            await bench.until_warm(name)
+        sandboxed.append(await timed(bench.run(name)))
+    ratio = round(spread(sandboxed)["p50"] / spread(plain)["p50"], 2)
+    added = round(spread(sandboxed)["p50"] - spread(plain)["p50"], 2)
+    return {"plain_ms": spread(plain), "sandbox_ms": spread(sandboxed), "to_plain": ratio, "added_p50_ms": added}
+
+
+async def many(arm: Arm) -> float:
+    """Runs a second."""
+    left = iter(range(RUNS))
+
+    async def caller() -> None:
+        for _ in left:
+            await arm()
+
+    start = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CALLERS):
+            group.create_task(caller())
+    return RUNS / (time.perf_counter() - start)
+
+
+async def at_once(bench: Bench) -> dict[str, float]:
+    slots = asyncio.Semaphore(SandboxSettings().slots)
+
+    async def plain() -> None:
+        async with slots:
+            await bench.plain("python")
+
+    async def sandboxed() -> None:
+        await bench.run("python")
+
+    plain_s = await many(plain)
+    sandbox_s = await many(sandboxed)
+    return {
+        "plain_runs_a_second": round(plain_s, 1),
+        "sandbox_runs_a_second": round(sandbox_s, 1),
+        "to_plain": round(sandbox_s / plain_s, 2),
+    }
+
+
+def proportional_mb(pids: frozenset[int]) -> float:
+    lines = (line for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+async def idle(bench: Bench) -> dict[str, float]:
+    """Memory of one sandbox that waits, pages that it shares with others counted in part."""
+    await bench.until_warm("python")
+    waiting = bench.isolation.waiting
+    return {"waiting": waiting, "mb_each": round(proportional_mb(bench.isolation.waiting_pids) / waiting, 1)}
+
+
+def resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+async def flood(folder: Path) -> dict[str, object]:
+    """A run that would print a gigabyte, and the service's memory before and at its highest."""
+    root = folder / "flood"
+    root.mkdir(mode=0o755)
+    root.joinpath("main.py").write_text(FLOOD)
+    async with BubblewrapIsolation() as isolation:
+        await isolation.probe()
+        before, highest = resident_mb(), 0.0
+        run = asyncio.ensure_future(isolation.run(RunSpec(root, "main.py", Runtime.PYTHON)))
+        while not run.done():
+            highest = max(highest, resident_mb())
+            await asyncio.sleep(0.005)
+        outcome = await run
+    grew_mb, kept_mb = highest - before, len(outcome.stdout) / 2**20
+    return {"status": outcome.status, "kept_mb": round(kept_mb, 1), "grew_mb": round(grew_mb, 1)}
+
+
+async def measure(rounds: int) -> dict[str, object]:
+    figures: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for name, warm in (("warm", 2), ("cold", 0)):
+            inner = Path(folder, name)
+            inner.mkdir(mode=0o755)
+            async with open_bench(inner, warm) as bench:
+                runtimes = (await bench.isolation.probe()).runtimes
+                if warm:
+                    await bench.until_warm("python")
+                    figures["idle"] = await idle(bench)
+                figures[name] = {
+                    skill_: await in_turns(bench, skill_, rounds, warm=bool(warm))
+                    for skill_, (runtime, _, _) in SKILLS.items()
+                    if runtime in runtimes
+                }
+                if warm:
+                    figures["many"] = await at_once(bench)
+        figures["flood"] = await flood(Path(folder))
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=40)
+    rounds = parser.parse_args().rounds
+    configure_logging("WARNING")
+    bounds = {
+        "warm.python.sandbox_ms.p50": "<= 10",
+        "warm.bash.sandbox_ms.p50": "<= 8",
+        "warm.node.to_plain": "<= 0.6",
+        "cold.python.added_p50_ms": "<= 25",
+        "many.to_plain": ">= 0.8",
+        "idle.mb_each": "<= 12",
+        "flood.grew_mb": "<= 64: the output limit, held a few times",
+    }
+    keep("sandbox", {**machine(), "rounds": rounds, "figures": uvloop.run(measure(rounds)), "bounds": bounds})
+
+
+if __name__ == "__main__":
+    main()

@@ -57,6 +57,7 @@ _SKILLS: Final[Mapping[str, Command]] = {
     "unpin": skills.unpin,
     "enable": skills.enable,
     "disable": skills.disable,
+    "network": skills.network,
 }
 _MCP: Final[Mapping[str, Command]] = {
     "list": mcp.list_servers,

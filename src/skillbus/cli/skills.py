@@ -23,6 +23,16 @@ Digest = Annotated[
 ]
 
 
+Approve = Annotated[
+    list[str] | None,
+    typer.Option("--approve", metavar="HOST:PORT", help="A place that its runs may reach from now on; repeatable."),
+]
+Withdraw = Annotated[
+    list[str] | None,
+    typer.Option("--withdraw", metavar="HOST:PORT", help="A place that they may reach no longer; repeatable."),
+]
+
+
 async def check(session: Session, path: Package, strict: Strict = False) -> None:
     """Show what the validation says of a skill, without installing it. Exits with 1 when it could not be installed."""
     from skillbus.cli.packing import open_package  # noqa: PLC0415 (slow)
@@ -68,6 +78,16 @@ async def disable(session: Session, name: Name) -> None:
     await _change(session, name, "disable")
 
 
+async def network(session: Session, name: Name, approve: Approve = None, withdraw: Withdraw = None) -> None:
+    """Show what of the network a skill wants to reach when it runs, and approve places of it or withdraw them."""
+    added, removed = _places(approve, "--approve"), _places(withdraw, "--withdraw")
+    skill = await session.tools.skill(checked_name(name))
+    if added or removed:
+        kept = [place for place in (*skill.network_approved, *added) if place not in removed]
+        skill = await session.tools.approve_network(skill.name, tuple(dict.fromkeys(kept)))
+    session.output.show(skill, lambda: tool_tables.network(skill))
+
+
 async def _whole(session: Session, name: str, beginning: str) -> str:
     """The content digest that begins so; what is there else is left to the server to refuse."""
     versions = (await session.tools.skill_history(name)).versions
@@ -80,6 +100,15 @@ async def _whole(session: Session, name: str, beginning: str) -> str:
 async def _change(session: Session, name: str, step: str) -> None:
     skill = await session.tools.change_skill(checked_name(name), step)
     session.output.show(skill, lambda: _line(skill))
+
+
+def _places(words: list[str] | None, option: str) -> tuple[str, ...]:
+    from skillbus.contracts.network import normal_place  # noqa: PLC0415 (slow)
+
+    try:
+        return tuple(map(normal_place, words or ()))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _line(skill: "Skill") -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from skillbus.cli.replies import Audit, LineImported, ToolsImported
     from skillbus.contracts.agent import McpServer
-    from skillbus.contracts.indexer import Finding, SkillChecked, SkillHistory
+    from skillbus.contracts.indexer import Finding, Skill, SkillChecked, SkillHistory
     from skillbus.contracts.tools import CatalogueTool, Difference, ToolFinding, ToolSummary
 
 _PROBLEMS: Final = 50
@@ -120,6 +120,14 @@ def history(found: SkillHistory) -> RenderableType:
         for it in found.versions
     ]
     return tables.rows(("content", "version", "reason", "when", "description"), lines)
+
+
+def network(skill: Skill) -> RenderableType:
+    """What a skill wants to reach, and what of it is approved."""
+    if not skill.network:
+        return plain_line(f"{skill.name} wants no network")
+    states = [(place, "approved" if place in skill.network_approved else "waits") for place in skill.network]
+    return tables.rows(("place", "state"), states)
 
 
 def _said(line: LineImported) -> str:

@@ -131,6 +131,17 @@ class ToolsClient:
         """`pin`, `unpin`, `enable` or `disable` it."""
         return parsed(Skill, await exchange(self.http, "POST", _skill(name, step), params=self._scope()))
 
+    async def skill(self, name: str) -> Skill:
+        """An installed skill."""
+        path = f"/api/skills/{quote(name, safe='')}"
+        return parsed(Skill, await exchange(self.http, "GET", path, params=self._scope()))
+
+    async def approve_network(self, name: str, approved: Sequence[str]) -> Skill:
+        """What of the network its runs may reach from now on."""
+        body: dict[str, object] = {"approved": list(approved)}
+        path = _skill(name, "network")
+        return parsed(Skill, await exchange(self.http, "PUT", path, params=self._scope(), json=body))
+
     def _scope(self) -> dict[str, str]:
         return {"project": self.project} if self.project else {}
 

@@ -86,3 +86,30 @@ def test_skills_are_listed_by_filters_and_a_disabled_one_says_so(skillbus: Comma
     assert "disabled" in shown
     asked = server.requests[0].url.params
     assert (asked["tag"], asked["text"], asked["enabled"]) == ("a", "问", "false")
+
+
+def test_the_network_of_a_skill_is_shown_and_approved_place_by_place(skillbus: CommandLine, tools: FakeTools) -> None:
+    wanting = skill_record("greet", network=["a.example:443", "b.example:80"], network_approved=["a.example:443"])
+    tools.answers["greet"] = wanting
+    tools.answers["network"] = wanting | {"network_approved": ["b.example:80"]}
+    shown = skillbus("skills", "network", "greet", outside=tools.outside())
+    assert [line.split() for line in shown.stdout.splitlines()[-2:]] == [
+        ["a.example:443", "approved"],
+        ["b.example:80", "waits"],
+    ]
+    assert [method for method, _, _ in tools.requests] == ["GET"]
+    options = ("--approve", "B.example.:80", "--withdraw", "a.example:443")
+    changed = skillbus("skills", "network", "greet", *options, "--project", "p", outside=tools.outside())
+    assert changed.exit_code == 0, changed.output
+    assert tools.requests[-1][:2] == ("PUT", "/api/skills/greet/network")
+    assert tools.body() == {"approved": ["b.example:80"]}
+    assert tools.queries[-1]["project"] == "p"
+    assert changed.stdout.splitlines()[-1].split() == ["b.example:80", "approved"]
+
+
+def test_what_is_no_place_is_wrong_usage(skillbus: CommandLine, tools: FakeTools) -> None:
+    tools.answers["greet"] = skill_record("greet")
+    assert skillbus("skills", "network", "greet", "--approve", "*:443", outside=tools.outside()).exit_code == 2
+    assert tools.requests == []
+    shown = skillbus("skills", "network", "greet", outside=tools.outside())
+    assert shown.stdout.strip() == "greet wants no network"

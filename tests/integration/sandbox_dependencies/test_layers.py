@@ -2,18 +2,24 @@
 
 import asyncio
 import json
+import os
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
+from skillbus.common.testing import eventually
 from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.adapters.layers import Layers
+from skillbus.sandbox.adapters.bubblewrap import UIDS
+from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, UvBuilder
+from skillbus.sandbox.adapters.layers import Layers, open_layers
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable
 from skillbus.sandbox.domain.limits import MIB
 
-from .conftest import MakeSkill, OpenLayers, needs_npm, needs_uv
+from .conftest import Interpreters, MakeSkill, OpenLayers, needs_npm, needs_uv
 from .indexes import Index, sdist
 
 PY = Runtime.PYTHON
@@ -293,3 +299,97 @@ async def test_a_package_of_node_that_is_not_there_is_told_without_the_password(
     assert "builder:s3kr@t" in index.credentials
     stored = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert "s3kr" not in said + stored.decode(errors="replace")
+
+
+@pytest.fixture
+def uv_that(folder: Path) -> Iterator[Callable[[str], Builder]]:
+    """A builder whose uv is a shell script."""
+    program = folder.parent / f"{folder.name}-uv"
+
+    def make(script: str) -> Builder:
+        program.write_text(f"#!/bin/sh\nmkdir deps\n{script}\n")
+        program.chmod(0o755)
+        return UvBuilder(None, BuildLimits(10, MIB), str(program))
+
+    yield make
+    program.unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root has users to give")
+async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+) -> None:
+    builder = uv_that("id -u > deps/user\ngrep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status > deps/rights")
+    skill = python_skill(make_skill, "a", "one")
+    async with (
+        open_layers(folder / "layers", {PY: builder}, MIB, Interpreters()) as layers,
+        layers.layer(skill, "main.py", PY, 10) as layer,
+    ):
+        assert layer is not None
+        user = (layer / "user").read_text().strip()
+        rights = dict(line.split() for line in (layer / "rights").read_text().splitlines())
+        owners = {path.stat().st_uid for path in (layer, *layer.iterdir())}
+    assert int(user) not in {0, *UIDS}
+    assert rights == {"NoNewPrivs:": "1", "CapEff:": "0" * 16, "CapBnd:": "0" * 16}
+    assert owners == {0}
+
+
+@pytest.mark.parametrize("made", ["ln -s /etc/hostname deps/x", "mkfifo deps/x"])
+async def test_what_is_no_regular_file_makes_no_layer(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder], made: str
+) -> None:
+    async with open_layers(folder / "layers", {PY: uv_that(made)}, MIB, Interpreters()) as layers:
+        assert "special file" in await failure(layers, python_skill(make_skill, "a", "one"))
+    assert kept(folder / "layers") == []
+
+
+async def test_a_program_that_writes_on_and_on_is_ended(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+) -> None:
+    script = "for n in 1 2 3 4 5 6 7 8; do head -c 1000000 /dev/zero > deps/$n; done; sleep 30"
+    async with (
+        asyncio.timeout(5),
+        open_layers(folder / "layers", {PY: uv_that(script)}, 8 * MIB, Interpreters()) as layers,
+    ):
+        assert "larger than their limit" in await failure(layers, python_skill(make_skill, "a", "one"))
+    assert kept(folder / "layers") == []
+
+
+async def test_a_program_that_writes_one_file_on_and_on_is_ended(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+) -> None:
+    script = "head -c 20000000 /dev/zero > deps/x; stat -c %s deps/x; exit 7"
+    async with open_layers(folder / "layers", {PY: uv_that(script)}, 8 * MIB, Interpreters()) as layers:
+        assert str(2 * MIB) in await failure(layers, python_skill(make_skill, "a", "one"))
+
+
+async def test_a_program_that_leaves_others_behind_ends_with_all_of_them(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+) -> None:
+    builder = uv_that("sleep 30 &\necho $! > deps/left")
+    skill = python_skill(make_skill, "a", "one")
+    async with (
+        asyncio.timeout(5),
+        open_layers(folder / "layers", {PY: builder}, MIB, Interpreters()) as layers,
+        layers.layer(skill, "main.py", PY, 5) as layer,
+    ):
+        assert layer is not None
+        await eventually(partial(is_gone, int((layer / "left").read_text())), bool)
+
+
+async def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@needs_uv
+async def test_a_build_ends_with_the_service_and_leaves_nothing(
+    index: Index, open_them: OpenLayers, make_skill: MakeSkill, folder: Path
+) -> None:
+    index.hangs = True
+    async with open_them() as layers:
+        await failure(layers, python_skill(make_skill, "a", "one"), within_s=0.3)
+        assert kept(folder)
+    assert kept(folder) == []

@@ -151,7 +151,7 @@ class NpmBuilder:
             "npm_config_fetch_retries": str(_RETRIES),
             "npm_config_fetch_retry_mintimeout": "1000",
         }
-        code, said = await run_program(Program(argv, deps, environment), self._limits.wall_s, 2 * self.layer_bytes)
+        code, said = await run_program(Program(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"npm: {told(said, _secrets(self._registry))}")
         _check_origins(deps)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
-from skillbus.sandbox.domain.limits import MIB
 
 ENTRIES_MAX: Final = 100_000
 """Files and folders of a layer; those of a large web framework are some 30,000."""
@@ -25,15 +24,12 @@ def settle(root: Path, bytes_max: int) -> int:
     size = 0
     for entries, entry in enumerate(_entries(root), start=1):
         mode = entry.stat(follow_symlinks=False).st_mode
-        if stat.S_ISDIR(mode):
-            os.chmod(entry.path, 0o755)  # noqa: PTH101, S103 - a Path for each of thousands costs more than the rest
-        elif stat.S_ISREG(mode):
-            os.chmod(entry.path, 0o555 if mode & stat.S_IXUSR else 0o444)  # noqa: PTH101
-        else:
+        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
             raise DependenciesUnavailable(f"a package brings a link or a special file: {Path(entry.path).name!r}")
+        _own(entry.path, mode)
         size += _size(entry)
         check_size(entries, size, bytes_max)
-    root.chmod(0o755)
+    _own(str(root), stat.S_IFDIR)
     return size
 
 
@@ -44,11 +40,16 @@ def check_size(entries: int, size: int, bytes_max: int) -> None:
         DependenciesUnavailable: when they may not.
     """
     if size > bytes_max:
-        raise DependenciesUnavailable(
-            f"the packages take more than {bytes_max // MIB} MiB, the limit (SKILLBUS_SANDBOX_LAYER_MIB)"
-        )
+        raise DependenciesUnavailable("the packages are larger than their limit (SKILLBUS_SANDBOX_LAYER_MIB)")
     if entries > ENTRIES_MAX:
         raise DependenciesUnavailable(f"the packages have more than {ENTRIES_MAX} files, the limit")
+
+
+def give(root: Path, user: int) -> None:
+    """Let `user` own a folder and all that is in it."""
+    os.chown(root, user, user)
+    for entry in _entries(root):
+        os.chown(entry.path, user, user, follow_symlinks=False)
 
 
 def measure(root: Path) -> tuple[int, int]:
@@ -73,6 +74,16 @@ def discard(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
     folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
+
+
+def _own(path: str, mode: int) -> None:
+    """By a descriptor: whoever wrote the file may still be there, and make a link of its name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        os.fchown(descriptor, os.geteuid(), os.getegid())
+        os.fchmod(descriptor, 0o755 if stat.S_ISDIR(mode) else 0o555 if mode & stat.S_IXUSR else 0o444)
+    finally:
+        os.close(descriptor)
 
 
 def _size(entry: "os.DirEntry[str]") -> int:

@@ -166,7 +166,9 @@ class Layers:
         builder = self._builders[requirements.runtime]
         staging = self._folder / f".{uuid4().hex}"
         work = staging / "work"
-        await asyncio.to_thread(work.mkdir, parents=True, mode=0o755)
+        for made in (staging, work):
+            made.mkdir()
+            made.chmod(0o755)  # whatever the service's mask is: another user may work there
         try:
             await builder.build(requirements, interpreter, work)
             size = await in_thread(partial(_finish, staging, requirements, builder.layer_bytes))

@@ -398,3 +398,16 @@ def test_it_gives_every_descriptor_back_on_the_loop_that_services_run_on() -> No
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_twenty_at_a_time_and_some_cut_short())
     assert set(Path("/proc/self/fd").iterdir()) <= before
+
+
+async def test_an_end_that_reads_late_gets_all_and_ends_nothing_else(net: Net) -> None:
+    net.server.answer = b"x" * 3_000_000
+    async with open_egress(frozenset({PLACE}), POLICY, outside=net) as path:
+        for _ in range(3):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(connect() + b"say it")
+            await asyncio.sleep(0.05)
+            async with asyncio.timeout(5):
+                assert len(await reader.read()) == 3_000_039
+            writer.close()
+        assert (await say(path, connect("other.example:80"))).startswith(b"HTTP/1.1 403 ")

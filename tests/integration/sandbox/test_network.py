@@ -11,6 +11,7 @@ import pytest
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.network import EgressPolicy, HostPort, parse_networks
@@ -308,3 +309,38 @@ async def test_a_skill_cannot_look_into_the_relay_and_ends_its_own_way_out_when_
     count, looked, fetched = json.loads(outcome.stdout)
     assert (count, looked) == (1, ["PermissionError"])
     assert "Connection refused" in fetched
+
+
+HOARDS = {
+    # Each end is filled until it takes no more, in both directions.
+    "accepted": "for _ in range(150):\n"
+    "    a = socket.create_connection(here, 5); b, _ = server.accept()\n"
+    "    held += [fill(a), fill(b)]\n",
+    # One end is closed with words unsaid, the other was never accepted: neither is a process's socket.
+    "orphaned": "for _ in range(150):\n    fill(socket.create_connection(here, 5)).close()\n",
+}
+
+
+@pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
+@pytest.mark.parametrize("hoard", HOARDS)
+async def test_a_hoard_of_connections_is_ended_before_it_holds_the_memory_of_the_machine(
+    make_isolation: Callable[..., BubblewrapIsolation], nothing_left: None, tmp_path: Path, hoard: str, family: str
+) -> None:
+    """What TCP buffers is kernel memory of no process: some 5 MiB of each end here, 1.5 GB of all that are tried."""
+    isolation = make_isolation(metering=Watchdog())
+    source = (
+        "import socket, time\n"
+        "def fill(end):\n"
+        "    end.setblocking(False)\n"
+        "    for _ in range(20):\n"
+        "        try: end.send(b'x' * 1_000_000)\n"
+        "        except BlockingIOError: break\n"
+        "    return end\n"
+        f"server = socket.socket(socket.{family}); server.bind(('localhost' if server.family == 2 else '::1', 0))\n"
+        "server.listen(200); here, held = server.getsockname()[:2], []\n"
+        f"{HOARDS[hoard]}"
+        "time.sleep(0.3); print('held')"
+    )
+    outcome = await run(isolation, tmp_path, source, "a.example:443")
+    assert (outcome.status, outcome.stdout) == (RunStatus.MEMORY, b""), outcome
+    assert "sockets, the limit is 96" in outcome.detail

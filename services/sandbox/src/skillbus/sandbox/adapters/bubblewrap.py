@@ -209,6 +209,9 @@ class BubblewrapIsolation:
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
 
     async def _run(self, spec: RunSpec, level: Level, control: RunControl) -> RunOutcome:
+        if spec.network:
+            sockets = min(spec.limits.sockets, spec.limits.network_sockets)
+            spec = replace(spec, limits=replace(spec.limits, sockets=sockets))
         job = encode_job(spec, str(self._host().interpreter(spec.runtime)))
         pool = self._pools[spec.runtime]
         pool.run_begins()

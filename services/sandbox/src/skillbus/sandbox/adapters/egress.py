@@ -255,14 +255,17 @@ async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Co
     """A run's end; what was written last has a second to be taken."""
     client.setblocking(False)
     reader, writer = await adopted(client, head_bytes)
+    closed = False
     try:
         yield reader, writer
         writer.close()
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_PARTING_S):
                 await writer.wait_closed()
+            closed = True
     finally:
-        writer.transport.abort()
+        if not closed:  # asyncio's transports cannot be told again
+            writer.transport.abort()
 
 
 async def _refuse(inside: Connection, refused: EgressRefused) -> None:

@@ -11,8 +11,8 @@ import socket
 
 PROXY = "/egress"
 CHUNK = 64 * 1024
-CONNECTIONS_MAX = 40
-"""Two descriptors each, of the 128 that a process may have; more wait. The proxy takes fewer at once."""
+CONNECTIONS_MAX = 16
+"""What the proxy takes at once; more wait. Each is two sockets, of the 96 that the run may have."""
 
 
 class Side:

@@ -5,6 +5,7 @@ It polls: the kernel tells nobody when a process grows, short of a cgroup, which
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,8 @@ _FLAGS: Final = 5
 _PF_EXITING: Final = 0x4
 """Source: `include/linux/sched.h`."""
 
+
+_SOCKETS: Final = re.compile(r"^(sockets: used|TCP: inuse|TCP6: inuse) (\d+)", re.MULTILINE)
 
 Look = Callable[[int, Limits], Excess | None]
 """At the tree under a process, in the host's numbering: whether it is over a limit."""
@@ -119,10 +122,12 @@ def memory_of(init: int, enough: int) -> int:
 def check_sockets(init: int, limits: Limits) -> Excess | None:
     """Whether the sandbox's network has too many sockets: what they buffer is kernel memory of no process."""
     try:
-        lines = (_PROC / str(init) / "net/sockstat").read_text().splitlines()
+        counts = [(_PROC / str(init) / "net" / name).read_text() for name in ("sockstat", "sockstat6")]
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None  # it ended in this moment; one that may not be looked into is found by its inodes
-    used = next((int(line.split()[2]) for line in lines if line.startswith("sockets: used ")), 0)
+    found = {name: int(number) for name, number in _SOCKETS.findall("".join(counts))}
+    # A TCP connection that nobody has accepted, or that was closed with words unsaid, is in use and no process's.
+    used = max(found["sockets: used"], found["TCP: inuse"] + found.get("TCP6: inuse", 0))
     return Excess(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}") if used > limits.sockets else None
 
 

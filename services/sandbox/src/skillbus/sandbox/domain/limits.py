@@ -33,6 +33,8 @@ class Limits:
     shm_bytes: int = 16 * MIB
     inodes: int = 20_000
     """Files of all writable file systems together: tmpfs inodes are kernel memory that no rlimit covers."""
+    network_sockets: int = 96
+    """Instead of the next where a run has a network: one end of a TCP connection buffers up to 5 MiB, measured."""
     sockets: int = 512
     """Of the whole tree. One buffers 208 KiB by Linux's default, and the filter lets it ask for no more."""
     input_bytes: int = 64 * MIB

@@ -1,7 +1,7 @@
 """A run's processes in a cgroup (version 2) of their own: the kernel itself holds memory and processes.
 
 Memory is that of the kernel's own accounting, so that it counts what is in no process: files in memory, pipes, sockets.
-Inodes stay with the watchdog, since the kernel has no limit for them alone.
+The numbers of inodes and of sockets stay with the watchdog, since the kernel has no limit for them.
 """
 
 import os
@@ -17,7 +17,7 @@ from uuid import uuid4
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.delegation import NotDelegatedError
 from skillbus.sandbox.adapters.slots import in_thread
-from skillbus.sandbox.adapters.watchdog import check_inodes, process_tree, watch
+from skillbus.sandbox.adapters.watchdog import check_inodes, check_sockets, process_tree, watch
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.metering import Excess, Usage
@@ -125,7 +125,10 @@ class CgroupMeter:
 
     async def watch(self) -> Excess:
         """See `Meter.watch`."""
-        return await watch(self._init, lambda: check_inodes(self._init, self._limits))
+        return await watch(self._init, self._look)
+
+    def _look(self) -> Excess | None:
+        return check_sockets(self._init, self._limits) or check_inodes(self._init, self._limits)
 
     async def leave(self) -> None:
         """See `Meter.leave`.

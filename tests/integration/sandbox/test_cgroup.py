@@ -136,6 +136,13 @@ async def test_what_a_killed_service_left_is_removed_by_the_next(cgroups: Cgroup
         living.rmdir()
 
 
+async def test_what_was_found_once_is_found_again(delegated: Path) -> None:
+    """A probe that failed is tried again by a service that has moved below what it found."""
+    assert find_delegated() == delegated
+    for _ in range(2):
+        assert str(delegated) in ChosenMetering().prepare()
+
+
 async def test_a_folder_that_is_no_cgroup_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotDelegatedError, match=r"cgroup\.controllers"):
         Cgroups(tmp_path).prepare()

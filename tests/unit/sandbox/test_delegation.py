@@ -31,6 +31,12 @@ def test_a_container_s_own_root_is_its_own(tmp_path: Path) -> None:
     assert find_delegated(process(tmp_path, "/", ("/", tree))) == tree
 
 
+def test_a_service_that_has_moved_below_still_finds_what_was_delegated(tmp_path: Path) -> None:
+    tree = cgroup(tmp_path / "tree")
+    cgroup(tree / "skillbus-service")
+    assert find_delegated(process(tmp_path, "/skillbus-service", ("/", tree))) == tree
+
+
 def test_the_machine_s_root_is_nobody_s(tmp_path: Path) -> None:
     with pytest.raises(NotDelegatedError, match="root of the machine's own tree"):
         find_delegated(process(tmp_path, "/", ("/", tmp_path)))

@@ -15,7 +15,7 @@ from typing import Final
 from uuid import uuid4
 
 from skillbus.contracts.sandbox import RunStatus
-from skillbus.sandbox.adapters.delegation import NotDelegatedError
+from skillbus.sandbox.adapters.delegation import SERVICE, NotDelegatedError
 from skillbus.sandbox.adapters.slots import in_thread
 from skillbus.sandbox.adapters.watchdog import check_inodes, check_sockets, process_tree, watch
 from skillbus.sandbox.domain.errors import SandboxBroken
@@ -23,7 +23,6 @@ from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.metering import Excess, Usage
 
 _RUN: Final = "skillbus-run-"
-_SERVICE: Final = "skillbus-service"
 _PERIOD_US: Final = 100_000
 """Of cpu.max: the kernel's default."""
 _GONE_S: Final = 10.0
@@ -62,7 +61,7 @@ class Cgroups:
         self._remove_those_of_the_dead()
         inner = _read(self._folder, "cgroup.procs").split()
         if inner:
-            service = self._folder / _SERVICE
+            service = self._folder / SERVICE
             service.mkdir(exist_ok=True)
             for pid in inner:
                 with suppress(ProcessLookupError):

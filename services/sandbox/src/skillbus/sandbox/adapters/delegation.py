@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+SERVICE: Final = "skillbus-service"
+"""The cgroup below a delegated one that the service has moved itself to: the one above is still what was delegated."""
 _SELF: Final = Path("/proc/self")
 _MARKS: Final = ("user.delegate", "trusted.delegate")
 """Source: systemd's `src/core/cgroup.c`; the second is for root's eyes only."""
@@ -27,7 +29,7 @@ def find_delegated(self_folder: Path = _SELF) -> Path:
     Raises:
         NotDelegatedError: It was not.
     """
-    group = _own_group(self_folder)
+    group = _own_group(self_folder).removesuffix(f"/{SERVICE}") or "/"
     folder = _folder_of(group, self_folder)
     if not (folder / "cgroup.events").exists():
         raise NotDelegatedError(

@@ -1,0 +1,49 @@
+"""Canaries for the whole suite, and a sandbox for each way of running skills."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.installation import find_installation
+from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.domain.run import Level, runtime_of
+
+from .canaries import Planted, planted
+from .harness import UIDS, WAYS, Harness, Way, opened
+from .model import Abuse
+
+
+@pytest.fixture(scope="session")
+def canaries() -> Iterator[Planted]:
+    with planted(UIDS[0] if os.geteuid() == 0 else None) as found:
+        yield found
+
+
+@pytest.fixture
+def its_language(abuse: Abuse) -> None:
+    runtime = runtime_of(abuse.payload)
+    if runtime not in find_installation().runtimes:
+        pytest.skip(f"{runtime} is not installed")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS, ids=str)
+async def harness(request: pytest.FixtureRequest, canaries: Planted) -> AsyncIterator[Harness]:
+    """A sandbox as it is meant to be; a level that does not hold here is skipped."""
+    way: Way = request.param
+    try:
+        async with opened(way, canaries) as made:
+            yield made
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"level {way.level} does not hold here: {unavailable}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def strongest() -> Level:
+    """The strongest level that holds on this machine."""
+    try:
+        return (await BubblewrapIsolation(uids=UIDS).probe()).level
+    except SandboxUnavailable as unavailable:
+        pytest.skip(f"no sandbox on this machine: {unavailable}")

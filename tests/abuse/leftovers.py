@@ -1,0 +1,82 @@
+"""What is left on the host of a run that has ended."""
+
+import ctypes
+import os
+import signal
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from skillbus.common.testing import sandbox_mounts
+
+FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+_SEGMENTS = Path("/proc/sysvipc/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What may stay, because it was there before."""
+
+    uids: Collection[int]
+    """Users of the runs, which no other process has; empty when the service is not root."""
+    mounts: frozenset[str] = field(default_factory=lambda: frozenset(sandbox_mounts()))
+    descriptors: dict[int, int] = field(default_factory=dict)
+    """The fewest that were open, by the number of sandboxes that wait."""
+
+    def left(self, known: Collection[int], waiting: int) -> Iterator[str]:
+        """Everything else, in words; `known` are processes that are to be there, of so many `waiting` sandboxes."""
+        if set(self.processes()) - set(known):
+            yield "a process is left"
+        if set(sandbox_mounts()) - self.mounts:
+            yield "a mount is left"
+        opened = descriptors()
+        if opened > self.descriptors.setdefault(waiting, opened):
+            yield "a descriptor is left"
+        if len(self.files()) > waiting:
+            yield "a file is left"
+        if list(self.segments()):
+            yield "a segment is left"
+
+    def files(self) -> list[Path]:
+        """Folders of runs, and files of their users, where every user may leave one."""
+        found = (path for folder in FOLDERS for path in Path(folder).glob("*"))
+        return [path for path in found if _owner(path) in self.uids]
+
+    def processes(self) -> Iterator[int]:
+        """Of the runs' users; or when we are not root, ours in another process namespace."""
+        here = Path("/proc/self/ns/pid").readlink()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                uid = int((folder / "status").read_text().split("Uid:")[1].split()[0])
+                if uid in self.uids or (uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here):
+                    yield int(folder.name)
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+
+    def segments(self) -> Iterator[int]:
+        """Segments of shared memory of the runs' users."""
+        for line in _SEGMENTS.read_text().splitlines()[1:]:
+            fields = line.split()
+            if int(fields[7]) in self.uids:
+                yield int(fields[1])
+
+    def sweep(self, known: Collection[int]) -> None:
+        """End and remove what a weakened sandbox left; nothing when we are not root, since all of it might be ours."""
+        for pid in set(self.processes()) - set(known) if self.uids else ():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for segment in self.segments():
+            ctypes.CDLL(None).shmctl(segment, 0, None)
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _owner(path: Path) -> int:
+    try:
+        return path.lstat().st_uid
+    except FileNotFoundError:
+        return -1

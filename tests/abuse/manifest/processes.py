@@ -1,0 +1,122 @@
+"""More processes, longer lives, and signals to others."""
+
+from dataclasses import replace
+from typing import Final
+
+from skillbus.contracts.sandbox import RunStatus
+
+from ..model import USUAL, Abuse, Weakening
+from ..weakening import agent, needs_root, processes_shared, without
+
+_TIMEOUT: Final = frozenset({RunStatus.TIMEOUT})
+_ANY: Final = frozenset({RunStatus.OK, RunStatus.FAILED, RunStatus.KILLED, RunStatus.TIMEOUT})
+_BRIEF: Final = replace(USUAL, wall_s=0.4)
+_SHARED: Final = "the host's process namespace"
+
+
+def _outlives(payload: str, must: str, shows: str, *argv: str) -> Abuse:
+    return Abuse(payload, payload, must, Weakening("its time raised", (shows,), limits=USUAL), argv, _BRIEF, _TIMEOUT)
+
+
+ABUSES: Final = (
+    Abuse(
+        "processes_signal_host.py",
+        "processes_signal_host.py",
+        "no process of the host can be seen or signalled",
+        Weakening(_SHARED, ("a process of the host is in sight", "the neighbour is dead"), (processes_shared,)),
+    ),
+    Abuse(
+        "processes_kill_everyone.py",
+        "processes_kill_everyone.py",
+        "kill(-1) ends nobody outside, and the run is reported",
+        Weakening(_SHARED, ("the neighbour is dead",), (processes_shared,)),
+    ),
+    Abuse(
+        "processes_end_process_1.py",
+        "processes_end_process_1.py",
+        "no signal ends process 1 or keeps the run from being reported",
+        Weakening("an agent that is not process 1", ("ended by killed",), (without("--as-pid-1"),)),
+    ),
+    Abuse(
+        "processes_forks.py",
+        "processes_forks.py",
+        "processes are limited",
+        Weakening("their number raised", ("made every child",), limits=replace(USUAL, processes=64)),
+        ("20",),
+        replace(USUAL, processes=10),
+    ),
+    Abuse(
+        "processes_fork_bomb.sh",
+        "processes_fork_bomb.sh",
+        "a bomb of them too, and nothing is left of it",
+        Weakening("their number raised", ("every process of the bomb",), limits=replace(USUAL, processes=300)),
+        limits=replace(USUAL, processes=24, wall_s=1.5),
+        ends_by=_ANY,
+        behind="processes_forks.py",
+    ),
+    Abuse(
+        "processes_threads.py",
+        "processes_threads.py",
+        "threads count",
+        Weakening("their number raised", ("made every thread",), limits=replace(USUAL, processes=64)),
+        ("40",),
+        replace(USUAL, processes=16),
+    ),
+    Abuse(
+        "processes_workers.js",
+        "processes_workers.js",
+        "workers of Node count",
+        Weakening("their number raised", ("made every worker",), limits=replace(USUAL, processes=64)),
+        ("8",),
+        replace(USUAL, processes=14, wall_s=2),
+        _ANY,
+    ),
+    Abuse(
+        "processes_daemon.py",
+        "processes_daemon.py",
+        "a daemon that refuses every signal ends with the run",
+        Weakening(_SHARED, ("a process is left",), (processes_shared,), absent=needs_root),
+    ),
+    Abuse(
+        "processes_hold_output.py",
+        "processes_hold_output.py",
+        "an orphan that holds the output does not hold the result",
+        Weakening(_SHARED, ("the result waited for an orphan",), (processes_shared,)),
+    ),
+    _outlives("processes_refuse_to_end.py", "a tree of spinners that ignores signals ends", "lived on", "3", "0.9"),
+    _outlives("processes_sleepers.sh", "so do children of a shell, in sessions of their own", "slept on"),
+    _outlives("processes_stopped.py", "so does a process that is stopped", "was stopped, and woken"),
+    _outlives("processes_forks_while_ended.py", "so does a storm of forks, as a whole", "forked on", "0.9"),
+    Abuse(
+        "processes_cpu.py",
+        "processes_cpu.py",
+        "processor time is limited, the warning ignored or not",
+        Weakening("its time raised", ("used so much of the processor",), limits=USUAL),
+        ("2.3",),
+        replace(USUAL, cpu_s=1),
+        frozenset({RunStatus.CPU}),
+    ),
+    Abuse(
+        "processes_more_than_given.py",
+        "processes_more_than_given.py",
+        "no priority and no limit can be raised",
+        Weakening("a limit raised", ("so many open files",), limits=replace(USUAL, open_files=8192)),
+    ),
+    Abuse(
+        "processes_rlimits.py",
+        "processes_rlimits.py",
+        "signals that wait, locked memory, queues are limited",
+        Weakening(
+            "an agent that sets no limits",
+            ("queued 600 signals",),
+            (agent('limit_this_process(job["rlimits"])', "pass"),),
+        ),
+    ),
+    Abuse(
+        "processes_out_of_memory_score.py",
+        "processes_out_of_memory_score.py",
+        "nobody makes itself the last to go for want of memory",
+        Weakening("a value that is allowed", ("set oom_score_adj",), argv=("1000",)),
+        ("-1",),
+    ),
+)  # fmt: skip

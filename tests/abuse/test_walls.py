@@ -1,0 +1,25 @@
+"""Every payload, in every sandbox that this machine offers."""
+
+import pytest
+
+from .harness import Harness
+from .manifest import ABUSES, BY_NAME
+from .model import Abuse
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("its_language")]
+each = pytest.mark.parametrize("abuse", ABUSES, ids=lambda abuse: abuse.name)
+
+
+async def holds(harness: Harness, abuse: Abuse) -> None:
+    if abuse.name in harness.held:
+        return
+    if abuse.behind is not None:
+        await holds(harness, BY_NAME[abuse.behind])
+    verdict = await harness.judge(abuse, abuse.limits, abuse.argv)
+    assert not verdict.through, str(verdict)
+    harness.held.add(abuse.name)
+
+
+@each
+async def test_it_is_held(abuse: Abuse, harness: Harness) -> None:
+    await holds(harness, abuse)

@@ -54,7 +54,7 @@ def test_the_root_is_made_read_only_after_everything_is_in_it_and_every_tmpfs_ha
 def test_of_the_host_only_usr_the_given_folders_and_the_loader_s_cache_are_bound_all_read_only() -> None:
     argv = command_line(replace(PLAN, installation=replace(HOST, loader_cache=True)))
     bound = [argv[index + 1] for index, word in enumerate(argv) if "bind" in word]
-    assert bound == ["/usr", "/etc/ld.so.cache", "/srv/given", "/srv/skill"]
+    assert bound == ["/usr", "/etc/ld.so.cache", "/proc/sys", "/srv/given", "/srv/skill"]
     assert "--bind" not in argv
 
 
@@ -79,9 +79,10 @@ def test_a_level_changes_what_it_says_and_nothing_else(level: Level, lock: bool,
 
 
 def sorted_dirs(full: list[str]) -> list[str]:
-    """`full` with the folder /proc made rather than mounted."""
+    """`full` with the folder /proc made rather than mounted, and no settings in it to be made read-only."""
     at = full.index("/proc")
-    return [*full[:at], "--dir", *full[at:]]
+    assert full[at + 1 : at + 4] == ["--ro-bind", "/proc/sys", "/proc/sys"]
+    return [*full[:at], "--dir", "/proc", *full[at + 4 :]]
 
 
 def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -> None:

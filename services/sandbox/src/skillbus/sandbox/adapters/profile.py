@@ -148,7 +148,11 @@ def _root(host: Installation) -> Iterator[str]:
 
 def _writable(plan: Plan) -> Iterator[str]:
     limits = plan.limits
-    yield from ("--dir", "/proc") if plan.level is Level.CONTAINER else ("--proc", "/proc")
+    if plan.level is Level.CONTAINER:
+        yield from ("--dir", "/proc")
+    else:
+        # A namespace's own settings, as of its processes and queues, can be written by whoever made it.
+        yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
     yield from ("--dev", "/dev", "--size", str(limits.shm_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
     yield from ("--size", str(limits.tmp_bytes), "--tmpfs", "/tmp")  # noqa: S108
     yield from ("--size", str(limits.work_bytes), "--tmpfs", "/work", "--dir", OUTPUT)

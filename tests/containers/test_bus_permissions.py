@@ -19,8 +19,10 @@ from pydantic import SecretStr
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.feeds import listen
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
+from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent import (
     LIST_MCP_SERVERS,
@@ -32,10 +34,26 @@ from skillbus.contracts.agent import (
     NameMcpServer,
     RegisterMcpServer,
 )
+from skillbus.contracts.indexer import GET_SKILL
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.runs import (
+    CANCEL_RUN,
+    GET_RUN,
+    LIST_RUNS,
+    RUN_PRINTED,
+    ListRuns,
+    NameRun,
+    RunEventKind,
+    RunState,
+)
+from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, RunStatus
+from skillbus.sandbox.settings import SandboxSettings
+from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.nats_server import find_binary
 
 from ..integration.agent.catalogue import catalogue_on
+from ..integration.sandbox_service.conftest import Catalogue
+from ..integration.sandbox_service.fakes import HeldIsolation
 from .compose import ROOT, free_port
 
 USERS = ("operator", "client", "embedder", "indexer", "retriever", "sandbox", "agent", "gateway")
@@ -138,6 +156,7 @@ FORBIDDEN = {
         "$JS.API.STREAM.CREATE.x",
         "$JS.API.STREAM.PURGE.OBJ_packages",
         "$JS.API.STREAM.DELETE.KV_catalogue",
+        "$JS.API.STREAM.PURGE.SKILLBUS_RUNS",
         "$JS.API.STREAM.MSG.GET.KV_catalogue",
         "skillbus.v1.indexer.install_skill",
         "skillbus.v1.sandbox.run_skill",
@@ -154,12 +173,21 @@ FORBIDDEN = {
         "$JS.API.STREAM.DELETE.KV_mcp-servers",
     ],
     "gateway": [
+        "skillbus.run.x",
+        "skillbus.ctl.run.cancel.x",
+        "skillbus.feed.run.printed.x",
         "$KV.mcp-servers.default.x",
         "skillbus.evt.skill.installed.x",
         "$KV.catalogue.default.skill.x",
         "$JS.API.STREAM.DELETE.OBJ_runs",
     ],
-    "client": ["skillbus.evt.skill.installed.x", "$O.packages.M.x", "$JS.API.STREAM.DELETE.OBJ_skills"],
+    "client": [
+        "skillbus.run.x",
+        "skillbus.ctl.run.cancel.x",
+        "skillbus.evt.skill.installed.x",
+        "$O.packages.M.x",
+        "$JS.API.STREAM.DELETE.OBJ_skills",
+    ],
 }
 
 
@@ -230,6 +258,31 @@ async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gatewa
 
     assert (read, fetched) == (package, artifact)
     assert await (await open_object_store(indexer, PACKAGES)).get("incoming/b.zip", 1_000_000) == package
+
+
+async def test_the_sandbox_tells_of_runs_remembers_them_and_ends_them(url: str, indexer: Bus, tmp_path: Path) -> None:
+    catalogue = Catalogue(await open_object_store(indexer, PACKAGES))
+    await catalogue.put("say", "said")
+    responder = Responder(indexer.client, "indexer", "0.1.0", indexer.metrics)
+    await responder.start(route(GET_SKILL, catalogue.get))
+    request = RunSkill(name="say", run_id="f" * 32, stream=True)
+    run = NameRun(run_id="f" * 32)
+    async with (
+        bus_of(url, "sandbox") as sandbox,
+        bus_of(url, "gateway") as gateway,
+        asyncio.timeout(10),
+        open_sandbox(sandbox, SandboxSettings(data=tmp_path / "sandbox"), HeldIsolation()),
+    ):
+        async with listen(gateway.client, RUN_PRINTED, run.run_id) as events:
+            running = asyncio.create_task(gateway.caller.call(RUN_SKILL, request))
+            told = [(await anext(events)).kind, (await anext(events)).kind]
+            assert (await gateway.caller.call(CANCEL_RUN, run)).ending
+            told.append((await anext(events)).kind)
+        assert (await running).status is RunStatus.CANCELLED
+        assert (await gateway.caller.call(GET_RUN, run)).state is RunState.CANCELLED
+        assert len((await gateway.caller.call(LIST_RUNS, ListRuns())).runs) == 1
+    await responder.drain()
+    assert told == [RunEventKind.BEGUN, RunEventKind.OUTPUT, RunEventKind.ENDED]
 
 
 async def test_the_agent_keeps_servers_and_tells_of_them(url: str, indexer: Bus, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -109,7 +109,10 @@ def serving() -> Iterator[Index]:
                 index.credentials.append(base64.b64decode(given.removeprefix("Basic ")).decode())
             if index.hangs:
                 index.stopped.wait(20)
-            data = index.served.get(path)
+            with suppress(ConnectionError):  # who asked may have been ended
+                self.answer(index.served.get(path), path)
+
+        def answer(self, data: bytes | None, path: str) -> None:
             self.send_response(404 if data is None else 200)
             self.send_header("Content-Type", "application/json" if path.startswith("/npm/") else "text/html")
             self.send_header("Content-Length", str(len(data or b"")))

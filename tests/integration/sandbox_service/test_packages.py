@@ -9,6 +9,7 @@ from skillbus.common.bus.facts import publish_fact
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import SKILL_INSTALLED, SkillChanged
+from skillbus.contracts.runs import CANCEL_RUN, NameRun
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.layer_builders import find_uv
@@ -19,6 +20,7 @@ from .conftest import OpenSandbox, Sandbox
 
 pytestmark = pytest.mark.skipif(find_uv() is None, reason="uv is not here")
 
+_RUN = "0" * 32
 _BLOCK = "# /// script\n# dependencies = ['greeting>=1']\n# ///\n"
 _SCRIPT = f"{_BLOCK}import greeting\nprint(greeting.WORDS, greeting.__file__)\n"
 
@@ -121,3 +123,13 @@ async def test_where_packages_are_switched_off_a_script_runs_with_what_the_machi
         ran = await sandbox.run("greet")
     assert (ran.status, ran.exit_code) == (RunStatus.FAILED, 1)
     assert not index.asked
+
+
+async def test_a_run_that_waits_for_its_packages_can_be_cancelled(sandbox: Sandbox, index: Index) -> None:
+    await sandbox.catalogue.put("greet", _SCRIPT)
+    index.hangs = True
+    slow = asyncio.create_task(sandbox.run("greet", timeout_s=20, run_id=_RUN))
+    await eventually(lambda: asyncio.sleep(0, bool(index.asked)), bool)
+    await sandbox.bus.caller.call(CANCEL_RUN, NameRun(run_id=_RUN))
+    async with asyncio.timeout(5):
+        assert (await slow).status is RunStatus.CANCELLED

@@ -74,7 +74,7 @@ class Layers:
 
     @asynccontextmanager
     async def layer(
-        self, skill_root: Path, script: str, runtime: Runtime, within_s: float
+        self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AsyncGenerator[Path | None]:
         """See `Dependencies.layer`."""
         requirements = self._requirements(skill_root, script, runtime)
@@ -89,7 +89,9 @@ class Layers:
         self._in_use[key] += 1
         try:
             if key not in self._sizes:
-                await self._wait_for(key, requirements, interpreter, within_s)
+                if key not in self._building and not self._has_failed(key):
+                    self._building[key] = asyncio.create_task(self._build(key, requirements, interpreter))
+                await self._wait_for(key, within_s, cancelled or asyncio.Event())
             self._sizes[key] = self._sizes.pop(key)
             await asyncio.to_thread((self._folder / key / _RECORD).touch)
             yield self._folder / key / DEPS
@@ -127,18 +129,22 @@ class Layers:
         parts = (requirements.runtime, requirements.listed, requirements.lock, interpreter.identity, index)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    async def _wait_for(self, key: str, requirements: Requirements, interpreter: Interpreter, within_s: float) -> None:
-        until, failure = self._failed.get(key, (0.0, None))
-        if failure is None or time.monotonic() >= until:
-            if key not in self._building:
-                self._building[key] = asyncio.create_task(self._build(key, requirements, interpreter))
-            building = self._building[key]
-            await asyncio.wait({building}, timeout=within_s)
+    def _has_failed(self, key: str) -> bool:
+        until, _ = self._failed.get(key, (0.0, None))
+        return time.monotonic() < until
+
+    async def _wait_for(self, key: str, within_s: float, cancelled: asyncio.Event) -> None:
+        if building := self._building.get(key):
+            leaving = asyncio.ensure_future(cancelled.wait())
+            await asyncio.wait({building, leaving}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
             if not building.done():
                 raise DependenciesUnavailable(
                     "the packages of this skill are still being fetched: run it again later", retryable=True
                 )
             failure = building.result()
+        else:
+            _, failure = self._failed[key]
         if failure is not None:
             raise DependenciesUnavailable(str(failure), retryable=failure.retryable)
 
@@ -159,6 +165,7 @@ class Layers:
             return failure
         finally:
             del self._building[key]
+        self._failed.pop(key, None)
         log.info("layer_built", layer=key, size_bytes=size, build_ms=round(1000 * (time.monotonic() - began)))
         return None
 

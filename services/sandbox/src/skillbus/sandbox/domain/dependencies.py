@@ -5,6 +5,7 @@ A Python script declares it in itself (PEP 723), or `requirements.txt` does; for
 it, up to the skill's root. Bash scripts declare nothing.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path, PurePosixPath
@@ -27,7 +28,7 @@ class Dependencies(Protocol):
     """Layers of packages, built when they are first asked for."""
 
     def layer(
-        self, skill_root: Path, script: str, runtime: Runtime, within_s: float
+        self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AbstractAsyncContextManager[Path | None]:
         """The folder with what a script of an unpacked skill needs, which stays while the context is open.
 
@@ -35,7 +36,7 @@ class Dependencies(Protocol):
 
         Raises:
             DependenciesInvalid: What the skill declares cannot be used.
-            DependenciesUnavailable: It cannot be had, or not in `within_s` seconds.
+            DependenciesUnavailable: It cannot be had, or was not there in `within_s` seconds or when it was cancelled.
         """
         ...
 
@@ -44,7 +45,9 @@ class NoDependencies:
     """`Dependencies` where the operator wants none: scripts run with what the machine has."""
 
     @asynccontextmanager
-    async def layer(self, skill_root: Path, script: str, runtime: Runtime, within_s: float) -> AsyncGenerator[None]:
+    async def layer(
+        self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
+    ) -> AsyncGenerator[None]:
         """None."""
         yield None
 

@@ -12,7 +12,7 @@ from skillbus.contracts.indexer import ArgsMode, EntryPoint, Skill
 from skillbus.contracts.sandbox import RunSkill, RunStatus
 from skillbus.sandbox.domain.arguments import check_argv, input_from_args
 from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
-from skillbus.sandbox.domain.errors import ArgumentsInvalid
+from skillbus.sandbox.domain.errors import ArgumentsInvalid, DependenciesUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.network import HostPort
@@ -112,9 +112,15 @@ class Runner:
                 order = await self.order(request, until)
                 folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
             # Before it has a slot: packages that are slow to come keep no other run waiting.
-            layer = await stack.enter_async_context(
-                self._dependencies.layer(folder, order.entry.script, order.entry.runtime, _left_s(until))
-            )
+            entry, left_s = order.entry, _left_s(until)
+            try:
+                layer = await stack.enter_async_context(
+                    self._dependencies.layer(folder, entry.script, entry.runtime, left_s, control.cancelled)
+                )
+            except DependenciesUnavailable:
+                if control.cancelled.is_set():
+                    return Ran(await self._never_begun(), _ms_since(began))
+                raise
             has_slot = await stack.enter_async_context(self._slot(until, control.cancelled))
             waited_ms = _ms_since(began)
             if not has_slot:

@@ -57,7 +57,7 @@ class Finding(Message):
 
 
 class NetworkWish(Message):
-    """A place in a script that would reach for the network, which a run does not have."""
+    """A place in a script that would reach for the network, which a run has only as far as it was approved."""
 
     file: str
     line: int

@@ -32,6 +32,7 @@ class FeedWriter:
         self._over = asyncio.Event()
         self._ended: RunState | None = None
         self._number = 0
+        self._lost = False
 
     async def __aenter__(self) -> Self:
         self._writing = asyncio.create_task(self._write())
@@ -83,9 +84,13 @@ class FeedWriter:
         data: bytes = b"",
         state: RunState | None = None,
     ) -> None:
+        if self._lost:
+            return
         event = RunEvent(run_id=self._run_id, number=self._number, kind=kind, stream=stream, data=data, state=state)
         self._number += 1
         try:
             await tell(self._client, RUN_PRINTED, self._run_id, event)
         except NatsError as error:
+            # The connection is away and its buffer full. Who listens misses the end too, and goes by the reply.
+            self._lost = True
             log.warning("run_not_told", run_id=self._run_id, number=event.number, error=repr(error))

@@ -7,6 +7,8 @@ import httpx
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from skillbus.standalone.app import StandaloneSettings, open_standalone
 
@@ -81,6 +83,10 @@ async def test_a_run_reaches_what_was_approved_and_only_while_it_is(opened: Syst
     assert problem(await approve(opened, "other.example:80")) == (400, "invalid_request")
     assert (await approve(opened, place)).json()["network_approved"] == [place]
     shut = "other.example:80"
-    assert await reached(opened, place, shut) == ["reached", f"403 {shut} is not among the places approved here"]
+    with capture_logs(processors=[merge_contextvars]) as logs:
+        assert await reached(opened, place, shut) == ["reached", f"403 {shut} is not among the places approved here"]
+    told = [entry for entry in logs if entry["event"] == "egress_connection"]
+    assert [(entry["skill"], entry["verdict"]) for entry in told] == [("reach", "allowed"), ("reach", "not_approved")]
+    assert {entry["run_id"] for entry in told} == {(await opened.http.get("/api/runs")).json()["runs"][0]["run_id"]}
     assert (await approve(opened)).json()["network_approved"] == []
     assert await reached(opened, place) == ["URLError"]

@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 from typing import Final
 
 import structlog
@@ -46,7 +47,8 @@ class WarmPool:
         """Begin to fill it, unless it was opened before."""
         if self._size and (self._keeper is None or self._keeper.done()):
             self._wanted.set()
-            self._keeper = asyncio.create_task(self._keep(), name="sandbox-pool")
+            # Opened in the midst of a run, it is not that run's.
+            self._keeper = asyncio.create_task(self._keep(), name="sandbox-pool", context=Context())
 
     async def take(self) -> Prepared | None:
         """One that waits; None when none does. To be ended by whoever took it."""

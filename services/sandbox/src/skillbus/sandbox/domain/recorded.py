@@ -65,7 +65,8 @@ class RecordedRuns:
             await self.history.begin(record, chosen=request.run_id is not None)
             await line.begun()
             try:
-                ran = await self.runner.run(request, order, files, until, line.control)
+                with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
+                    ran = await self.runner.run(request, order, files, until, line.control)
             except (SandboxError, RequestError) as error:
                 await self._not_run(record, line, error)
                 raise

@@ -59,6 +59,8 @@ class Net:
     dialled: list[tuple[str, int]] = field(default_factory=list)
     silent: bool = False
     dead: frozenset[str] = frozenset()
+    own: bool = False
+    """Whether the connections come from the address that they go to."""
 
     async def addresses(self, host: str) -> Sequence[Address]:
         self.resolved.append(host)
@@ -73,7 +75,10 @@ class Net:
         self.dialled.append((str(address), port))
         if str(address) in self.dead:
             raise ConnectionRefusedError
-        return await asyncio.open_connection("127.0.0.1", self.server.port, limit=head_bytes)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port, limit=head_bytes)
+        if self.own:
+            writer.transport._extra["sockname"] = (str(address), 1)  # type: ignore[attr-defined]  # asyncio's own
+        return reader, writer
 
 
 @asynccontextmanager
@@ -215,6 +220,15 @@ async def test_a_name_that_is_bound_anew_after_it_was_checked_is_checked_anew_an
     assert (first[:12], second[:12]) == (b"HTTP/1.1 200", b"HTTP/1.1 403")
     assert net.dialled == [(PUBLIC, 443)]
     assert net.resolved == [NAME, NAME]
+
+
+async def test_a_place_that_turns_out_to_be_this_machine_is_refused_before_a_word_is_said(net: Net) -> None:
+    net.own = True
+    async with open_egress(frozenset({PLACE}), POLICY, outside=net) as path:
+        heard = await say(path, connect() + b"words")
+    assert heard.startswith(b"HTTP/1.1 403 api.example.org resolves to this machine")
+    assert net.dialled == [(PUBLIC, 443)]
+    assert b"".join(net.server.heard) == b""
 
 
 async def test_the_next_address_is_tried_when_one_is_dead(net: Net) -> None:
@@ -378,12 +392,13 @@ async def test_the_hosts_resolver_says_when_a_name_is_none() -> None:
 
 async def _twenty_at_a_time_and_some_cut_short() -> None:
     async with serving(Server()) as server:
-        net = Net({NAME: [[PUBLIC]]}, server)
+        place = HostPort("127.0.0.1", server.port)
         for _ in range(5):
-            async with open_egress(frozenset({PLACE}), POLICY, outside=net) as path:
-                whole = [asyncio.ensure_future(say(path, connect(), rest=b"x" * 70_000)) for _ in range(20)]
+            async with open_egress(frozenset({place}), LOOPBACK) as path:
+                words = connect(str(place))
+                whole = [asyncio.ensure_future(say(path, words, rest=b"x" * 70_000)) for _ in range(20)]
                 heard = await asyncio.gather(*whole)
-                cut = [asyncio.ensure_future(say(path, connect())) for _ in range(5)]
+                cut = [asyncio.ensure_future(say(path, words)) for _ in range(5)]
                 await asyncio.sleep(0)
             assert {len(words) for words in heard} == {70_039}
             for early in cut:

@@ -23,6 +23,7 @@ from skillbus.sandbox.domain.network import (
     HostPort,
     Outside,
     Verdict,
+    is_own,
     is_reachable,
 )
 
@@ -221,7 +222,11 @@ class _Gate:
     async def _connect(self, addresses: list[Address], place: HostPort) -> tuple[Address, Connection]:
         for address in addresses:
             with suppress(OSError):
-                return address, await self._outside.connect(address, place.port, self._policy.head_bytes)
+                beyond = await self._outside.connect(address, place.port, self._policy.head_bytes)
+                if is_own(address, beyond[1].get_extra_info("sockname")[0], self._policy.private_networks):
+                    beyond[1].transport.abort()
+                    raise EgressRefused(Verdict.ADDRESS_REFUSED, 403, f"{place.host} resolves to this machine")
+                return address, beyond
         raise EgressRefused(Verdict.UNREACHABLE, 502, f"{place} refuses connections or cannot be reached")
 
 

@@ -140,6 +140,14 @@ def is_reachable(address: Address, private_networks: Sequence[Network]) -> bool:
     return _is_public(address) or any(address in network for network in private_networks)
 
 
+def is_own(address: Address, own: str, private_networks: Sequence[Network]) -> bool:
+    """Whether a connection to `address` has not left this machine, whose end of it is `own`, and was not meant to stay.
+
+    What listens on all addresses of a machine trusts its firewall, which does not stand between it and itself.
+    """
+    return str(address) == own and not any(address in network for network in private_networks)
+
+
 def carried_v4(address: Address) -> IPv4Address | None:
     """The IPv4 address that an IPv6 one stands for: mapped, or behind NAT64."""
     if isinstance(address, IPv4Address):

@@ -33,7 +33,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs more than all the rest
     from collections.abc import Callable
-    from types import ModuleType
     from typing import TypedDict
 
     class Job(TypedDict):
@@ -50,7 +49,8 @@ if TYPE_CHECKING:  # typing costs more than all the rest
 
 
 OUT = b"/work/out"
-SKILL = "/skill/"
+PYTHON = "/agent_python.pyc"
+PYC_HEADER = 16
 RELAY = "/relay.py"
 RELAY_PORT = 3128
 PR_SET_DUMPABLE = 4
@@ -254,14 +254,6 @@ def import_ahead() -> None:
     imported = frozenset(sys.modules) - before
 
 
-def forget_own(folders: list[str]) -> None:
-    """Modules imported ahead of which the script has its own: the first on the path is the one that it gets."""
-    here = {entry.partition(".")[0] for folder in folders for entry in os.listdir(folder)}  # noqa: PTH208
-    for name in imported:
-        if name.partition(".")[0] in here:
-            sys.modules.pop(name, None)
-
-
 class WaitingNode:
     """A Node that has started, with a socket to tell it its script and a file to give it its standard input."""
 
@@ -332,99 +324,17 @@ def serve(warm: list[str]) -> Job:
     os._exit(0)
 
 
-def run_python(job: Job, agent: ModuleType) -> None:
-    """As `python3 script` would: its folder first on the path, the skill's root second, then the standard library.
-
-    `agent` is this module: the call keeps it alive while another one takes its name.
-    """
-    import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
-
-    forget_own(job["path"])
-    script = job["script"]
-    sys.argv = [script, *job["argv"]]
-    sys.path[:0] = job["path"]
-    sys.path += job["packages"]  # as site-packages: behind the standard library, and no `.pth` in it is read
-    site.setquit()
-    site.setcopyright()
-    site.sethelper()
-    main = type(agent)("__main__")
-    loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", script)
-    main.__dict__.update(
-        __file__=script, __builtins__=__builtins__, __loader__=loader, __cached__=None, __annotations__={}
-    )
-    sys.modules["__main__"] = main
-    code = execute(compile_script(loader.get_data(script), script), main)
-    del main
-    finish(code)
-
-
-def execute(script: Callable[[dict[str, object]], None], main: ModuleType) -> int:
-    """Run it; its exit code. What ended it is reported as the interpreter does, without the frames of this file."""
-    try:
-        script(main.__dict__)
-    except SystemExit as error:
-        if error.code is None or isinstance(error.code, int):
-            return (error.code or 0) & 0xFF
-        sys.stderr.write(f"{error.code}\n")
-        return 1
-    except BaseException as error:  # noqa: BLE001 - see above
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename == execute.__code__.co_filename:
-            trace = trace.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
-        return 1
-    return 0
-
-
-def compile_script(source: bytes, script: str) -> Callable[[dict[str, object]], None]:
-    """What it does, to be done in a module's namespace; what is wrong with it is raised when it is done."""
-
-    def run(namespace: dict[str, object]) -> None:
-        exec(compile(source, script, "exec", dont_inherit=True), namespace)  # noqa: S102 - its purpose
-
-    return run
-
-
-def finish(code: int) -> None:
-    """End as the interpreter does: threads are waited for, exit handlers run, and what the script holds is let go.
-
-    It does not take itself apart as well, with all that it imported: that took twice as long as a short script.
-    """
-    import atexit  # noqa: PLC0415 - built in
-
-    try:
-        if threading := sys.modules.get("threading"):
-            threading._shutdown()  # noqa: SLF001 - what the interpreter calls
-        atexit._run_exitfuncs()  # noqa: SLF001 - the same
-        let_go([name for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(SKILL)])
-    finally:
-        os._exit(code if flush() else 120)
-
-
-def let_go(names: list[str]) -> None:
-    """Modules and what they hold, as long as nothing else holds it; then their content, as the interpreter does."""
-    import _weakref  # noqa: PLC0415 - built in
-
-    left = [_weakref.ref(sys.modules.pop(name)) for name in reversed(names)]
-    gc.collect()
-    for reference in left:
-        if (module := reference()) is not None:
-            module.__dict__.clear()
-    gc.collect()
-
-
-def flush() -> bool:
-    """Both streams; False, as the interpreter's 120 says, when what was printed could not be."""
-    done = True
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None and not stream.closed:
-                stream.flush()
-        except BaseException:  # noqa: BLE001 - a full or broken pipe, or a stream of the script's own
-            done = False
-    return done
+def load_python() -> Callable[[Job, frozenset[str]], None]:
+    """What runs a Python script, from a file of its own: other runs do without it."""
+    file = os.open(PYTHON, os.O_RDONLY)
+    code = marshal.loads(os.read(file, os.fstat(file).st_size)[PYC_HEADER:])  # noqa: S302 - from the host
+    os.close(file)
+    namespace: dict[str, Callable[[Job, frozenset[str]], None]] = {}
+    exec(code, namespace)  # noqa: S102 - the same
+    return namespace["run_python"]
 
 
 if __name__ == "__main__":
     control = int(sys.argv[1])
-    run_python(serve(sys.argv[2:]), sys.modules["__main__"])
+    given = serve(sys.argv[2:])
+    load_python()(given, imported)

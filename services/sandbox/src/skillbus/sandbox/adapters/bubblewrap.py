@@ -25,7 +25,6 @@ from skillbus.sandbox.adapters.pool import WarmPool
 from skillbus.sandbox.adapters.prepared import Prepared, prepare
 from skillbus.sandbox.adapters.process import Ends, Start
 from skillbus.sandbox.adapters.profile import (
-    AGENT,
     ENVIRONMENT,
     ETC,
     NODE_BOOT,
@@ -97,7 +96,7 @@ class BubblewrapIsolation:
             self._uids = asyncio.LifoQueue()
             for uid in reversed(uids):
                 self._uids.put_nowait(uid)
-        self._agent = b""
+        self._agent: Mapping[str, bytes] = {}
         self._filters: dict[bool, bytes] = {}
         """By whether they open the network."""
         self._relay = files(__package__).joinpath("relay.py").read_bytes()
@@ -289,7 +288,7 @@ class BubblewrapIsolation:
 
     def _contents(self, egress: Path | None) -> Mapping[str, bytes]:
         return {
-            AGENT: self._agent,
+            **self._agent,
             NODE_BOOT: self._node_boot,
             _SECCOMP: self._filter(network=egress is not None),
             **({} if egress is None else {RELAY: self._relay}),

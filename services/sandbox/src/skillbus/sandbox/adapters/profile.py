@@ -18,6 +18,7 @@ from skillbus.sandbox.domain.run import Level
 
 SKILL: Final = "/skill"
 AGENT: Final = "/agent.pyc"
+AGENT_PYTHON: Final = "/agent_python.pyc"
 NODE_BOOT: Final = "/node_boot.cjs"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"

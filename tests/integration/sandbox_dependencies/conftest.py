@@ -29,8 +29,11 @@ needs_npm = pytest.mark.skipif(shutil.which("npm") is None or not NODE.exists(),
 class Interpreters:
     """An isolation that runs nothing, and knows what the machine has."""
 
+    def __init__(self, python: Path = PYTHON) -> None:
+        self._python = python
+
     async def probe(self) -> IsolationReport:
-        return IsolationReport(Level.FULL, "none", {Runtime.PYTHON: PYTHON, Runtime.NODE: NODE})
+        return IsolationReport(Level.FULL, "none", {Runtime.PYTHON: self._python, Runtime.NODE: NODE})
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         raise AssertionError("nothing is run")

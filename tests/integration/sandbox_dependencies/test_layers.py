@@ -315,6 +315,14 @@ def uv_that(folder: Path) -> Iterator[Callable[[str], Builder]]:
     program.unlink()
 
 
+@pytest.mark.parametrize("python", ["/nowhere/python3", "/bin/true", "/bin/false"])
+async def test_an_interpreter_that_does_not_tell_what_it_is_has_no_packages(
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder], python: str
+) -> None:
+    async with open_layers(folder / "layers", {PY: uv_that("true")}, MIB, Interpreters(Path(python))) as layers:
+        assert python in await failure(layers, python_skill(make_skill, "a", "one"))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root has users to give")
 async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
     make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]

@@ -32,9 +32,12 @@ async def ask_interpreter(path: Path, runtime: Runtime) -> Interpreter:
         DependenciesUnavailable: when it does not answer.
     """
     argv = ("-I", "-S", "-c", _PYTHON_ASKED) if runtime is Runtime.PYTHON else ("-e", _NODE_ASKED)
-    process = await asyncio.create_subprocess_exec(
-        path, *argv, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL, env={}
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path, *argv, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL, env={}
+        )
+    except OSError as error:
+        raise DependenciesUnavailable(f"packages are for {path}, which cannot be started: {error.strerror}") from error
     try:
         async with asyncio.timeout(_WITHIN_S):
             said, _ = await process.communicate()

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import shutil
 import zipfile
@@ -92,6 +93,15 @@ async def test_a_skill_uploaded_from_javascript_is_found_in_chinese_and_run(node
     assert "9" in ran.stdout
 
 
+async def test_a_run_is_followed_from_javascript(node: JavaScript, tmp_path: Path) -> None:
+    await node("upload.mjs", str(package_of("calculate", tmp_path)))
+    ran = await node("follow.mjs", "calculate", '{"expression": "(1 + 2) * 3"}')
+
+    assert ran.status == 0, ran
+    assert json.loads(ran.stdout)["value"] == 9
+    assert ran.stderr.startswith("ok in ")
+
+
 async def test_an_upload_that_is_no_skill_is_told_why(node: JavaScript, tmp_path: Path) -> None:
     path = tmp_path / "empty.zip"
     with io.BytesIO() as buffer:
@@ -130,7 +140,13 @@ async def test_a_request_that_nobody_answers_fails_at_once(client_folder: Path, 
     assert (ran.status, ran.stderr.split(":")[0]) == (1, "unavailable"), ran
 
 
-PROGRAMS = [("embed.mjs", "x"), ("search.mjs", "x"), ("run.mjs", "calculate"), ("upload.mjs", "package.json")]
+PROGRAMS = [
+    ("embed.mjs", "x"),
+    ("search.mjs", "x"),
+    ("run.mjs", "calculate"),
+    ("follow.mjs", "calculate"),
+    ("upload.mjs", "package.json"),
+]
 
 
 def is_one_line(ran: Ran) -> bool:

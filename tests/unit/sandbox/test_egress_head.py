@@ -1,6 +1,8 @@
 """The first lines of a request to the proxy of a run."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from skillbus.sandbox.adapters.egress_head import read_head
 from skillbus.sandbox.domain.errors import EgressRefused
@@ -94,3 +96,26 @@ def test_a_request_that_is_no_http_or_could_be_read_in_two_ways_is_refused(head:
         read_head(head)
     assert refused.value.verdict == "malformed"
     assert refused.value.status in {400, 411}
+
+
+WORDS = (
+    *(b"GET ", b"CONNECT ", b"http://a.example/", b"a.example:443", b" HTTP/1.1", b"\r\n", b"\n", b"\r", b": ", b" "),
+    *(b"Host: b.example", b"Content-Length: 1", b"Transfer-Encoding: chunked", b"Connection: host"),
+    *(b"\t", b"\0", b"\xff", b"X"),
+)
+
+
+@given(st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(WORDS), max_size=20).map(b"".join)))
+@example(b"GET http://a.example/ HTTP/1.1\r\nHost: b.example\r\nConnection: host\r\n\r\n")
+def test_whatever_is_said_is_refused_or_leaves_one_host_and_no_line_that_is_not_one(said: bytes) -> None:
+    reason = ""
+    try:
+        head = (asked := read_head(said)).head
+    except EgressRefused as refused:
+        head, reason = None, str(refused)
+    assert reason.isprintable()
+    if head is not None:
+        lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+        assert not any(set(b"\r\n\0") & set(line) for line in lines)
+        assert [line for line in lines if line.lower().startswith(b"host:")] == [b"host: " + asked.place.host.encode()]
+        assert lines[-1] == b"connection: close"

@@ -1,7 +1,7 @@
 """Settings of the sandbox."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -31,7 +31,8 @@ class SandboxSettings(BaseSettings):
     memory_mib: int = Field(default=512, ge=64)
     processes: int = Field(default=64, ge=1, le=4096)
     output_mib: int = Field(default=10, ge=1, le=64)
-    artifacts: int = Field(default=64, ge=0, le=1000)
+    artifacts: int = Field(default=64, ge=0, le=256)
+    """The reply names each: 256 fit a message, whatever their names."""
     artifacts_mib: int = Field(default=32, ge=1, le=1024)
     work_mib: int = Field(default=64, ge=1)
     max_wall_s: float | None = Field(default=None, gt=0, le=3600)
@@ -40,7 +41,7 @@ class SandboxSettings(BaseSettings):
     max_memory_mib: int | None = Field(default=None, ge=64)
     max_processes: int | None = Field(default=None, ge=1, le=4096)
     max_output_mib: int | None = Field(default=None, ge=1, le=64)
-    max_artifacts: int | None = Field(default=None, ge=0, le=1000)
+    max_artifacts: int | None = Field(default=None, ge=0, le=256)
     max_artifacts_mib: int | None = Field(default=None, ge=1, le=1024)
     max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
@@ -65,6 +66,12 @@ class SandboxSettings(BaseSettings):
     """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)
     """Processors that a run may use at once; wants a cgroup with the cpu controller."""
+    engine: Literal["bubblewrap", "runsc", "docker"] = "bubblewrap"
+    """What isolates runs. One that is not there refuses them; no other takes its place."""
+    image: str = "skillbus-sandbox:0.1.0"
+    """Of the containers of `docker`: it is there already, with Python in /usr/bin or /usr/local/bin."""
+    docker_runtime: str | None = None
+    """Of the containers of `docker`, when not the engine's own: `runsc`, where gVisor is set up for it."""
     unsafe: bool = False
     """Runs are not isolated at all. Nothing but this does that: a machine that cannot isolate runs nothing without."""
 

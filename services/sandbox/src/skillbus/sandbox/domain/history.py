@@ -103,7 +103,7 @@ async def list_runs(history: History, wanted: ListRuns, now: datetime) -> RunsLi
             record = as_of(written, now)
             if not _fits(record, wanted):
                 continue
-            left_bytes -= len(record.model_dump_json())
+            left_bytes -= len(record.model_dump_json().encode())
             if len(found) == wanted.limit or (found and left_bytes < 0):
                 return RunsListed(runs=tuple(found), next=str(place + 1))
             found.append(record)

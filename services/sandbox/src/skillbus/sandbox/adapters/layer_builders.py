@@ -83,7 +83,9 @@ class UvBuilder:
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
-            raise DependenciesUnavailable("uv is not installed where the sandbox runs: put it on its PATH, it fetches Python packages")
+            raise DependenciesUnavailable(
+                "uv is not installed where the sandbox runs: put it on its PATH, it fetches Python packages"
+            )
         folder.joinpath("requirements.txt").write_text(requirements.listed)
         hashed = ("--require-hashes",) if "--hash=" in requirements.listed else ()
         argv = (
@@ -125,7 +127,9 @@ class NpmBuilder:
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
-            raise DependenciesUnavailable("npm is not installed where the sandbox runs: put it on its PATH, it fetches Node packages")
+            raise DependenciesUnavailable(
+                "npm is not installed where the sandbox runs: put it on its PATH, it fetches Node packages"
+            )
         deps = folder / DEPS
         deps.mkdir()
         deps.joinpath("package.json").write_text(requirements.listed)

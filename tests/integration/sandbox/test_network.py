@@ -263,6 +263,27 @@ async def test_many_connections_at_once_pass_the_relay_whole(reaching: Bubblewra
     assert outcome.stdout == b"20\n", outcome.stderr.decode()
 
 
+async def test_connections_that_are_broken_in_every_way_leave_the_way_open(
+    reaching: BubblewrapIsolation, site: Site, tmp_path: Path
+) -> None:
+    source = MODULE + (
+        "import random, struct, time\n"
+        "chance = random.Random(7)\n"
+        "words = b'GET http://localhost:%d/x HTTP/1.1\\r\\nX: y\\r\\n\\r\\n' % port\n"
+        "for _ in range(120):\n"
+        "    end = socket.create_connection(('127.0.0.1', 3128), 5)\n"
+        "    end.sendall(words[:chance.randrange(len(words) + 1)])\n"
+        "    how = chance.randrange(4)\n"
+        "    if how == 0: end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
+        "    if how == 1: end.shutdown(socket.SHUT_WR); end.recv(10)\n"
+        "    if how == 2: end.shutdown(socket.SHUT_RD)\n"
+        "    end.close()\n"
+        "print(fetched(f'http://localhost:{port}/whole'))"
+    )
+    outcome = await run(reaching, tmp_path, source, f"localhost:{site.port}", argv=(str(site.port),))
+    assert outcome.stdout == b"/whole\n", outcome
+
+
 async def test_a_run_that_is_killed_in_the_midst_of_a_connection_leaves_nothing(
     reaching: BubblewrapIsolation, tmp_path: Path
 ) -> None:

@@ -5,13 +5,15 @@ import pytest
 from skillbus.sandbox.domain.run import Level
 
 from .canaries import Planted
-from .harness import weakened
-from .manifest import ABUSES
+from .harness import UIDS, Harness, weakened
+from .manifest import ABUSES, BY_NAME
 from .model import Abuse
+from .weakening import Weakened, without
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("its_language")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.mark.usefixtures("its_language")
 @pytest.mark.parametrize("abuse", ABUSES, ids=lambda abuse: abuse.name)
 async def test_weakened_it_gets_through(abuse: Abuse, strongest: Level, canaries: Planted) -> None:
     weakening = abuse.weakening
@@ -23,3 +25,14 @@ async def test_weakened_it_gets_through(abuse: Abuse, strongest: Level, canaries
     finally:
         harness.clean()
     assert set(weakening.shows) <= verdict.through, str(verdict)
+
+
+@pytest.mark.parametrize("gone", ["--unshare-net", "--seccomp"])
+async def test_of_two_walls_around_the_network_either_holds_alone(
+    gone: str, strongest: Level, canaries: Planted
+) -> None:
+    harness = Harness(Weakened(strongest, (without(gone),), canaries, UIDS), canaries)
+    abuse = BY_NAME["network_loopback.py"]
+    verdict = await harness.judge(abuse, abuse.limits, abuse.argv)
+    reached = {what for what in verdict.through if what.startswith("connected") or what.endswith("was heard")}
+    assert not reached, str(verdict)

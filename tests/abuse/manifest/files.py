@@ -109,6 +109,12 @@ ABUSES: Final = (
         ),
     ),
     Abuse(
+        "files_by_descriptor.js",
+        "files_by_descriptor.js",
+        "nor does Node get one",
+        Weakening("a folder of the host left open", ("a descriptor was left open",), (folder_left_open,)),
+    ),
+    Abuse(
         "files_devices.py",
         "files_devices.py",
         "no device can be made, and only harmless ones are there",

@@ -79,6 +79,8 @@ ABUSES: Final = (
     ),
     _closed("kernel_terminal.py", "no keys for the service's terminal", "TIOCSTI came to the kernel"),
     _closed("kernel_privileges.py", "no capability, no other user, no way to gain them", "no filter"),
+    _closed("kernel_privileges.sh", "nor for a shell and its programs", "no filter"),
+    _closed("kernel_privileges.js", "nor for any thread of Node", "no filter"),
     _foreign("kernel_i386.py", "no calls of 32-bit programs", "a call of 32 bits was answered"),
     _foreign("kernel_x32.py", "no calls of x32", "a call of x32 was answered"),
     Abuse(

@@ -9,6 +9,7 @@ from skillbus.sandbox.domain.limits import MIB
 from ..model import USUAL, Abuse, Weakening
 from ..weakening import agent
 
+_LEFT_OPEN: Final = agent("os.setsid()\n    os.close(control)", "os.setsid()\n    os.set_inheritable(control, True)")
 _SMALL: Final = replace(USUAL, output_bytes=MIB)
 _FLOODS: Final = {"1": "standard output", "2": "standard error", "12": "the sum of both"}
 _NO_JSON: Final = {
@@ -58,8 +59,16 @@ ABUSES: Final = (
         Weakening(
             "an agent that leaves its socket open",
             ("ended by ok",),
-            (agent("os.setsid()\n    os.close(control)", "os.setsid()"),),
+            (_LEFT_OPEN,),
         ),
+        ends_by=frozenset({RunStatus.FAILED}),
+        silent=True,
+    ),
+    Abuse(
+        "output_forged.js",
+        "output_forged.js",
+        "nor Node its own",
+        Weakening("an agent that leaves its socket open", ("ended by ok",), (_LEFT_OPEN,)),
         ends_by=frozenset({RunStatus.FAILED}),
         silent=True,
     ),

@@ -32,6 +32,14 @@ ABUSES: Final = (
         artifacts=frozenset({"mark"}),
     ),
     Abuse(
+        "persistence_of_files.js",
+        "persistence_of_files.js",
+        "nor does Node, in files or in memory",
+        Weakening("a folder of the host at /tmp", ("found what the last run left in /tmp",), (SHARED_TMP,), ANY_INODES),
+        runs=2,
+        artifacts=frozenset({"mark", "verdict.js", "package.json"}),
+    ),
+    Abuse(
         "persistence_of_imports.py",
         "persistence_of_imports.py",
         "nor a module",

@@ -103,6 +103,18 @@ ABUSES: Final = (
         Weakening("a limit raised", ("so many open files",), limits=replace(USUAL, open_files=8192)),
     ),
     Abuse(
+        "processes_limits.js",
+        "processes_limits.js",
+        "Node has the limits of its run, and cannot raise them",
+        Weakening(
+            "an agent that sets no limits",
+            ("another number of processes", "another number of open files"),
+            (agent('limit_this_process(job["rlimits"])', "pass"),),
+        ),
+        ("33", "77"),
+        replace(USUAL, processes=33, open_files=77),
+    ),
+    Abuse(
         "processes_rlimits.py",
         "processes_rlimits.py",
         "signals that wait, locked memory, queues are limited",

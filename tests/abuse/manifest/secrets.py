@@ -40,4 +40,14 @@ ABUSES: Final = (
             (agent("set_dumpable(0)", "pass"),),
         ),
     ),
+    Abuse(
+        "secrets_node.js",
+        "secrets_node.js",
+        "nor does Node see any of it",
+        Weakening(
+            "a secret put into the environment, an agent that can be dumped",
+            ("SKILLBUS_CANARY is set", "environ of process 1", "the secret was told"),
+            (_GIVEN, agent("set_dumpable(0)", "pass")),
+        ),
+    ),
 )

@@ -1,0 +1,67 @@
+"""The suite's results as a page: `python -m tests.abuse.table RESULTS.xml >docs/sandbox-abuse.md`.
+
+The results are what `pytest tests/abuse --junitxml=RESULTS.xml` writes.
+"""
+
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from .harness import WAYS
+from .manifest import ABUSES
+from .model import Abuse
+
+_HELD: Final = "test_it_is_held"
+_WEAKENED: Final = "test_weakened_it_gets_through"
+_HEAD: Final = """\
+# What hostile skills come to
+
+Every payload of `tests/abuse/payloads` is run in every sandbox that the machine offers: at each level, and taken from
+the warm pool. What is planted around it (a file that all may read, a secret in a neighbour's environment, listening
+sockets of five kinds, a segment of shared memory) must not be reached, and nothing may be left afterwards: no process,
+mount, file, descriptor or segment. Then one wall is taken down, and the same payload must be seen to get through: the
+last column says which. A case whose wall cannot be taken down there is not shown.
+
+A threat that is not in this table has not been tried; what the levels stop and what they do not is in
+[sandbox.md](sandbox.md). The page is written by `python -m tests.abuse.table` from a run of the suite.
+"""
+
+
+def page(results: Mapping[str, str]) -> Iterator[str]:
+    """The lines of the page; `results` are outcomes by the name of a test."""
+    yield _HEAD
+    yield f"Linux {platform.release()}, {platform.machine()}; {len(ABUSES)} cases.\n"
+    yield f"| case | what has to hold | {' | '.join(map(str, WAYS))} | gets through with |"
+    yield f"| --- | --- |{' --- |' * len(WAYS)} --- |"
+    yield from (row(abuse, results) for abuse in ABUSES)
+
+
+def row(abuse: Abuse, results: Mapping[str, str]) -> str:
+    """One case."""
+    held = (results.get(f"{_HELD}[{way}-{abuse.name}]", "not run") for way in WAYS)
+    shown = results.get(f"{_WEAKENED}[{abuse.name}]", "not run")
+    words = abuse.weakening.by if shown == "held" else f"{abuse.weakening.by} ({shown})"
+    return f"| {abuse.name} | {abuse.must} | {' | '.join(held)} | {words} |"
+
+
+def results_of(junit: ET.Element) -> dict[str, str]:
+    """`held`, `FAILED` or why it was skipped, by the name of a test."""
+    found = {}
+    for case in junit.iter("testcase"):
+        skipped = case.find("skipped")
+        failed = case.find("failure") is not None or case.find("error") is not None
+        found[case.attrib["name"]] = (
+            "FAILED"
+            if failed
+            else "held"
+            if skipped is None
+            else f"not here: {skipped.attrib['message'].splitlines()[0]}"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    for line in page(results_of(ET.parse(sys.argv[1]).getroot())):  # noqa: S314 - our own pytest wrote it
+        print(line)  # noqa: T201 - its output

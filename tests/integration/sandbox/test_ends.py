@@ -1,0 +1,94 @@
+"""How runs end before their time, what is kept of them then, and what their scripts are given.
+
+Attacks are in `tests/abuse`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.run import RunOutcome
+
+Run = Callable[..., "asyncio.Future[RunOutcome]"]
+Check = Callable[[], Coroutine[object, object, None]]
+
+
+async def test_the_environment_holds_nothing_of_the_service(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKILLBUS_CANARY", "secret-value")
+    outcome = await run(
+        "import pathlib\n"
+        "for file in pathlib.Path('/proc').glob('[0-9]*/environ'):\n"
+        "    try: print(file.read_bytes())\n"
+        "    except OSError as error: print(error)\n"
+        "import os; print(sorted(os.environ))"
+    )
+    assert b"secret-value" not in outcome.stdout
+    names = ["HOME", "LANG", "PATH", "PWD", "SKILLBUS_IN", "SKILLBUS_OUT", "TMPDIR"]
+    assert outcome.stdout.decode().splitlines()[-1] == str(names)
+
+
+@pytest.mark.parametrize("streams", ["1", "2", "12"])
+async def test_output_is_cut_exactly_at_the_limit_over_both_streams(streams: str, run: Run) -> None:
+    flood = "import os, sys\nfor n in range(64):\n    for fd in sys.argv[1]: os.write(int(fd), b'x' * 65536)"
+    outcome = await run(flood, streams, limits=Limits(wall_s=20, output_bytes=MIB))
+    assert (outcome.status, outcome.truncated) == (RunStatus.OUTPUT, True)
+    assert len(outcome.stdout) + len(outcome.stderr) == MIB
+    whole = await run(flood, streams)
+    assert (whole.status, whole.truncated) == (RunStatus.OK, False)
+    assert len(whole.stdout) + len(whole.stderr) == 64 * 65536 * len(streams)
+
+
+async def test_pages_shared_by_forks_are_counted_once(run: Run) -> None:
+    outcome = await run(
+        "import os, time\n"
+        "data = bytearray(b'x') * (30 << 20)\n"
+        "for _ in range(5):\n"
+        "    if os.fork() == 0: time.sleep(0.5); os._exit(0)\n"
+        "for _ in range(5): os.wait()\n",
+        limits=Limits(wall_s=20, memory_bytes=100 * MIB),
+    )
+    assert outcome.status is RunStatus.OK, outcome.detail
+
+
+async def test_artifacts_are_capped_in_number_and_in_size(run: Run) -> None:
+    many = await run("for n in range(9): open(f'/work/out/{n}', 'w').close()", limits=Limits(wall_s=20, artifacts=4))
+    assert (len(many.artifacts), many.truncated) == (4, True)
+    sparse = await run("open('/work/out/a', 'w').write('x'); open('/work/out/b', 'w').truncate(16 << 20)")
+    assert [artifact.name for artifact in sparse.artifacts] == ["a", "b"]
+    large = await run(
+        "open('/work/out/a', 'w').write('x'); open('/work/out/b', 'w').truncate(2000)",
+        limits=Limits(wall_s=20, artifacts_bytes=1000),
+    )
+    assert ([artifact.name for artifact in large.artifacts], large.truncated) == (["a"], True)
+
+
+async def test_cancelling_the_task_ends_the_whole_tree(
+    run: Run, processes: Callable[[], list[int]], nothing_runs: Check
+) -> None:
+    task = asyncio.ensure_future(run("import os, time\nfor _ in range(3): os.fork()\ntime.sleep(20)"))
+    async with asyncio.timeout(5):
+        while len(processes()) < 8:  # noqa: ASYNC110 - the kernel tells nobody
+            await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await nothing_runs()
+
+
+@pytest.mark.parametrize("after_ms", [0, 1, 2, 4, 8, 12, 16, 24, 32, 48])
+async def test_cancelling_while_the_sandbox_starts_leaves_nothing(after_ms: int, run: Run, nothing_runs: Check) -> None:
+    task = asyncio.ensure_future(run("import time; time.sleep(20)"))
+    await asyncio.wait([task], timeout=after_ms / 1000)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await nothing_runs()
+
+
+async def test_a_script_that_crashes_says_by_which_signal(run: Run) -> None:
+    outcome = await run("import ctypes; ctypes.string_at(0)")
+    assert (outcome.status, outcome.exit_code) == (RunStatus.KILLED, None)
+    assert "SIGSEGV" in outcome.detail

@@ -5,6 +5,7 @@ import json
 import time
 import zipfile
 from collections.abc import AsyncIterator, Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, Stream, runtime_of
 
+from .engines import ENGINES, engine_isolation
+
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
 SKILLS = Path(__file__).parents[4] / "shared" / "data" / "skills"
@@ -32,12 +35,19 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture(params=["cold", "warm", "unsafe"])
+@pytest.fixture(params=["cold", "warm", "unsafe", *ENGINES])
 async def isolation(
-    request: pytest.FixtureRequest, make_isolation: Callable[..., BubblewrapIsolation], nothing_left: None
+    request: pytest.FixtureRequest,
+    make_isolation: Callable[..., BubblewrapIsolation],
+    nothing_left: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Isolation]:
     if request.param == "unsafe":
         yield UnsafeIsolation()
+        return
+    if request.param in ENGINES:
+        with contextmanager(engine_isolation)(request.param, tmp_path_factory.mktemp("engine")) as engine:
+            yield engine
         return
     warm = int(request.param == "warm")
     async with make_isolation(warm=warm) as made:

@@ -83,11 +83,8 @@ def find_installation() -> Installation:
         choom=choom,
         setpriv=find_program("setpriv"),
         python_prefix=prefix,
-        links=_find_links(),
-        folders=(
-            "/usr",
-            *(f"/{name}" for name in _TOP if Path("/", name).is_dir() and not Path("/", name).is_symlink()),
-        ),
+        links=find_links(),
+        folders=find_folders(),
         loader_cache=Path("/etc/ld.so.cache").is_file(),
         notes=notes,
     )
@@ -140,7 +137,13 @@ def find_program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def _find_links() -> Mapping[str, str]:
+def find_folders() -> tuple[str, ...]:
+    """Where programs and libraries are: /usr, and what is no link into it."""
+    return "/usr", *(f"/{name}" for name in _TOP if Path("/", name).is_dir() and not Path("/", name).is_symlink())
+
+
+def find_links() -> Mapping[str, str]:
+    """Links that programs expect, path to target."""
     top = {f"/{name}": str(Path("/", name).readlink()) for name in _TOP if Path("/", name).is_symlink()}
     alternatives = (Path("/etc/alternatives", name) for name in _ALTERNATIVES)
     return top | {str(path): str(path.readlink()) for path in alternatives if path.is_symlink()}

@@ -23,7 +23,7 @@ class Stream(StrEnum):
 
 
 class Level(StrEnum):
-    """How strongly runs are isolated, from strongest to weakest."""
+    """How runs are isolated; of those that are tried by themselves, from strongest to weakest."""
 
     FULL = "full"
     """Every layer."""
@@ -31,6 +31,10 @@ class Level(StrEnum):
     """As full, but nested user namespaces are closed by the system call filter alone."""
     CONTAINER = "container"
     """As filtered, without a private /proc: for containers, whose /proc is masked."""
+    RUNSC = "runsc"
+    """By gVisor: another kernel than the host's answers its system calls. Only where an operator chose it."""
+    DOCKER = "docker"
+    """By a container engine, as strongly as its containers are. Only where an operator chose it."""
     NONE = "none"
     """No isolation at all: only where an operator asked for exactly that, never because nothing else holds."""
 

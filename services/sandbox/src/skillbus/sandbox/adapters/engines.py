@@ -1,0 +1,174 @@
+"""Isolation by a container engine: one container for each run, around an agent that shares nothing with the host."""
+
+import asyncio
+import hashlib
+import marshal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.conversation import ProtocolError, Told, listen
+from skillbus.sandbox.adapters.engine import PREFIX, ContainerPlan, Engine, Found
+from skillbus.sandbox.adapters.engine_job import engine_job, given_folders, run_environment, sizes
+from skillbus.sandbox.adapters.engine_process import Client, EngineProcess
+from skillbus.sandbox.adapters.following import Ending, Following
+from skillbus.sandbox.adapters.scripts import check_script
+from skillbus.sandbox.adapters.slots import in_thread
+from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxBroken, SandboxUnavailable
+from skillbus.sandbox.domain.isolation import IsolationReport
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, check_names
+
+_PROBE_LIMITS: Final = Limits(wall_s=60.0)
+_MARSHAL_VERSION: Final = 4
+_SWEEP_S: Final = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+def owner_name(data: Path) -> str:
+    """What the names of a service's containers begin with: the same after a crash, and another for another service."""
+    identity = f"{socket.gethostname()}:{data.resolve()}"
+    return f"{PREFIX}{hashlib.sha256(identity.encode()).hexdigest()[:8]}-"
+
+
+class EngineIsolation:
+    """`Isolation` by an engine that an operator has chosen; nothing else takes its place when it is not there."""
+
+    def __init__(self, engine: Engine, owner: str, *, start_s: float = 60.0, refused_for_s: float = 10.0) -> None:
+        """`owner` begins the names of the containers; those of it that are there at the first probe are removed."""
+        self._engine = engine
+        self._owner = owner
+        self._start_s = start_s
+        self._code = marshal.dumps(
+            [files(__package__).joinpath(name).read_bytes() for name in ("agent.py", "engine_agent.py")],
+            _MARSHAL_VERSION,
+        )
+        self._probing = asyncio.Lock()
+        self._found: IsolationReport | None = None
+        self._refused: SandboxUnavailable | None = None
+        self._refused_for_s = refused_for_s
+        self._refused_until = 0.0
+
+    async def probe(self) -> IsolationReport:
+        """See `Isolation.probe`. What was found stands while the service runs; a refusal for ten seconds."""
+        async with self._probing:
+            if self._found is None:
+                if self._refused is not None and time.monotonic() < self._refused_until:
+                    raise self._refused.with_traceback(None)
+                try:
+                    self._found = await self._look()
+                except SandboxUnavailable as refused:
+                    self._refused, self._refused_until = refused, time.monotonic() + self._refused_for_s
+                    log.error("sandbox_unavailable", reason=str(refused))  # noqa: TRY400 - no traceback: it is about the machine
+                    raise
+                log.info("sandbox_level", level=self._found.level, engine=self._found.engine)
+            return self._found
+
+    async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
+        """See `Isolation.run`."""
+        report = await self.probe()
+        check_names(spec)
+        check_script(spec)
+        interpreter = report.runtimes.get(spec.runtime)
+        if interpreter is None:
+            raise RuntimeMissing(f"{spec.runtime} is not in the containers of {report.engine}")
+        if spec.network:
+            raise RunRejected(
+                f"the engine {self._engine.level} gives no run a network: choose bubblewrap for this skill"
+            )
+        if spec.layer is not None and not self._engine.layers:
+            raise RunRejected(f"the engine {self._engine.level} cannot show packages of the host")
+        return await self._run(spec, str(interpreter), control or RunControl())
+
+    async def _look(self) -> IsolationReport:
+        found = await in_thread(self._engine.find)
+        await in_thread(partial(_sweep, self._engine, self._owner))
+        with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
+            root = Path(folder)
+            root.joinpath("check.py").write_bytes(files(__package__).joinpath("engine_self_check.py").read_bytes())
+            spec = RunSpec(root, "check.py", Runtime.PYTHON, limits=_PROBE_LIMITS)
+            try:
+                outcome = await self._run(replace(spec, argv=tuple(run_environment(spec))), "python3", RunControl())
+            except SandboxBroken as broken:
+                raise SandboxUnavailable(f"{found.version}: {broken}") from broken
+        said = outcome.stdout.decode(errors="replace").splitlines()
+        if outcome.status is not RunStatus.OK or said[:1] != ["isolated"]:
+            words = outcome.stderr.decode(errors="replace").strip()
+            raise SandboxUnavailable(f"{found.version} does not isolate: {outcome.status} {outcome.detail} {words}")
+        return IsolationReport(self._engine.level, found.version, _runtimes(found, said[1:]), found.notes)
+
+    async def _run(self, spec: RunSpec, interpreter: str, control: RunControl) -> RunOutcome:
+        folders = await in_thread(partial(given_folders, spec))
+        plan = ContainerPlan(f"{self._owner}{uuid4().hex[:12]}", spec.limits, sizes(folders), spec.layer)
+        job = marshal.dumps(engine_job(spec, interpreter, folders), _MARSHAL_VERSION)
+        with tempfile.TemporaryDirectory(prefix="skillbus-engine-", ignore_cleanup_errors=True) as folder:
+            command = await in_thread(partial(self._engine.run, plan, Path(folder)))
+            client = Client(command, self._engine.remove(plan.name), self._engine.environment)
+            container, told = await EngineProcess.start(client), Told()
+            following = Following.of(container, spec.limits, container.meter, control)
+            try:
+                await self._begin(container)
+                await following.follow(control.cancelled, _talk(container, job, spec.limits, told, following.ending))
+            finally:
+                await container.end(by_itself=told.complete)
+        return following.outcome(told, self._engine.level)
+
+    async def _begin(self, container: EngineProcess) -> None:
+        try:
+            async with asyncio.timeout(self._start_s):
+                with suppress(ConnectionError):  # it has ended, and says why
+                    await container.hand(self._code)
+                await container.wait_ready()
+        except TimeoutError:
+            raise SandboxBroken(f"the container did not start in {self._start_s:g} s") from None
+
+
+async def _talk(container: EngineProcess, job: bytes, limits: Limits, told: Told, ending: Ending) -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(container.relay(limits.artifacts_bytes))
+            group.create_task(listen(container.control, limits, told))
+            group.create_task(_hand(container, job))
+    except* ProtocolError as errors:
+        ending.end(RunStatus.KILLED, f"the container broke its protocol: {errors.exceptions[0]}")
+
+
+async def _hand(container: EngineProcess, job: bytes) -> None:
+    with suppress(ConnectionError):  # it is gone: what it told is what there is
+        await container.hand(job)
+
+
+def _runtimes(found: Found, said: Sequence[str]) -> Mapping[Runtime, Path]:
+    """Those of the machine where the container shows them, else those that the container named."""
+    named = {Runtime(language): Path(path) for language, path in (line.split(" ", 1) for line in said)}
+    return found.runtimes or named
+
+
+def _sweep(engine: Engine, owner: str) -> None:
+    """Remove what a service that was killed has left.
+
+    Raises:
+        SandboxUnavailable: The engine does not answer.
+    """
+    try:
+        ask = partial(subprocess.run, capture_output=True, text=True, timeout=_SWEEP_S, env=dict(engine.environment))
+        left = [name for name in ask(engine.listing(owner), check=True).stdout.split() if name.startswith(owner)]
+        for name in left:
+            log.warning("container_left", name=name)
+            ask(engine.remove(name), check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SandboxUnavailable(f"the engine {engine.level} cannot be asked for what was left: {error}") from error

@@ -1,0 +1,213 @@
+"""Container engines: their command lines, what is in a bundle, and what their agent may say."""
+
+import json
+import resource
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.conversation import ProtocolError, rlimits
+from skillbus.sandbox.adapters.engine import AGENT, ContainerPlan
+from skillbus.sandbox.adapters.engine_docker import DockerEngine, client_environment
+from skillbus.sandbox.adapters.engine_job import engine_job, given_folders, sizes
+from skillbus.sandbox.adapters.engine_process import ToldMeter
+from skillbus.sandbox.adapters.engine_runsc import RunscEngine, Shown, make_root, oci_config
+from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
+from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
+from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.domain.run import Level, RunSpec
+
+LIMITS = Limits(memory_bytes=100 * MIB, work_bytes=8 * MIB, tmp_bytes=4 * MIB, shm_bytes=2 * MIB, processes=40)
+PLAN = ContainerPlan("skillbus-run-0-1", LIMITS, {"/skill": MIB, "/in": MIB})
+SHOWN = Shown(Path("/usr/bin/python3"), ("/usr",), {"/bin": "usr/bin", "/etc/alternatives/awk": "/usr/bin/mawk"}, True)
+ALL_OF_IT = str((100 + 8 + 4 + 2 + 1 + 1 + 64) * MIB)
+
+
+def docker(**options: object) -> tuple[str, ...]:
+    return DockerEngine("image:1", **options).run(PLAN, Path("/none"))  # type: ignore[arg-type]  # a test's shorthand
+
+
+def config(plan: ContainerPlan = PLAN, cgroup: str | None = None, cpus: float | None = None) -> dict[str, object]:
+    written: dict[str, object] = json.loads(json.dumps(oci_config(plan, SHOWN, cgroup, cpus)))
+    return written
+
+
+def mounts(plan: ContainerPlan) -> dict[str, dict[str, object]]:
+    listed = config(plan)["mounts"]
+    assert isinstance(listed, list)
+    return {mount["destination"]: mount for mount in listed}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--network", "none"),
+        ("--cap-drop", "ALL"),
+        ("--security-opt", "no-new-privileges"),
+        ("--user", "65534:65534"),
+        ("--pids-limit", "41"),
+        ("--memory", ALL_OF_IT),
+        ("--memory-swap", ALL_OF_IT),
+        ("--shm-size", str(2 * MIB)),
+        ("--pull", "never"),
+        ("--log-driver", "none"),
+        ("--name", "skillbus-run-0-1"),
+        ("--tmpfs", f"/work:rw,exec,nosuid,nodev,mode=1777,size={8 * MIB}"),
+        ("--tmpfs", f"/skill:rw,exec,nosuid,nodev,mode=1777,size={MIB}"),
+    ],
+)
+def test_a_container_is_started_with(option: str, value: str) -> None:
+    assert (option, value) in pairwise(docker())
+
+
+def test_a_container_is_removed_by_its_engine_and_is_given_nothing_of_the_host_s_files() -> None:
+    command = docker()
+    assert {"--rm", "--read-only", "--interactive", "--no-healthcheck"} <= set(command)
+    assert not {"--volume", "-v", "--mount", "--privileged", "--device", "--publish"} & set(command)
+    assert command[command.index("image:1") + 1 :] == AGENT
+
+
+def test_the_runtime_and_the_processors_are_the_operator_s() -> None:
+    assert {"--runtime", "--cpus"}.isdisjoint(docker())
+    chosen = list(pairwise(docker(runtime="runsc", cpus=1.5)))
+    assert ("--runtime", "runsc") in chosen
+    assert ("--cpus", "1.5") in chosen
+
+
+def test_the_client_of_docker_learns_where_its_engine_is_and_no_secret_of_the_service() -> None:
+    environment = {"DOCKER_HOST": "unix:///d.sock", "PATH": "/bin", "SKILLBUS_NATS_URL": "nats://user:secret@bus"}
+    assert client_environment(environment) == {"DOCKER_HOST": "unix:///d.sock", "PATH": "/bin"}
+
+
+def test_a_bundle_s_process_is_nobody_and_can_become_nobody_else() -> None:
+    process = config()["process"]
+    assert isinstance(process, dict)
+    assert process["user"] == {"uid": 65534, "gid": 65534}
+    assert set(process["capabilities"]) == {"bounding", "effective", "inheritable", "permitted", "ambient"}
+    assert not any(process["capabilities"].values())
+    assert process["noNewPrivileges"] is True
+    assert process["args"] == ["/usr/bin/python3", *AGENT]
+    assert [name.partition("=")[0] for name in process["env"]] == ["PATH"]
+
+
+def test_a_bundle_s_own_limits_are_those_that_the_agent_cannot_set() -> None:
+    process = config()["process"]
+    assert isinstance(process, dict)
+    wanted = rlimits(Runtime.PYTHON, LIMITS)
+    for limit in process["rlimits"]:
+        assert (limit["soft"], limit["hard"]) == wanted[getattr(resource, limit["type"])]
+
+
+def test_a_bundle_shows_the_host_s_folders_read_only_and_bounds_what_can_be_written() -> None:
+    shown = mounts(PLAN)
+    assert config()["root"] == {"path": "rootfs", "readonly": True}
+    bound = {path: mount for path, mount in shown.items() if mount["type"] == "bind"}
+    assert set(bound) == {"/usr", "/etc/ld.so.cache"}
+    assert all("ro" in str(mount["options"]) for mount in bound.values())
+    sizes_of = {"/work": 8, "/tmp": 4, "/dev/shm": 2, "/skill": 1, "/in": 1}
+    for path, mib in sizes_of.items():
+        assert f"size={mib * MIB}" in str(shown[path]["options"])
+    assert set(shown) == {*bound, *sizes_of, "/proc", "/dev"}
+
+
+def test_a_bundle_has_every_namespace_and_a_cgroup_only_where_there_are_cgroups() -> None:
+    alone, held = config()["linux"], config(cgroup="/skillbus/a", cpus=0.5)["linux"]
+    assert isinstance(alone, dict)
+    assert isinstance(held, dict)
+    assert {each["type"] for each in alone["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
+    assert "cgroupsPath" not in alone
+    assert held["cgroupsPath"] == "/skillbus/a"
+    assert held["resources"] == {"memory": {"limit": int(ALL_OF_IT)}, "cpu": {"period": 100_000, "quota": 50_000}}
+
+
+def test_packages_of_a_run_are_shown_read_only_where_node_looks_for_them_too(tmp_path: Path) -> None:
+    plan = ContainerPlan("a", LIMITS, {"/skill": MIB, "/in": MIB}, Path("/layers/1"))
+    make_root(tmp_path / "rootfs", plan, SHOWN)
+    assert mounts(plan)["/deps"]["source"] == "/layers/1"
+    assert (tmp_path / "rootfs" / "node_modules").readlink() == Path("deps/node_modules")
+    assert (tmp_path / "rootfs" / "bin").readlink() == Path("usr/bin")
+    assert (tmp_path / "rootfs" / "etc" / "alternatives" / "awk").readlink() == Path("/usr/bin/mawk")
+
+
+@pytest.mark.parametrize(
+    ("rootless", "cgroups", "flags"),
+    [(True, True, {"--rootless", "--ignore-cgroups"}), (False, False, {"--ignore-cgroups"}), (False, True, set())],
+)
+def test_runsc_has_no_network_and_no_cgroup_where_it_cannot(
+    rootless: bool, cgroups: bool, flags: set[str], tmp_path: Path
+) -> None:
+    engine = RunscEngine(tmp_path, cgroups=cgroups, rootless=rootless)
+    command = engine.remove("a")
+    assert command[-3:] == ("delete", "--force", "a")
+    assert set(command[1:-3]) == {"--network=none", f"--root={tmp_path}", *flags}
+
+
+def test_a_run_is_given_copies_of_its_skill_and_its_files_and_links_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "main.sh").write_text("echo")
+    (tmp_path / "scripts" / "main.sh").chmod(0o755)
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    spec = RunSpec(tmp_path, "scripts/main.sh", Runtime.BASH, ("a b",), files={"in.txt": b"12"})
+    folders = given_folders(spec)
+    assert sorted(folders["/skill"]) == [("link", 0, b"/etc/shadow"), ("scripts/main.sh", 0o555, b"echo")]
+    assert folders["/in"] == [("in.txt", 0o444, b"12")]
+    assert sizes(folders)["/in"] == MIB + 8192 + 2
+    assert engine_job(spec, "/bin/bash", folders)["exec"] == ["/bin/bash", "/skill/scripts/main.sh", "a b"]
+
+
+def test_the_kernel_is_not_asked_to_count_processes_of_a_user_that_all_containers_share(tmp_path: Path) -> None:
+    job = engine_job(RunSpec(tmp_path, "main.py", Runtime.PYTHON), "python3", {})
+    limits = job["rlimits"]
+    assert isinstance(limits, dict)
+    assert resource.RLIMIT_NPROC not in limits
+    assert resource.RLIMIT_NOFILE in limits
+    assert job["processes"] == 64
+
+
+async def test_the_agent_can_say_that_a_limit_was_passed_and_nothing_else_about_how_a_run_ended() -> None:
+    meter = ToldMeter()
+    meter.take(b"P", (7 * MIB).to_bytes(8, "big"))
+    meter.take(b"P", MIB.to_bytes(8, "big"))
+    meter.take(b"W", b"memory\x00too much")
+    assert await meter.watch() == (RunStatus.MEMORY, "too much")
+    assert meter.usage().peak_bytes == 7 * MIB
+    for kind, payload in ((b"W", b"ok\x00fine"), (b"W", b"memory\xff"), (b"P", b"1"), (b"Z", b"")):
+        with pytest.raises(ProtocolError):
+            ToldMeter().take(kind, payload)
+
+
+def test_containers_are_told_by_the_name_of_their_service(tmp_path: Path) -> None:
+    one, other = owner_name(tmp_path / "a"), owner_name(tmp_path / "b")
+    assert one == owner_name(tmp_path / "a")
+    assert one != other
+    assert one.startswith("skillbus-run-")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        DockerEngine("image:1", program="no-such-docker"),
+        RunscEngine(Path("/nowhere"), program="no-such-runsc"),
+        RunscEngine(Path("/dev/null/state"), program="true"),
+        DockerEngine("image:1", program="false"),
+    ],
+    ids=["no docker", "no runsc", "not runsc", "docker that does not answer"],
+)
+async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(
+    engine: DockerEngine | RunscEngine, tmp_path: Path
+) -> None:
+    isolation = EngineIsolation(engine, "skillbus-run-x-")
+    tmp_path.joinpath("main.py").touch()
+    for _ in range(2):
+        with pytest.raises(SandboxUnavailable) as refused:
+            await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))
+        assert engine.program in str(refused.value)
+    assert engine.level in {Level.DOCKER, Level.RUNSC}
+
+
+def test_a_skill_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunRejected):
+        given_folders(RunSpec(tmp_path / "none", "main.py", Runtime.PYTHON))

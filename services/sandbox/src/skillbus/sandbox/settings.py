@@ -46,8 +46,10 @@ class SandboxSettings(BaseSettings):
     max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
     """Skills that stay unpacked; the least recently run go first."""
-    dependencies: bool = True
-    """Whether the packages that skills declare are had for them; if not, scripts run with what the machine has."""
+    dependencies: bool | None = None
+    """Whether the packages that skills declare are had for them; if not, scripts run with what the machine has. If
+    absent, they are had for the languages whose index is named: a machine asks nobody that its operator has not named.
+    """
     index_url: SecretStr | None = None
     """Where Python packages come from, alone; uv's own if absent. It may hold a user and a password, as the next."""
     npm_registry: SecretStr | None = None

@@ -19,6 +19,10 @@ from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
+from skillbus.sandbox.adapters.engine import Engine
+from skillbus.sandbox.adapters.engine_docker import DockerEngine
+from skillbus.sandbox.adapters.engine_runsc import RunscEngine
+from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
 from skillbus.sandbox.adapters.installed_skills import preparing
 from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
 from skillbus.sandbox.adapters.layers import open_layers
@@ -65,9 +69,24 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
     if settings.unsafe:
         yield UnsafeIsolation()
         return
+    if (engine := _engine(settings)) is not None:
+        yield EngineIsolation(engine, owner_name(settings.data))
+        return
     metering = ChosenMetering(settings.cgroup, settings.cpus)
     async with BubblewrapIsolation(warm=settings.warm, metering=metering, egress=settings.egress) as isolation:
         yield isolation
+
+
+def _engine(settings: SandboxSettings) -> Engine | None:
+    match settings.engine:
+        case "docker":
+            return DockerEngine(settings.image, settings.docker_runtime or None, settings.cpus)
+        case "runsc":
+            return RunscEngine(
+                (settings.data / "runsc").resolve(), cgroups=settings.cgroup != "off", cpus=settings.cpus
+            )
+        case "bubblewrap":
+            return None
 
 
 @asynccontextmanager
@@ -103,20 +122,30 @@ async def _serving(
 async def _dependencies(
     bus: Bus, settings: SandboxSettings, skills: Skills, isolation: Isolation
 ) -> AsyncGenerator[Dependencies]:
-    if not settings.dependencies:
+    builders = builders_of(settings)
+    if not builders:
         yield NoDependencies()
         return
-    build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
-    builders: dict[Runtime, Builder] = {
-        Runtime.PYTHON: UvBuilder(_revealed(settings.index_url), build),
-        Runtime.NODE: NpmBuilder(_revealed(settings.npm_registry), build),
-    }
     room = settings.layers_mib * MIB
     async with (
         open_layers(settings.data / "layers", builders, room, isolation) as layers,
         preparing(bus, partial(prepare_skill, skills, layers, within_s=settings.dependencies_s)),
     ):
         yield layers
+
+
+def builders_of(settings: SandboxSettings) -> dict[Runtime, Builder]:
+    """Of the languages whose packages are had."""
+    if settings.engine == "docker":  # whose containers show nothing of this machine
+        return {}
+    build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
+    index, registry = _revealed(settings.index_url), _revealed(settings.npm_registry)
+    builders: dict[Runtime, Builder] = {}
+    if settings.dependencies or (settings.dependencies is None and index):
+        builders[Runtime.PYTHON] = UvBuilder(index, build)
+    if settings.dependencies or (settings.dependencies is None and registry):
+        builders[Runtime.NODE] = NpmBuilder(registry, build)
+    return builders
 
 
 def _revealed(secret: SecretStr | None) -> str | None:

@@ -64,7 +64,7 @@ async def test_the_kernel_holds_the_limits_of_a_process(tmp_path: Path) -> None:
         "print(*(r.getrlimit(getattr(r, 'RLIMIT_' + kind))[1] for kind in 'NOFILE CPU CORE AS'.split()))",
         Limits(open_files=44, cpu_s=5),
     )
-    assert outcome.stdout.split() == [b"44", b"6", b"0", str(512 << 20).encode()]
+    assert outcome.stdout.split() == [b"44", b"6", b"1", str(512 << 20).encode()]
 
 
 async def test_too_many_processes_end_the_run_and_all_of_them(tmp_path: Path) -> None:

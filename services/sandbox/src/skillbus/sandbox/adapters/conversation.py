@@ -19,6 +19,9 @@ _LEFT_OUT_MAX: Final = 8
 """Reasons kept; the agent may send one for each of thousands of entries."""
 STDIN_MAX: Final = 1024 * 1024
 """Of a Node that waited: it reads a file of its own /tmp, where the agent writes what came."""
+_NO_DUMP: Final = 1
+"""Bytes of a crash's dump. 0 would do for a file, but not where the host has a program that reads dumps from a pipe:
+Linux starts that one whatever the limit, unless it is exactly 1 (core(5), `fs/coredump.c`)."""
 _MARSHAL_VERSION: Final = 4
 """Read by every Python since 3.4."""
 
@@ -68,7 +71,7 @@ def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: _NO_DUMP,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_SIGPENDING: 256,
         resource.RLIMIT_MSGQUEUE: 0,

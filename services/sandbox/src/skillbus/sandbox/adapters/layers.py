@@ -77,7 +77,7 @@ class Layers:
         self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AsyncGenerator[Path | None]:
         """See `Dependencies.layer`."""
-        requirements = self._requirements(skill_root, script, runtime)
+        requirements = self._requirements(skill_root, script, runtime) if runtime in self._builders else None
         if requirements is None:
             yield None
             return

@@ -1,0 +1,29 @@
+"""What the settings switch on."""
+
+import pytest
+
+from skillbus.contracts.indexer import Runtime
+from skillbus.sandbox.settings import SandboxSettings
+from skillbus.sandbox.wiring import builders_of
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SKILLBUS_SANDBOX_DEPENDENCIES", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "had"),
+    [
+        ({}, set()),
+        ({"index_url": "http://127.0.0.1:1/simple"}, {Runtime.PYTHON}),
+        ({"npm_registry": "http://127.0.0.1:1/"}, {Runtime.NODE}),
+        ({"dependencies": True}, {Runtime.PYTHON, Runtime.NODE}),
+        ({"dependencies": False, "index_url": "http://127.0.0.1:1/simple"}, set()),
+        ({"dependencies": True, "engine": "docker"}, set()),
+    ],
+)
+def test_packages_are_had_from_where_an_operator_has_named_an_index(
+    settings: dict[str, object], had: set[Runtime]
+) -> None:
+    assert set(builders_of(SandboxSettings.model_validate(settings))) == had

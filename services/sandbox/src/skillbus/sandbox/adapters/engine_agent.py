@@ -8,11 +8,13 @@ job with everything that the run may see; its standard output takes frames as `a
     W     a limit was passed, and everything was killed: its status, a zero byte, in words
 
 Standard input stays open while the host wants the run: its end ends the container, also when the service is killed.
-The script runs as the same user; it cannot kill process 1, nor look into it.
+The script cannot kill process 1, nor look into it. Where the kernel does not see to that, as gVisor's did not in 2022,
+the agent is root in the container, with what it takes to become another user and no more.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import marshal
 import os
@@ -48,6 +50,9 @@ else:
 
 SKILL = "/skill"
 WRITABLE = ("/work", "/tmp", "/dev/shm")  # noqa: S108 - the container's own
+NOBODY = 65534
+PR_CAPBSET_DROP = 24
+CAPABILITIES = 64
 CHUNK = 64 * 1024
 LOOK_S = 0.02
 PEAK_STEP = 1024 * 1024
@@ -88,6 +93,32 @@ def in_memory(content: bytes) -> int:
     return descriptor
 
 
+def become_nobody() -> None:
+    """For good: what is root until here has no capability afterwards, and can gain none."""
+    if os.getuid() != 0:
+        return
+    prctl = ctypes.CDLL(None).prctl
+    for capability in range(CAPABILITIES):
+        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # those that the kernel does not know it refuses
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+class AsNobody:
+    """What is made in it belongs to the script's user, who can open it again by its name in /proc."""
+
+    def __enter__(self) -> None:
+        if os.getuid() == 0:
+            os.setegid(NOBODY)
+            os.seteuid(NOBODY)
+
+    def __exit__(self, *_: object) -> None:
+        if os.getuid() == 0:
+            os.seteuid(0)
+            os.setegid(0)
+
+
 def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
     """In the child."""
     try:
@@ -97,6 +128,7 @@ def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
         os.closerange(3, 1024)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        become_nobody()
         agent.set_dumpable(1)
         agent.go_first()
         os.chdir(SKILL)
@@ -205,8 +237,9 @@ class Run:
         os.set_blocking(waking, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-        out, error = os.pipe(), os.pipe()
-        stdin = in_memory(job["stdin"])
+        with AsNobody():
+            out, error = os.pipe(), os.pipe()
+            stdin = in_memory(job["stdin"])
         job["stdin"] = b""
         self.child = os.fork()
         if self.child == 0:
@@ -273,11 +306,13 @@ def main() -> None:
         for folder, entries in job["folders"].items():
             unpack(folder, entries)
         job["folders"] = {}
-        os.mkdir("/work/out")  # noqa: PTH102
+        with AsNobody():
+            os.mkdir("/work/out")  # noqa: PTH102
     except OSError as error:
         passed("killed", f"the files of the run could not be written: {errno.errorcode.get(error.errno or 0)}")
     ended = Run(job).follow()
     agent.send(b"X", ended)
+    become_nobody()
     agent.Collector(job["artifacts"], job["artifacts_bytes"]).collect()
     agent.send(b"E")
     os._exit(0)

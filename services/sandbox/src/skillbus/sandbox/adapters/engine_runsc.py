@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.engine import AGENT, PATHS, ContainerPlan, Found
 from skillbus.sandbox.adapters.installation import find_folders, find_links, find_runtimes
-from skillbus.sandbox.adapters.profile import DEPS, ETC, NOBODY
+from skillbus.sandbox.adapters.profile import DEPS, ETC
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run import Level
 
@@ -26,7 +26,9 @@ Json: TypeAlias = dict[str, JsonValue]
 
 _ASK_S: Final = 30.0
 _LOADER_CACHE: Final = "/etc/ld.so.cache"
-_CAPABILITIES: Final = ("bounding", "effective", "inheritable", "permitted", "ambient")
+_HELD: Final = ("bounding", "effective", "permitted")
+_CAPABILITIES: Final = ("CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID")
+"""Of the agent, in gVisor's own kernel: by them it becomes another user, and ends what that started."""
 _RLIMITS: Final = {"RLIMIT_SIGPENDING": 256, "RLIMIT_MSGQUEUE": 0}
 """As `rlimits` has them: in gVisor a process cannot set these two for itself. The agent sets the others."""
 _NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
@@ -119,11 +121,11 @@ def oci_config(plan: ContainerPlan, shown: Shown, cgroup: str | None, cpus: floa
     return {
         "ociVersion": "1.0.2",
         "process": {
-            "user": {"uid": NOBODY, "gid": NOBODY},
+            "user": {"uid": 0, "gid": 0},
             "args": [str(shown.python), *AGENT],
             "env": [f"PATH={PATHS}"],
             "cwd": "/",
-            "capabilities": {kind: list[JsonValue]() for kind in _CAPABILITIES},
+            "capabilities": {kind: list[JsonValue](_CAPABILITIES) for kind in _HELD},
             "noNewPrivileges": True,
             "rlimits": [{"type": kind, "soft": value, "hard": value} for kind, value in _RLIMITS.items()],
             "terminal": False,
@@ -139,7 +141,8 @@ def _mounts(plan: ContainerPlan, shown: Shown) -> Iterator[Json]:
     yield {"destination": "/proc", "type": "proc", "source": "proc"}
     yield {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}
     for path, size in {"/dev/shm": plan.limits.shm_bytes, **plan.tmpfs}.items():  # noqa: S108 - the container's own
-        options: list[JsonValue] = ["nosuid", "nodev", "mode=1777", f"size={size}"]
+        mode = "0755" if path in plan.given else "1777"  # what is given is the agent's, who is another user
+        options: list[JsonValue] = ["nosuid", "nodev", f"mode={mode}", f"size={size}"]
         yield {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": options}
     read_only = {folder: folder for folder in shown.folders}
     if shown.loader_cache:

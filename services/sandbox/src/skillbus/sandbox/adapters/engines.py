@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import marshal
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -49,7 +50,7 @@ class EngineIsolation:
     """`Isolation` by an engine that an operator has chosen; nothing else takes its place when it is not there."""
 
     def __init__(self, engine: Engine, owner: str, *, start_s: float = 60.0, refused_for_s: float = 10.0) -> None:
-        """`owner` begins the names of the containers; those of it that are there at the first probe are removed."""
+        """`owner` begins the names of the containers; what it has left is removed at the first probe."""
         self._engine = engine
         self._owner = owner
         self._start_s = start_s
@@ -115,7 +116,7 @@ class EngineIsolation:
         folders = await in_thread(partial(given_folders, spec))
         plan = ContainerPlan(f"{self._owner}{uuid4().hex[:12]}", spec.limits, sizes(folders), spec.layer)
         job = marshal.dumps(engine_job(spec, interpreter, folders), _MARSHAL_VERSION)
-        with tempfile.TemporaryDirectory(prefix="skillbus-engine-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix=self._owner, ignore_cleanup_errors=True) as folder:
             command = await in_thread(partial(self._engine.run, plan, Path(folder)))
             client = Client(command, self._engine.remove(plan.name), self._engine.environment)
             container, told = await EngineProcess.start(client), Told()
@@ -170,5 +171,7 @@ def _sweep(engine: Engine, owner: str) -> None:
         for name in left:
             log.warning("container_left", name=name)
             ask(engine.remove(name), check=True)
+        for folder in Path(tempfile.gettempdir()).glob(f"{owner}*"):
+            shutil.rmtree(folder)
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxUnavailable(f"the engine {engine.level} cannot be asked for what was left: {error}") from error

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 import structlog
+from pydantic import JsonValue
 
 from skillbus.common.bus import headers
 from skillbus.contracts.endpoint import Check
@@ -23,6 +24,8 @@ from skillbus.sandbox.domain.skill_limits import Bounds, told
 
 _TO_REPLY_S: Final = 3.0
 """Kept back from the caller's time for unpacking and for storing what the run gave."""
+_SHORT_BYTES: Final = 16 * 1024
+"""Read where it stands: it takes less than the way to a thread and back."""
 _RESULT_BYTES: Final = 256 * 1024
 """A JSON result above this is in standard output only: it would not fit a message beside it."""
 
@@ -84,14 +87,14 @@ class SandboxHandlers:
 
     async def _reply(self, ran: RecordedRun) -> SkillRan:
         record, outcome = ran.record, ran.outcome
-        run_id, small = record.run_id, len(outcome.stdout) <= _RESULT_BYTES
+        run_id = record.run_id
         return SkillRan(
             run_id=run_id,
             status=outcome.status,
             exit_code=outcome.exit_code,
             stdout=await self.files.keep_output(run_id, "stdout", outcome.stdout),
             stderr=await self.files.keep_output(run_id, "stderr", outcome.stderr),
-            result=await asyncio.to_thread(json_result, outcome.stdout) if small else None,
+            result=await _result(outcome.stdout),
             artifacts=tuple([await self.files.keep_artifact(run_id, artifact) for artifact in outcome.artifacts]),
             duration_ms=outcome.duration_ms,
             truncated=outcome.truncated,
@@ -114,3 +117,10 @@ class SandboxHandlers:
             waiting_now=runner.waiting,
             ceiling=told(bounds.ceiling),
         )
+
+
+async def _result(stdout: bytes) -> JsonValue:
+    """As JSON, if it is that and not too long for the reply."""
+    if len(stdout) <= _SHORT_BYTES:
+        return json_result(stdout)
+    return await asyncio.to_thread(json_result, stdout) if len(stdout) <= _RESULT_BYTES else None

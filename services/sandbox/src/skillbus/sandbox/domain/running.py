@@ -74,7 +74,9 @@ class Runner:
         """
         skill = await self._skills.get(request.project, request.name)
         entry = entry_point_of(skill, request.action)
-        argv, stdin = await asyncio.to_thread(input_of, request, entry)
+        # A schema may take long to check; without one there is nothing that could.
+        checked = entry.input_schema is not None
+        argv, stdin = await asyncio.to_thread(input_of, request, entry) if checked else input_of(request, entry)
         limits = limits_of(skill.limits, self._limits, self._ceiling)
         wall_s = min(request.timeout_s or limits.wall_s, limits.wall_s, _left_s(until))
         return Order(skill, entry, argv, stdin, replace(limits, wall_s=wall_s))

@@ -32,7 +32,7 @@ def refused(attempt):
     except OSError:
         return True
     return False
-family, kind = socket.AF_INET, socket.SOCK_STREAM
+others = set(os.listdir('/')) - {'work', 'tmp', 'skill', 'in'}
 print(dict(
     root=refused(lambda: open('/x', 'w')),
     usr=refused(lambda: open('/usr/bin/x', 'w')),
@@ -41,7 +41,7 @@ print(dict(
     agent=refused(lambda: open('/proc/1/mem', 'rb').read(1)) and refused(lambda: os.open('/proc/1/fd/0', os.O_RDWR)),
     mount=refused(lambda: os.chroot('/work')),
     network=[name for _, name in socket.if_nameindex()] in ([], ['lo']),
-    host=sorted(set(os.listdir('/')) & {'root', 'home'}) == [] or refused(lambda: open('/root/x', 'w')),
+    elsewhere=all(refused(lambda: open(f'/{name}/x', 'w')) for name in others),
 ))
 """
 SERVICE = """

@@ -17,6 +17,7 @@ from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.watchdog import process_tree
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name
+from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.result import json_result
 from skillbus.sandbox.domain.run import ISOLATING, Level, RunOutcome, RunSpec, runtime_of
 
@@ -42,12 +43,18 @@ class Way:
     level: Level
     warm: int = 0
     """Sandboxes that wait for runs."""
+    network: tuple[HostPort, ...] = ()
+    """Places that runs may reach: another filter, and a proxy beside them."""
 
     def __str__(self) -> str:
-        return f"{self.level}, warm" if self.warm else str(self.level)
+        return f"{self.level}{', warm' if self.warm else ''}{', network' if self.network else ''}"
 
 
-WAYS: Final = (*(Way(level) for level in ISOLATING), Way(Level.FULL, warm=1))
+WAYS: Final = (
+    *(Way(level) for level in ISOLATING),
+    Way(Level.FULL, warm=1),
+    Way(Level.FULL, network=(HostPort.parse("approved.invalid:443"),)),
+)
 """Never without isolation."""
 
 
@@ -68,10 +75,11 @@ class Verdict:
 class Harness:
     """One sandbox, the canaries around it, and what it left."""
 
-    def __init__(self, isolation: BubblewrapIsolation, planted: Planted, warm: int = 0) -> None:
+    def __init__(self, isolation: BubblewrapIsolation, planted: Planted, way: Way) -> None:
         self._isolation = isolation
         self._planted = planted
-        self._warm = warm
+        self.way = way
+        self._warm = way.warm
         self._traces = Traces(UIDS if os.geteuid() == 0 else ())
         self.held: set[str] = set()
         """Names of cases that have held."""
@@ -88,6 +96,12 @@ class Harness:
                 through |= {*_of_outcome(abuse, outcomes[-1]), *self._around(outcomes[-1])}
         return Verdict(frozenset(through), tuple(outcomes))
 
+    async def unleash(self, abuse: Abuse) -> Verdict:
+        """Run it once, beside others: what it says and how it ends count, for what is around is not its alone."""
+        with _skill(abuse, self._planted) as folder:
+            outcome = await self._run(abuse, folder, abuse.limits, abuse.argv)
+        return Verdict(frozenset(_of_outcome(abuse, outcome)), (outcome,))
+
     def clean(self) -> None:
         """What a weakened sandbox left is removed."""
         self._traces.sweep(self._known())
@@ -98,7 +112,16 @@ class Harness:
         script = f"{PLACE}/{abuse.payload}"
         async with asyncio.timeout(_HANGS_S):
             return await self._isolation.run(
-                RunSpec(folder, script, runtime_of(script), argv, stdin=stdin, limits=limits)
+                RunSpec(
+                    folder,
+                    script,
+                    runtime_of(script),
+                    argv,
+                    stdin=stdin,
+                    limits=limits,
+                    network=self.way.network,
+                    layer=folder.parent / "layer" if abuse.packages else None,
+                )
             )
 
     async def _settle(self) -> None:
@@ -161,8 +184,11 @@ def _skill(abuse: Abuse, planted: Planted) -> Iterator[Path]:
             place.joinpath(name).write_text(content)
         place.joinpath("way_out").symlink_to(planted.folder / "secret.txt")
         place.joinpath("folder_out").symlink_to(planted.folder)
+        layer = Path(folder, "layer")
+        layer.mkdir()
+        layer.joinpath("shared.txt").write_text("theirs\n")
         Path(folder).chmod(0o755)
-        for path in (root, *root.rglob("*")):
+        for path in (root, layer, *root.rglob("*"), *layer.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o777 if path.is_dir() else 0o666)
         yield root
@@ -177,9 +203,9 @@ async def opened(way: Way, planted: Planted) -> AsyncIterator[Harness]:
     """
     async with BubblewrapIsolation(uids=UIDS, levels=(way.level,), warm=way.warm) as isolation:
         await isolation.probe()
-        yield Harness(isolation, planted, way.warm)
+        yield Harness(isolation, planted, way)
 
 
 def weakened(abuse: Abuse, level: Level, planted: Planted) -> Harness:
     """A sandbox in which the case's payload is to get through."""
-    return Harness(Weakened(level, abuse.weakening.steps, planted, UIDS), planted)
+    return Harness(Weakened(level, abuse.weakening.steps, planted, UIDS), planted, Way(level))

@@ -57,6 +57,10 @@ class Abuse:
     """Names of those that may come back; None for any."""
     leaves_out: bool = False
     """Whether the run has to say that something was left out."""
+    packages: bool = False
+    """Whether the skill has packages, which it shares with others."""
+    offline: bool = False
+    """It is about what a run with a network does have: not for such a run."""
     silent: bool = False
     """The payload gives no verdict of its own: the harness does."""
     behind: str | None = None

@@ -18,11 +18,12 @@ _WEAKENED: Final = "test_weakened_it_gets_through"
 _HEAD: Final = """\
 # What hostile skills come to
 
-Every payload of `tests/abuse/payloads` is run in every sandbox that the machine offers: at each level, and taken from
-the warm pool. What is planted around it (a file that all may read, a secret in a neighbour's environment, listening
-sockets of five kinds, a segment of shared memory) must not be reached, and nothing may be left afterwards: no process,
-mount, file, descriptor or segment. Then one wall is taken down, and the same payload must be seen to get through: the
-last column says which. A case whose wall cannot be taken down there is not shown.
+Every payload of `tests/abuse/payloads` is run in every sandbox that the machine offers: at each level, taken from the
+warm pool, and in one that may reach a place of the network. What is planted around it (a file that all may read, a
+secret in a neighbour's environment, listening sockets of five kinds, a segment of shared memory) must not be reached,
+and nothing may be left afterwards: no process, mount, file, descriptor or segment. Then one wall is taken down, and the
+same payload must be seen to get through: the last column says which. A case whose wall cannot be taken down there is
+not shown.
 
 A threat that is not in this table has not been tried; what the levels stop and what they do not is in
 [sandbox.md](sandbox.md). The page is written by `python -m tests.abuse.table` from a run of the suite.

@@ -8,7 +8,7 @@ from typing import Final
 
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.adapters.profile import AGENT, SKILL, Plan, command_line
+from skillbus.sandbox.adapters.profile import AGENT, Plan, command_line
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run import Level
 
@@ -84,11 +84,15 @@ def _from_source(argv: list[str]) -> list[str]:
     return [*argv[:at], "-c", f"exec(compile(open({AGENT!r}).read(), 'agent', 'exec'))", *argv[at + 1 :]]
 
 
-def skill_writable(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
-    """The skill's folder as it is on the host."""
-    at = argv.index(SKILL) - 2
-    assert argv[at] == "--ro-bind"
-    return [*argv[:at], "--bind", *argv[at + 1 :]]
+def writable(folder: str) -> Step:
+    """A folder of the host that is to be read-only as it is on the host."""
+
+    def step(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+        at = argv.index(folder) - 2
+        assert argv[at] == "--ro-bind"
+        return [*argv[:at], "--bind", *argv[at + 1 :]]
+
+    return step
 
 
 def folder_left_open(argv: list[str], plan: Plan, planted: Planted) -> list[str]:

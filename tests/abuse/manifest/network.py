@@ -50,6 +50,7 @@ ABUSES: Final = (
         Weakening(
             "without the filter", ("a socket of inet", "a socket of netlink", "a family with a high bit"), (UNFILTERED,)
         ),
+        offline=True,
     ),
     Abuse(
         "network_sights.py",

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from skillbus.sandbox.adapters.profile import DEPS, SKILL
+
 from ..model import ANY_INODES, Abuse, Weakening
-from ..weakening import SHARED_TMP, agent, skill_writable, without
+from ..weakening import SHARED_TMP, agent, without, writable
 
 _SHADOW: Final = """
 import os
@@ -43,9 +45,21 @@ ABUSES: Final = (
         "persistence_of_imports.py",
         "persistence_of_imports.py",
         "nor a module",
-        Weakening("the skill's folder writable", ("imported what the last run left",), (skill_writable,)),
+        Weakening("the skill's folder writable", ("imported what the last run left",), (writable(SKILL),)),
         runs=2,
         ships={"brought.py": "POISONED = False\n"},
+    ),
+    Abuse(
+        "persistence_of_packages.py",
+        "persistence_of_packages.py",
+        "nor anything in packages that skills share",
+        Weakening(
+            "the packages' folder writable",
+            ("wrote to a package", "found what the last run left in the packages"),
+            (writable(DEPS),),
+        ),
+        runs=2,
+        packages=True,
     ),
     Abuse(
         "persistence_of_names.py",

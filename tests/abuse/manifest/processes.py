@@ -29,7 +29,8 @@ ABUSES: Final = (
         "processes_kill_everyone.py",
         "processes_kill_everyone.py",
         "kill(-1) ends nobody outside, and the run is reported",
-        Weakening(_SHARED, ("the neighbour is dead",), (processes_shared,)),
+        Weakening(f"{_SHARED}, and one signal only", ("the neighbour is dead",), (processes_shared,), argv=("one",)),
+        ("everyone",),
     ),
     Abuse(
         "processes_end_process_1.py",

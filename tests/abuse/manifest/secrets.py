@@ -13,6 +13,7 @@ ABUSES: Final = (
         "secrets_environment.py",
         "nothing of the service's environment",
         Weakening("a secret put into it", ("SKILLBUS_CANARY is set", "the secret was told"), (_GIVEN,)),
+        offline=True,
     ),
     Abuse(
         "secrets_in_memory.py",
@@ -49,5 +50,6 @@ ABUSES: Final = (
             ("SKILLBUS_CANARY is set", "environ of process 1", "the secret was told"),
             (_GIVEN, agent("set_dumpable(0)", "pass")),
         ),
+        offline=True,
     ),
 )

@@ -1,0 +1,40 @@
+"""What callers see of a sandbox whose engine an operator has chosen."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Empty
+from skillbus.contracts.sandbox import GET_LIMITS, HEALTH
+from skillbus.sandbox.settings import SandboxSettings
+
+from .conftest import OpenSandbox
+
+
+@pytest.mark.parametrize("engine", ["runsc", "docker"])
+async def test_an_engine_that_is_not_there_keeps_everything_from_running_and_says_why(
+    engine: str, open_one: OpenSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with open_one(engine=engine) as sandbox:
+        await sandbox.catalogue.put("say", "print('said')")
+        with pytest.raises(RequestError, match=f"no program {engine}") as caught:
+            await sandbox.run("say")
+        limits = await sandbox.bus.caller.call(GET_LIMITS, Empty())
+        health = await sandbox.bus.caller.call(HEALTH, Empty())
+    assert caught.value.code is ErrorCode.SANDBOX_UNAVAILABLE
+    assert limits.isolation is None
+    assert f"no program {engine}" in limits.reason
+    assert [check.ready for check in health.checks if check.name == "isolation"] == [False]
+
+
+def test_bubblewrap_isolates_unless_an_operator_chooses_an_engine_that_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SKILLBUS_SANDBOX_ENGINE", raising=False)
+    assert SandboxSettings().engine == "bubblewrap"
+    monkeypatch.setenv("SKILLBUS_SANDBOX_ENGINE", "chroot")
+    with pytest.raises(ValidationError):
+        SandboxSettings()

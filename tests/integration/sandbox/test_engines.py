@@ -25,7 +25,7 @@ from .engines import ENGINES, docker_engine, names
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 
 WALLS = """
-import os, socket
+import ctypes, os, socket
 def refused(attempt):
     try:
         attempt()
@@ -40,7 +40,9 @@ print(dict(
     user=os.getuid() != 0 and refused(lambda: os.setuid(0)),
     agent=refused(lambda: open('/proc/1/mem', 'rb').read(1)) and refused(lambda: os.open('/proc/1/fd/0', os.O_RDWR)),
     mount=refused(lambda: os.chroot('/work')),
-    network=[name for _, name in socket.if_nameindex()] in ([], ['lo']),
+    network=refused(lambda: socket.socket(socket.AF_INET)) and refused(socket.if_nameindex),
+    vsock=refused(lambda: socket.socket(40)),
+    namespaces=ctypes.CDLL(None).unshare(0x10000000) != 0,
     elsewhere=all(refused(lambda: open(f'/{name}/x', 'w')) for name in others),
 ))
 """

@@ -156,11 +156,11 @@ def test_a_run_is_given_copies_of_its_skill_and_its_files_and_links_as_they_are(
     assert sorted(folders["/skill"]) == [("link", 0, b"/etc/shadow"), ("scripts/main.sh", 0o555, b"echo")]
     assert folders["/in"] == [("in.txt", 0o444, b"12")]
     assert sizes(folders)["/in"] == MIB + 8192 + 2
-    assert engine_job(spec, "/bin/bash", folders)["exec"] == ["/bin/bash", "/skill/scripts/main.sh", "a b"]
+    assert engine_job(spec, "/bin/bash", folders, {})["exec"] == ["/bin/bash", "/skill/scripts/main.sh", "a b"]
 
 
 def test_the_kernel_is_not_asked_to_count_processes_of_a_user_that_all_containers_share(tmp_path: Path) -> None:
-    job = engine_job(RunSpec(tmp_path, "main.py", Runtime.PYTHON), "python3", {})
+    job = engine_job(RunSpec(tmp_path, "main.py", Runtime.PYTHON), "python3", {}, {})
     limits = job["rlimits"]
     assert isinstance(limits, dict)
     assert resource.RLIMIT_NPROC not in limits

@@ -10,6 +10,8 @@ from typing import Final, NoReturn
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.conversation import rlimits
 from skillbus.sandbox.adapters.profile import DEPS, ENVIRONMENT, INPUT, SKILL
+from skillbus.sandbox.adapters.seccomp import compile_filter
+from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import MIB
 from skillbus.sandbox.domain.run import RunSpec
@@ -57,7 +59,14 @@ def sizes(folders: Mapping[str, list[Entry]]) -> dict[str, int]:
     return {path: MIB + sum(len(entry[2]) + _PAGES for entry in entries) for path, entries in folders.items()}
 
 
-def engine_job(spec: RunSpec, interpreter: str, folders: Mapping[str, list[Entry]]) -> dict[str, object]:
+def compile_filters() -> dict[str, bytes]:
+    """A system call filter for each machine that an engine may be on."""
+    return {machine: compile_filter(architecture) for machine, architecture in ARCHITECTURES.items()}
+
+
+def engine_job(
+    spec: RunSpec, interpreter: str, folders: Mapping[str, list[Entry]], filters: Mapping[str, bytes]
+) -> dict[str, object]:
     """As `engine_agent.py` takes it."""
     flags = ("-s", "-B") if spec.runtime is Runtime.PYTHON else ()
     limits = spec.limits
@@ -69,6 +78,7 @@ def engine_job(spec: RunSpec, interpreter: str, folders: Mapping[str, list[Entry
         "exec": [interpreter, *flags, f"{SKILL}/{spec.script}", *spec.argv],
         "environment": run_environment(spec),
         "rlimits": kinds,
+        "filters": dict(filters),
         "memory_bytes": limits.memory_bytes,
         "processes": limits.processes,
         "inodes": limits.inodes,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PR_GET_NO_NEW_PRIVS = 39
+CLONE_NEWUSER = 0x10000000
 
 
 def refuses(attempt: Callable[[], object]) -> bool:
@@ -48,7 +49,8 @@ def check(known: set[str]) -> dict[str, bool]:
         "it is not among the engine's processes": os.getppid() == 1,
         "the agent is closed to it": refuses(lambda: os.open("/proc/1/mem", os.O_RDWR)),
         "the root folder is read-only": refuses(lambda: os.mkdir("/probe")),  # noqa: PTH102
-        "there is no network": all(name == "lo" for _, name in socket.if_nameindex()),
+        "the network is closed": refuses(lambda: socket.socket(socket.AF_INET).close()),
+        "namespaces are closed": ctypes.CDLL(None).unshare(CLONE_NEWUSER) != 0,
         "the environment is clean": set(os.environ) <= known,
     }
 

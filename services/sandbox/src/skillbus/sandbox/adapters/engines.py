@@ -23,7 +23,7 @@ from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError, Told, listen
 from skillbus.sandbox.adapters.engine import PREFIX, ContainerPlan, Engine, Found
-from skillbus.sandbox.adapters.engine_job import engine_job, given_folders, run_environment, sizes
+from skillbus.sandbox.adapters.engine_job import compile_filters, engine_job, given_folders, run_environment, sizes
 from skillbus.sandbox.adapters.engine_process import Client, EngineProcess
 from skillbus.sandbox.adapters.following import Ending, Following
 from skillbus.sandbox.adapters.scripts import check_script
@@ -58,6 +58,7 @@ class EngineIsolation:
             [files(__package__).joinpath(name).read_bytes() for name in ("agent.py", "engine_agent.py")],
             _MARSHAL_VERSION,
         )
+        self._filters: Mapping[str, bytes] = {}
         self._probing = asyncio.Lock()
         self._found: IsolationReport | None = None
         self._refused: SandboxUnavailable | None = None
@@ -98,6 +99,7 @@ class EngineIsolation:
     async def _look(self) -> IsolationReport:
         found = await in_thread(self._engine.find)
         await in_thread(partial(_sweep, self._engine, self._owner))
+        self._filters = await in_thread(compile_filters)
         with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
             root = Path(folder)
             root.joinpath("check.py").write_bytes(files(__package__).joinpath("engine_self_check.py").read_bytes())
@@ -115,7 +117,7 @@ class EngineIsolation:
     async def _run(self, spec: RunSpec, interpreter: str, control: RunControl) -> RunOutcome:
         folders = await in_thread(partial(given_folders, spec))
         plan = ContainerPlan(f"{self._owner}{uuid4().hex[:12]}", spec.limits, sizes(folders), spec.layer)
-        job = marshal.dumps(engine_job(spec, interpreter, folders), _MARSHAL_VERSION)
+        job = marshal.dumps(engine_job(spec, interpreter, folders, self._filters), _MARSHAL_VERSION)
         with tempfile.TemporaryDirectory(prefix=self._owner, ignore_cleanup_errors=True) as folder:
             command = await in_thread(partial(self._engine.run, plan, Path(folder)))
             client = Client(command, self._engine.remove(plan.name), self._engine.environment)

@@ -72,6 +72,15 @@ ABUSES: Final = (
         replace(USUAL, open_files=64),
     ),
     Abuse(
+        "memory_of_mappings.py",
+        "memory_of_mappings.py",
+        "mappings count, used or not",
+        Weakening("its limit raised", ("kept every mapping",), limits=USUAL),
+        ("20", "30000"),
+        replace(USUAL, memory_bytes=144 * MIB),
+        _MEMORY,
+    ),
+    Abuse(
         "memory_of_page_tables.js",
         "memory_of_page_tables.js",
         "page tables count",

@@ -24,7 +24,7 @@ ALLOWED: Final = {
     "services/embedder/src/skillbus/embedder/domain/pool.py": "a model's loader raises anything",
     "services/gateway/src/skillbus/gateway/adapters/boundary.py": "every HTTP request is answered",
     "services/indexer/src/skillbus/indexer/domain/reconciling.py": "supervises the reconciler",
-    "services/sandbox/src/skillbus/sandbox/adapters/agent_python.py": "reports a script's exception as the interpreter does",
+    "services/sandbox/src/skillbus/sandbox/adapters/agent_python.py": "reports what ends a script",
 }
 
 

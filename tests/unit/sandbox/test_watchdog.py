@@ -34,7 +34,7 @@ def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def meter_of(process: int, **limits: int) -> watchdog.WatchdogMeter:
     meter = watchdog.Watchdog().meter()
     await meter.enter(process)
-    meter.limit(Limits(**limits))  # type: ignore[arg-type]  # those that are whole numbers
+    meter.limit(Limits(**limits))
     return meter
 
 

@@ -227,8 +227,9 @@ class BubblewrapIsolation:
             pool.run_ended()
 
     async def _prepared(self, spec: RunSpec, level: Level, ways_out: AsyncExitStack) -> Prepared:
-        """One that waits, if it is as this run wants it."""
+        """One that waits, if it is as this run wants it; none does before a level was found."""
         usual = spec.limits.sizes == Limits().sizes and spec.layer is None and not spec.network
+        usual = usual and self._found is not None
         if usual and not (spec.runtime is Runtime.NODE and len(spec.stdin) > STDIN_MAX):
             pool = self._pools[spec.runtime]
             pool.open()
@@ -245,25 +246,31 @@ class BubblewrapIsolation:
         host = self._host()
         if not self._agent:
             self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
-        uid = None if self._uids is None else await self._uids.get()
-        give_back = partial(self._give_back, uid)
-        try:
+        async with AsyncExitStack() as undo:
+            uid = None if self._uids is None else await self._uids.get()
+            undo.callback(give_back := partial(self._give_back, uid))
             slot = Slot.make(uid)
-        except BaseException:
-            give_back()
-            raise
-        try:
+            undo.push_async_callback(slot.remove)
             egress = None if way_out is None else await way_out(slot, uid)
-        except BaseException:
-            await slot.remove()
-            give_back()
-            raise
-        with _opened(host if uid is not None else None) as (bwrap, libraries):
-            descriptors = Descriptors(bwrap, libraries)
-            given = Plan(host, level, limits, slot.skill, slot.given, descriptors, uid, layer, egress, warm)
-            library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
-            plan = Start(partial(_command, self._profile, given), self._contents(egress), uid, library_path)
-            return await prepare(plan, self._metering.meter(), slot, level, self._start_s, give_back)
+            with _opened(host if uid is not None else None) as (bwrap, libraries):
+                plan = Plan(
+                    installation=host,
+                    level=level,
+                    limits=limits,
+                    skill_root=slot.skill,
+                    given_root=slot.given,
+                    descriptors=Descriptors(bwrap, libraries),
+                    uid=uid,
+                    layer=layer,
+                    egress=egress,
+                    warm=warm,
+                )
+                library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
+                command = partial(_command, self._profile, plan)
+                begun = Start(command, self._contents(egress), uid, library_path)
+                ready = await prepare(begun, self._metering.meter(), slot, level, self._start_s, give_back)
+            undo.pop_all()
+            return ready
 
     async def _way_out(
         self, network: tuple[HostPort, ...], ways_out: AsyncExitStack, slot: Slot, uid: int | None

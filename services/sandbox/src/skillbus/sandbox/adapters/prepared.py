@@ -43,18 +43,14 @@ class Prepared:
 async def prepare(
     plan: Start, meter: Meter, slot: Slot, level: Level, start_s: float, give_back: Callable[[], None]
 ) -> Prepared:
-    """Start a sandbox and wait for its first word; when that fails, nothing of it is left, and its user is free.
+    """Start a sandbox and wait for its first word; when that fails, none of its processes is left.
+
+    From then on it owns `slot`, and its user until `give_back`.
 
     Raises:
         SandboxBroken: It does not report in `start_s` seconds, or cannot be started.
     """
-    try:
-        sandbox = await _started(plan, meter, start_s)
-    except BaseException:
-        await slot.remove()
-        give_back()
-        raise
-    return Prepared(*sandbox, meter, slot, level, give_back)
+    return Prepared(*await _started(plan, meter, start_s), meter, slot, level, give_back)
 
 
 async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxProcess, int]:

@@ -16,7 +16,7 @@ from .harness import UIDS, WAYS, Harness, Way, opened
 from .model import Abuse
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def canaries() -> Iterator[Planted]:
     with planted(UIDS[0] if os.geteuid() == 0 else None) as found:
         yield found

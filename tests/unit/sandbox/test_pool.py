@@ -32,15 +32,16 @@ class FakePrepared:
 class Maker:
     """Makes sandboxes, or fails as often as it is told to."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, error: Exception | None = None) -> None:
         self.made: list[FakePrepared] = []
         self.failures = failures
+        self.error = error or SandboxBroken("not now")
 
     async def __call__(self) -> FakePrepared:
         await asyncio.sleep(0)
         if self.failures:
             self.failures -= 1
-            raise SandboxBroken("not now")
+            raise self.error
         self.made.append(FakePrepared())
         return self.made[-1]
 
@@ -90,8 +91,9 @@ async def test_one_that_ended_while_it_waited_is_not_given_out() -> None:
     await pool.close()
 
 
-async def test_one_that_does_not_start_keeps_no_run_waiting_and_is_tried_again_after_the_next() -> None:
-    pool = pool_of(Maker(failures=1), 1)
+@pytest.mark.parametrize("error", [SandboxBroken("not now"), OSError("too many open files")])
+async def test_one_that_does_not_start_keeps_no_run_waiting_and_is_tried_again_after_the_next(error: Exception) -> None:
+    pool = pool_of(Maker(1, error), 1)
     pool.open()
     await asyncio.sleep(0.01)
     pool.run_begins()

@@ -36,7 +36,7 @@ from skillbus.sandbox.adapters.profile import (
 )
 from skillbus.sandbox.adapters.scripts import check_script
 from skillbus.sandbox.adapters.seccomp import compile_filter
-from skillbus.sandbox.adapters.slots import Slot, in_thread, is_open_to_all
+from skillbus.sandbox.adapters.slots import Slot, in_thread, is_open_to_all, sweep
 from skillbus.sandbox.adapters.supervision import supervise
 from skillbus.sandbox.adapters.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
@@ -91,6 +91,8 @@ class BubblewrapIsolation:
         self._levels = levels
         self._metering = metering or Watchdog()
         self._egress = egress
+        self._users = frozenset((*uids, os.geteuid()))
+        """Whose runs these are."""
         self._uids: asyncio.LifoQueue[int] | None = None
         if os.geteuid() == 0:
             self._uids = asyncio.LifoQueue()
@@ -170,6 +172,7 @@ class BubblewrapIsolation:
                 f"the only Python is in {host.python_prefix}, where the users of the runs cannot go: install Debian's "
                 "package python3, or run the service as a user other than root"
             )
+        await in_thread(partial(sweep, self._users))
         held = self._metering.prepare()
         version = await in_thread(partial(_version, host))
         reasons: dict[str, list[Level]] = {}

@@ -85,7 +85,7 @@ class WarmPool:
             while len(self._ready) < self._size and (self._running == 0 or not self._ready):
                 try:
                     self._ready.append(await self._make())
-                except SandboxError as error:
+                except (SandboxError, OSError) as error:
                     log.warning("sandbox_not_prepared", reason=str(error))
                     asyncio.get_running_loop().call_later(_AGAIN_S, self._wanted.set)
                     break

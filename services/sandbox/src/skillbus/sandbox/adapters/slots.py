@@ -3,15 +3,19 @@
 The sandbox binds `skill` and `in` read-only when both are still empty. A skill's files are then linked, so that a
 sandbox that waits can become that of any skill, and copied where they cannot be linked or the run's user could not
 read them. The folder lies where every user can walk to, and belongs to the run's user alone: a service that is root
-keeps its skills where it likes, often below a home folder that nobody else may enter.
+keeps its skills where it likes, often below a home folder that nobody else may enter. Who made it holds a lock on it;
+one that nobody holds was left by a service that was killed.
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -19,6 +23,9 @@ from typing import Final, Self, TypeVar
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken
 
 _T = TypeVar("_T")
+_PREFIX: Final = "skillbus-run-"
+_YOUNG_S: Final = 60.0
+"""A folder is locked right after it is made, and not looked at before it is so old."""
 _SHARED: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - a folder of the user's own is made in it
 
 
@@ -27,6 +34,8 @@ class Slot:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.skill = folder / "skill"
         self.given = folder / "in"
 
@@ -38,7 +47,7 @@ class Slot:
             SandboxBroken: There is no folder to make it in.
         """
         try:
-            folder = Path(tempfile.mkdtemp(prefix="skillbus-run-", dir=shared_folder()))
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=shared_folder()))
             slot = cls(folder)
             for inner in (slot.skill, slot.given):
                 inner.mkdir(mode=0o755)
@@ -54,6 +63,7 @@ class Slot:
 
         Raises:
             RunRejected: The skill's folder cannot be read.
+            SandboxBroken: The files cannot be written.
         """
         await in_thread(partial(self._fill, skill, given))
 
@@ -64,15 +74,39 @@ class Slot:
                 folder.chmod(0o755)
         except (OSError, shutil.Error) as error:
             raise RunRejected(f"the skill's folder cannot be read: {error}") from error
-        for name, content in given.items():
-            path = self.given / name
-            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            path.write_bytes(content)
-            path.chmod(0o444)
+        try:
+            for name, content in given.items():
+                path = self.given / name
+                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                path.write_bytes(content)
+                path.chmod(0o444)
+        except OSError as error:
+            raise SandboxBroken(f"the files of the run could not be written: {error}") from error
 
     async def remove(self) -> None:
         """The folder and all that is in it."""
-        await in_thread(partial(shutil.rmtree, self._folder, ignore_errors=True))
+        try:
+            await in_thread(partial(shutil.rmtree, self._folder, ignore_errors=True))
+        finally:
+            os.close(self._lock)
+
+
+def sweep(owners: Collection[int]) -> None:
+    """Remove what services that were killed have left of runs of these users: skills, and what runs were given."""
+    for folder in shared_folder().glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # it goes in this moment, is another's, or is held
+            found = folder.lstat()
+            if found.st_uid in owners and time.time() - found.st_mtime > _YOUNG_S:
+                _remove_unheld(folder)
+
+
+def _remove_unheld(folder: Path) -> None:
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    finally:
+        os.close(lock)
 
 
 def _is_folder(path: Path) -> bool:

@@ -13,11 +13,12 @@ LINE_BYTES: Final = 512 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r\n"
-_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_BETWEEN: Final = re.compile(rb'(?:[^"\[\]{},]|' + _STRING + rb')*+["\[\]{},]', re.DOTALL)
-_INSIDE: Final = re.compile(rb'(?:[^"\[\]{}]|' + _STRING + rb')*+["\[\]{}]', re.DOTALL)
+_STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_BETWEEN: Final = re.compile(rb'[^"\[\]{},]*(?:' + _STRING + rb'[^"\[\]{},]*)*["\[\]{},]', re.DOTALL)
+_INSIDE: Final = re.compile(rb'[^"\[\]{}]*(?:' + _STRING + rb'[^"\[\]{}]*)*["\[\]{}]', re.DOTALL)
 """Up to the next sign that matters, between elements and inside of one. A string that ends in this chunk is passed over
-at once; the quote of another one is such a sign."""
+at once; the quote of another one is such a sign, and that of the last one where no sign follows it. Not possessive:
+Python before 3.11.5 gets possessive groups wrong (CPython's gh-106052), and Debian 12 has 3.11.2."""
 _IN_STRING: Final = re.compile(rb'["\\]')
 
 

@@ -39,7 +39,7 @@ _ARGUMENT_TOKENS: Final = 40
 _TOKEN: Final = re.compile(
     # What is not closed ends with its line or the file: tried again from each place in it, it would take for ever.
     r"//[^\n]*|/\*.*?(?:\*/|\Z)"
-    r"|(?P<text>'(?:[^'\\\n]|\\(?:.|\Z))*+'?|\"(?:[^\"\\\n]|\\(?:.|\Z))*+\"?|`(?:[^`\\]|\\(?:.|\Z))*+`?)"
+    r"|(?P<text>'[^'\\\n]*(?:\\(?:.|\Z)[^'\\\n]*)*'?|\"[^\"\\\n]*(?:\\(?:.|\Z)[^\"\\\n]*)*\"?|`[^`\\]*(?:\\(?:.|\Z)[^`\\]*)*`?)"
     r"|(?P<word>[A-Za-z_$][\w$]*)|(?P<sign>[^\s\w])",
     re.DOTALL,
 )

@@ -21,7 +21,7 @@ _BEFORE_A_COMMAND: Final = frozenset(
     ["if", "then", "else", "elif", "while", "until", "do", "!", "time", "sudo", "exec", "command", "env", "nohup"]
 )
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_UNREAD: Final = re.compile(r"\\.|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<!\S)#[^\n]*", re.DOTALL)
+_UNREAD: Final = re.compile(r"\\.|'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|(?<!\S)#[^\n]*", re.DOTALL)
 _BETWEEN_COMMANDS: Final = re.compile(r"\$\(|[;&|(){}`]")
 _HEREDOC: Final = re.compile(r"(?<!<)<<-?[ \t]*['\"]?(\w+)['\"]?")
 _SHELL: Final = re.compile(r"\b(?:ba|z|da)?sh\b")

@@ -37,14 +37,6 @@ def logging_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     root.handlers, root.level = handlers, level
 
 
-@pytest.fixture(scope="session", autouse=True)
-def no_packages_from_the_internet() -> Iterator[None]:
-    """Skills that declare packages run without them, unless a test has an index for them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SKILLBUS_SANDBOX_DEPENDENCIES", "false")
-        yield
-
-
 @pytest.fixture
 async def nats_server(tmp_path: Path) -> AsyncGenerator[NatsServer]:
     """A nats-server of its own for each test: it starts in some 30 ms."""

@@ -7,11 +7,6 @@ from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import builders_of
 
 
-@pytest.fixture(autouse=True)
-def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SKILLBUS_SANDBOX_DEPENDENCIES", raising=False)
-
-
 @pytest.mark.parametrize(
     ("settings", "had"),
     [

@@ -104,8 +104,11 @@ class _Asking:
                 for _ in range(_AT_A_TIME):
                     workers.create_task(work())
         except* RequestError as refused:
-            raise refused.exceptions[0] from None
-        return [found[row] for row in range(len(cases))]
+            first = refused.exceptions[0]
+        else:
+            return [found[row] for row in range(len(cases))]
+        # Not raised above: from there Python before 3.11.4 raises it in a group of its own.
+        raise first from None
 
 
 def _ids(answers: Sequence[ToolsFound]) -> tuple[tuple[str, ...], ...]:

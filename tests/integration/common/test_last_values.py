@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 
 from skillbus.common.bus.connection import Bus
@@ -51,3 +52,22 @@ async def test_a_value_that_goes_before_it_is_fetched_holds_no_reader_up(
 async def test_an_empty_bucket_has_no_values(bus: Bus) -> None:
     async with asyncio.timeout(5):
         assert [message async for message in last_values(bus.jetstream, STREAM, SUBJECTS)] == []
+
+
+async def test_a_fetch_that_waits_in_vain_is_asked_again_whichever_error_says_so(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py raises its own TimeoutError, and asyncio's when the server's answer comes at the last moment."""
+    bucket = await bus.jetstream.key_value(CATALOGUE.name)
+    await bucket.put("p.skill.there", b"value")
+    fetch = JetStreamContext.PullSubscription.fetch
+    errors = [TimeoutError(), NatsTimeoutError()]
+
+    async def fetch_in_vain(*given: object, **named: object) -> object:
+        if errors:
+            raise errors.pop()
+        return await fetch(*given, **named)  # type: ignore[arg-type]  # passed on as it came
+
+    monkeypatch.setattr(JetStreamContext.PullSubscription, "fetch", fetch_in_vain)
+    async with asyncio.timeout(5):
+        assert [message.data async for message in last_values(bus.jetstream, STREAM, SUBJECTS)] == [b"value"]

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Final
 
 from nats.aio.msg import Msg
-from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
@@ -29,7 +28,7 @@ async def last_values(jetstream: JetStreamContext, stream: str, subjects: str) -
     try:
         while waiting := (await consumer.consumer_info()).num_pending or 0:
             # What is written anew meanwhile is pending no longer: the fetch then waits in vain, and is asked again.
-            with suppress(NatsTimeoutError):
+            with suppress(TimeoutError):
                 for message in await consumer.fetch(min(waiting, _FETCH), timeout=_FETCH_TIMEOUT_S):
                     yield message
     finally:

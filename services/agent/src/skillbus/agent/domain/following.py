@@ -15,6 +15,7 @@ from skillbus.agent.domain.errors import RegistryTakenError, ServerFailedError
 from skillbus.agent.domain.ports import Announcer, Catalogue, Greeting, Session, Sessions
 from skillbus.agent.domain.registered import RegisteredServer, ServerSeen, ServerStore
 from skillbus.agent.domain.syncing import Synced, sync
+from skillbus.common.in_time import in_time
 from skillbus.contracts.agent import McpServerSeen, McpServerState
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.tools import ToolFinding
@@ -287,7 +288,5 @@ def _renamed(known_as: str | None, name: str | None) -> tuple[ToolFinding, ...]:
 
 async def _either(event: asyncio.Event, *, within_s: float) -> bool:
     """Wait for an event, or until time is over; which it was."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(max(within_s, 0)):
-            await event.wait()
+    await in_time(event.wait(), within_s)
     return event.is_set()

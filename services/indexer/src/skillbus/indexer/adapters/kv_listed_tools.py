@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 from nats.aio.msg import Msg
-from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamInfo
 from nats.js.errors import NotFoundError
@@ -97,7 +96,7 @@ class KvListedTools:
                 self._seen = last
                 return
             # What is written anew meanwhile may be pending no longer, and a copy may be behind its leader.
-            with suppress(NatsTimeoutError):
+            with suppress(TimeoutError):
                 for message in await consumer.fetch(min(max(waiting, 1), _FETCH), timeout=_FETCH_TIMEOUT_S):
                     read += 1
                     if message.metadata.sequence.consumer != read:

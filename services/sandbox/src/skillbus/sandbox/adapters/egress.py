@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from skillbus.common.in_time import in_time
 from skillbus.sandbox.adapters.egress_head import END, Asked, malformed, read_head
 from skillbus.sandbox.adapters.egress_outside import HostNetwork, adopted
 from skillbus.sandbox.adapters.egress_tunnel import Budget, Tunnel
@@ -264,10 +265,8 @@ async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Co
     try:
         yield reader, writer
         writer.close()
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_PARTING_S):
-                await writer.wait_closed()
-            closed = True
+        with suppress(OSError):
+            closed = await in_time(writer.wait_closed(), _PARTING_S)
     finally:
         if not closed:  # asyncio's transports cannot be told again
             writer.transport.abort()

@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from skillbus.common.in_time import in_time
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError
 from skillbus.sandbox.adapters.slots import in_thread
@@ -196,21 +197,21 @@ class EngineProcess:
         self._stdin.close()
         if not by_itself:
             self.kill()
-        try:
-            async with asyncio.timeout(_GONE_S):
-                async with asyncio.TaskGroup() as group:
-                    for stream in (self._frames, self._words):
-                        group.create_task(_drained(stream))
-                clean = await self._process.wait() == 0 and not self._removals
-        except TimeoutError:
-            clean = False
+        gone = await in_time(self._gone(), _GONE_S)
+        if not gone:
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
-        if not clean:
+        if not gone or self._process.returncode != 0 or self._removals:
             # The first removal may have come before the container was there.
             self._removals.append(self._start_removal())
         await in_thread(partial(_finish, self._removals))
+
+    async def _gone(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for stream in (self._frames, self._words):
+                group.create_task(_drained(stream))
+        await self._process.wait()
 
     def _start_removal(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

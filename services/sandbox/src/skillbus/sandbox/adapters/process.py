@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from io import FileIO
 from typing import Final
 
+from skillbus.common.in_time import in_time
+
 _GONE_S: Final = 10.0
 _ATTACH_S: Final = 1.0
 """Bubblewrap names process 1 within milliseconds of its start; one that has not by then never made it."""
@@ -98,14 +100,12 @@ class SandboxProcess:
         """
         try:
             if self._init is None:
-                with suppress(OSError, ValueError, TimeoutError):
-                    async with asyncio.timeout(_ATTACH_S):
-                        await self.attach()
+                with suppress(OSError, ValueError):
+                    await in_time(self.attach(), _ATTACH_S)
             self.kill()
-            async with asyncio.timeout(_GONE_S):
-                for descriptor in (self._init, self._bwrap):
-                    if descriptor is not None:
-                        await _readable(descriptor)
+            for descriptor in (self._init, self._bwrap):
+                if descriptor is not None and not await in_time(_readable(descriptor), _GONE_S):
+                    raise TimeoutError
         finally:
             self._bury()
 

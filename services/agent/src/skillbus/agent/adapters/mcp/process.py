@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from skillbus.agent.adapters.mcp.http import OnFault, Streams
 from skillbus.agent.adapters.mcp.limits import LAST_WORDS, LAST_WORDS_BYTES, MESSAGE_BYTES
 from skillbus.agent.domain.errors import ServerFailedError
+from skillbus.common.in_time import in_time
 
 HARMLESS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Of our own environment: what a program needs to find its files, and no more."""
@@ -130,9 +131,7 @@ async def _receive(
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # the session is over
         finally:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE_S):
-                    await asyncio.wait({reading})
+            await asyncio.wait({reading}, timeout=_GRACE_S)
             reading.cancel()
     said = words.told()
     on_fault(ServerFailedError(f"its process ended{f'; its last words: {said}' if said else ''}"))
@@ -169,14 +168,10 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
     for sent in (None, signal.SIGTERM):
         if sent is not None:
             _signal(process.pid, sent)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-                break
+        if await in_time(process.wait(), _GRACE_S):
+            break
     _signal(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_S):
-            await process.wait()
+    await in_time(process.wait(), _GRACE_S)
     # What it wrote and nobody read keeps the pipes open, and so does a child that left its group.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
 

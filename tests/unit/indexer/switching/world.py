@@ -22,7 +22,7 @@ from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord, ToolWrite
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))
@@ -143,6 +143,9 @@ class FakeTools:
     async def put(self, record: ToolRecord, revision: int) -> int:
         self._set(record.project, record.id, record, revision)
         return revision + 1
+
+    async def put_many(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        return [await self.put(write.record, write.over) for write in writes]
 
     async def none_since(self, revisions: Mapping[Key, int]) -> bool:
         return all(self.stored[key].revision == revision for key, revision in revisions.items())

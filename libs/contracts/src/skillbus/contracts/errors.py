@@ -22,6 +22,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "not_found"
     UNKNOWN_ACTION = "unknown_action"
     CONFLICT = "conflict"
+    PRECONDITION_FAILED = "precondition_failed"
     NO_ENTRY_POINT = "no_entry_point"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     SKILL_REJECTED = "skill_rejected"
@@ -53,6 +54,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.NOT_FOUND: ErrorClass(404, False, "There is no such thing"),
     ErrorCode.UNKNOWN_ACTION: ErrorClass(404, False, "The skill has no such action"),
     ErrorCode.CONFLICT: ErrorClass(409, True, "It clashes with what is there"),
+    ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "It has changed since it was read"),
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has nothing to run: it is instructions only"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),

@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts import indexer, registry
+from skillbus.contracts import indexer, knowledge_index, knowledge_usage, registry
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.message import Message
 
@@ -106,11 +106,21 @@ SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
 INDEXER_UPLOADS: Final = Consumer("indexer", UPLOADS.stream, (UPLOADS.meta_subjects,))
 INDEXER_CHANGES: Final = Consumer("indexer", EVENTS.name, tuple(event.pattern for event in SKILL_CHANGES))
 INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (registry.DEFAULT_MODEL_CHANGED.pattern,))
+INDEXER_KNOWLEDGE: Final = Consumer("indexer-knowledge", EVENTS.name, (knowledge_index.KNOWLEDGE_CHANGED.pattern,))
+LEARNER_INDEXED: Final = Consumer("learner-indexed", EVENTS.name, (knowledge_index.KNOWLEDGE_INDEXED.pattern,))
+LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (knowledge_usage.KNOWLEDGE_USED.pattern,))
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
 KEY_VALUE_BUCKETS: Final = (CATALOGUE, MCP_SERVERS, REGISTRY, SWITCHES)
-CONSUMERS: Final = (INDEXER_UPLOADS, INDEXER_CHANGES, INDEXER_MODELS)
+CONSUMERS: Final = (
+    INDEXER_UPLOADS,
+    INDEXER_CHANGES,
+    INDEXER_MODELS,
+    INDEXER_KNOWLEDGE,
+    LEARNER_INDEXED,
+    LEARNER_USES,
+)
 
 
 def package_name(project: str, name: str, content_digest: str) -> str:

@@ -2,9 +2,9 @@
 
 import asyncio
 import hashlib
-from collections import deque
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -20,10 +20,11 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.common.bus.last_values import last_values
 from skillbus.common.bus.read_values import read_values
+from skillbus.common.bus.write_values import Write, write_values
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.errors import ToolConflictError
-from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord, ToolWrite
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."
@@ -32,6 +33,8 @@ _AT_ONCE: Final = 16
 """Readers at once, each of one record or of many."""
 
 _REMEMBERED: Final = 2_048
+_WRITE_TIMEOUT_S: Final = 5.0
+"""Of records that are written together. An acknowledgement that was lost with the connection never comes."""
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +51,8 @@ class KvTools:
         self._jetstream = jetstream
         self._bucket = bucket
         self._reads = asyncio.Semaphore(_AT_ONCE)
-        self._written = deque[tuple[int, str]](maxlen=_REMEMBERED)
-        """Revisions and keys of the last writes of this process."""
+        self._written = dict[int, str]()
+        """Keys of the last writes of this process by their revisions."""
         self._writes = set[asyncio.Future[None]]()
 
     async def get(self, project: str, tool_id: str) -> StoredTool | None:
@@ -66,15 +69,24 @@ class KvTools:
         }
 
     async def put(self, record: ToolRecord, revision: int) -> int:
-        key, value = tool_key(record.project, record.id), record.model_dump_json(exclude_defaults=True).encode()
-        with self._under_way():
-            async with jetstream_call(f"write the record of {record.id}"):
-                try:
-                    written = await self._bucket.update(key, value, last=revision)
-                except KeyWrongLastSequenceError as error:
-                    raise ToolConflictError(record.project, record.id) from error
-            self._written.append((written, key))
+        [written] = await self.put_many([ToolWrite(record, revision)])
+        if written is None:
+            raise ToolConflictError(record.project, record.id)
         return written
+
+    async def put_many(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        values = [_value_of(write) for write in writes]
+        with self._under_way():
+            async with jetstream_call(f"write the records of {len(writes)} tools", _WRITE_TIMEOUT_S):
+                written = await write_values(self._client, CATALOGUE.name, values)
+            self._written |= {at: value.key for at, value in zip(written, values, strict=True) if at is not None}
+            self._forget()
+        return written
+
+    def _forget(self) -> None:
+        """Keep the last writes; they come nearly in the order of their revisions."""
+        for revision in [*islice(self._written, max(0, len(self._written) - _REMEMBERED))]:
+            del self._written[revision]
 
     @contextmanager
     def _under_way(self) -> Generator[None]:
@@ -95,9 +107,11 @@ class KvTools:
             if under_way := set(self._writes):  # the bucket may have taken them without our knowing yet
                 await asyncio.wait(under_way)
         since = min(revisions.values())
-        later = {written: key for written, key in self._written if since <= written <= last}
+        if last - since >= _REMEMBERED:
+            return False
         mine = {tool_key(*tool): revision for tool, revision in revisions.items()}
-        return len(later) == last - since + 1 and all(mine.get(key, at) == at for at, key in later.items())
+        later = {at: self._written.get(at) for at in range(since, last + 1)}
+        return all(key is not None and mine.get(key, at) == at for at, key in later.items())
 
     async def delete(self, record: ToolRecord, revision: int) -> None:
         async with jetstream_call(f"remove the record of {record.id}"):
@@ -122,6 +136,12 @@ class KvTools:
                     yield message
         except NatsError as error:
             raise RequestError(ErrorCode.UNAVAILABLE, f"Could not read the catalogue of tools: {error!r}") from error
+
+
+def _value_of(write: ToolWrite) -> Write:
+    record = write.record
+    data = record.model_dump_json(exclude_defaults=True).encode()
+    return Write(tool_key(record.project, record.id), data, write.over)
 
 
 def tool_record_of(key: str, value: bytes | None) -> ToolRecord | None:

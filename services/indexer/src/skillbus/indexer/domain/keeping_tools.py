@@ -27,7 +27,7 @@ from skillbus.indexer.domain.index_entry import entry_of_tool
 from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.together import all_of, in_batches
 from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, digest_of
+from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, ToolWrite, digest_of
 
 _TRIES: Final = 20
 """Of one write, each of which another replica won: one of the writers gets on with each try."""
@@ -173,30 +173,41 @@ class ToolKeeper:
 
     async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
         """Write what is to be written of a batch. If the first is new, the others are taken for new until written."""
-        first, *others = [candidate.described.tool.id for candidate in batch]
-        found = dict(await self._tools.get_many(project, [first]))
+        first, *others = batch
+        found = dict(await self._read_of(project, [first]))
         if found:
-            found |= await self._tools.get_many(project, others)
-        await all_of(self._write(candidate, found) for candidate in batch)
-
-    async def _write(self, candidate: _Candidate, found: Mapping[str, StoredTool]) -> None:
-        described = candidate.described
-        stored = found.get(described.tool.id)
+            found |= await self._read_of(project, others)
+        waiting = batch
         for _ in range(_TRIES):
-            earlier = stored.record if stored else None
-            decision = decide(described, earlier, self._now())
-            candidate.decision, candidate.record = decision, decision.record or earlier
-            if decision.record is None:
+            waiting = await self._write(waiting, found)
+            if not waiting:
                 return
-            try:
-                candidate.revision = await self._tools.put(decision.record, stored.revision if stored else 0)
-            except ToolConflictError:
-                stored = await self._tools.get(described.project, described.tool.id)
-                continue
-            if decision.held_for is not None:
-                await self._announcer.held(decision.record, decision.held_for)
-            return
-        raise ToolConflictError(described.project, described.tool.id)
+            found = dict(await self._read_of(project, waiting))
+        raise ToolConflictError(project, waiting[0].described.tool.id)
+
+    async def _read_of(self, project: str, candidates: Sequence[_Candidate]) -> Mapping[str, StoredTool]:
+        return await self._tools.get_many(project, [candidate.described.tool.id for candidate in candidates])
+
+    async def _write(self, batch: Sequence[_Candidate], found: Mapping[str, StoredTool]) -> Sequence[_Candidate]:
+        """Decide on each, write what is to be written, and give those that others have written since they were read."""
+        writes = dict[int, ToolWrite]()
+        for at, candidate in enumerate(batch):
+            stored = found.get(candidate.described.tool.id)
+            earlier = stored.record if stored else None
+            decision = decide(candidate.described, earlier, self._now())
+            candidate.decision, candidate.record = decision, decision.record or earlier
+            if decision.record is not None:
+                writes[at] = ToolWrite(decision.record, stored.revision if stored else 0)
+        revisions = await self._tools.put_many([*writes.values()]) if writes else ()
+        for at, revision in zip(writes, revisions, strict=True):
+            batch[at].revision = revision
+        written = [batch[at] for at in writes]
+        await self._announce_held([candidate for candidate in written if candidate.revision is not None])
+        return [candidate for candidate in written if candidate.revision is None]
+
+    async def _announce_held(self, written: Sequence[_Candidate]) -> None:
+        held = [(c.record, c.decision.held_for) for c in written if c.record and c.decision and c.decision.held_for]
+        await all_of(self._announcer.held(record, reason) for record, reason in held)
 
     async def _index_now(self, batch: Sequence[_Candidate]) -> bool:
         """Have the index follow what was written, and what was not but is missing there; tells whether it could."""

@@ -86,6 +86,15 @@ class StoredTool:
     revision: int
 
 
+@dataclass(frozen=True, slots=True)
+class ToolWrite:
+    """A record to be written over a revision."""
+
+    record: ToolRecord
+    over: int
+    """0 for a tool that never was there."""
+
+
 class ToolCatalogue(Protocol):
     """Where records of tools are kept. Every method raises RequestError when that cannot be had."""
 
@@ -101,6 +110,13 @@ class ToolCatalogue(Protocol):
         """Write a record over `revision`, 0 for none, and tell its own.
 
         Raises ToolConflictError when another was written since.
+        """
+        ...
+
+    async def put_many(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        """Write records, each by itself, and tell their own revisions; None of one that another was written of since.
+
+        What raises may have written some of them.
         """
         ...
 

@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL for the services that keep records."""

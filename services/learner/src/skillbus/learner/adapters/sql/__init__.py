@@ -1,0 +1,1 @@
+"""The knowledge base in a SQL database: SQLite or PostgreSQL."""

@@ -1,7 +1,7 @@
 """The retriever's own errors as callers get them: the one place where that is decided."""
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.retriever.domain.errors import RetrieverError, StoreUnavailableError
+from skillbus.retriever.domain.errors import RecordUnavailableError, RetrieverError, StoreUnavailableError
 
 
 def to_wire(error: Exception) -> RequestError | None:
@@ -9,6 +9,8 @@ def to_wire(error: Exception) -> RequestError | None:
     match error:
         case StoreUnavailableError():
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
+        case RecordUnavailableError():
+            return RequestError(ErrorCode.UNAVAILABLE, str(error))
         case RetrieverError():
             return RequestError(ErrorCode.INTERNAL, str(error))
         case _:

@@ -1,7 +1,8 @@
 """What can go wrong in the retriever.
 
 RetrieverError
-└── StoreUnavailableError   the vector store cannot be reached; an empty answer would be a lie
+├── StoreUnavailableError    the vector store cannot be reached; an empty answer would be a lie
+└── RecordUnavailableError   the learner does not answer; without it nobody knows what may be shown
 """
 
 
@@ -11,3 +12,7 @@ class RetrieverError(Exception):
 
 class StoreUnavailableError(RetrieverError):
     """The vector store cannot be reached; the message is the store's own."""
+
+
+class RecordUnavailableError(RetrieverError):
+    """The learner does not say what may be shown; the message says why."""

@@ -61,7 +61,7 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store
-from skillbus.vectors.tools import ALIAS, collection_of
+from skillbus.vectors.datasets import TOOLS
 
 LIMIT: Final = 10
 TYPE: Final = ToolType.MCP
@@ -113,7 +113,7 @@ class Ours:
 
     @property
     def collection(self) -> str:
-        return collection_of(self.fingerprint)
+        return TOOLS.collection_of(self.fingerprint)
 
     async def put(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
         """Index them as the indexer does; their vectors."""
@@ -152,7 +152,7 @@ async def ours() -> AsyncGenerator[Ours]:
         assert reply.model is not None
         opened = Ours(bus, store, reply.model.fingerprint)
         await store.ensure_collection(opened.collection, CollectionSpec(dim=reply.model.dimensions))
-        await store.switch_aliases({ALIAS: opened.collection})
+        await store.switch_aliases({TOOLS.alias: opened.collection})
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         yield opened
 

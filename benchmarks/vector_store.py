@@ -143,7 +143,7 @@ async def run(count: int, queries: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
         async with open_vector_store(None, path) as store:
-            await store.ensure_collection(COLLECTION, CollectionSpec(dim=DIM))
+            await store.ensure_collection(COLLECTION, CollectionSpec(DIM, ("tool_type", "tags", "name")))
             ingest_ms = await clocked(lambda: store.upsert(COLLECTION, written))
         started = time.perf_counter()
         async with open_vector_store(None, path) as store:

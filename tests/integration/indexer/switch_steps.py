@@ -19,7 +19,7 @@ from skillbus.indexer.domain.index_entry import entry_of
 from skillbus.indexer.domain.record import SkillRecord, tool_id_of
 from skillbus.indexer.domain.tool_text import dense_text
 from skillbus.vectors import DENSE, VectorStore
-from skillbus.vectors.tools import ALIAS, collection_of, model_of
+from skillbus.vectors.datasets import TOOLS, model_of
 
 from .conftest import Package, Running
 from .fake_embedder import vector
@@ -70,8 +70,8 @@ async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str
 
 async def assert_live_is_exactly(bus: Bus, store: VectorStore, fingerprint: str) -> None:
     """The alias points at the model's collection, and that is the catalogue."""
-    assert await store.resolve_alias(ALIAS) == collection_of(fingerprint)
-    await eventually(lambda: differences(bus, store, collection_of(fingerprint)), lambda found: not found)
+    assert await store.resolve_alias(TOOLS.alias) == TOOLS.collection_of(fingerprint)
+    await eventually(lambda: differences(bus, store, TOOLS.collection_of(fingerprint)), lambda found: not found)
 
 
 @dataclass
@@ -101,7 +101,7 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
     live, until, number = "", 0.0, 0
     while True:
         if time.monotonic() >= until:
-            live, until = str(await store.resolve_alias(ALIAS)), time.monotonic() + 1
+            live, until = str(await store.resolve_alias(TOOLS.alias)), time.monotonic() + 1
             if live not in seen.collections:
                 seen.collections.append(live)
         skill = records[number % len(records)].skill

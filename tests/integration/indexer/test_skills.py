@@ -31,7 +31,7 @@ from skillbus.contracts.resources import CATALOGUE, EVENTS, PACKAGES, UPLOADS, p
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import VectorStore
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Package, Running, skill_md
 from .fake_embedder import FakeEmbedder
@@ -44,7 +44,7 @@ async def code_of(call: Awaitable[object]) -> ErrorCode:
 
 
 async def points(running: Running) -> dict[str, dict[str, object]]:
-    collection = await running.store.resolve_alias(ALIAS)
+    collection = await running.store.resolve_alias(TOOLS.alias)
     if collection is None:
         return {}
     records, _ = await running.store.scroll(collection)

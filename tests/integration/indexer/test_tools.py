@@ -41,7 +41,7 @@ from skillbus.contracts.tools import (
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, VectorStore
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Package, Running
 from .fake_embedder import FakeEmbedder
@@ -78,7 +78,7 @@ async def get(bus: Bus, tool_id: str) -> CatalogueTool:
 
 async def points(store: VectorStore) -> dict[str, dict[str, JsonValue]]:
     """Payloads by tool id."""
-    collection = await store.resolve_alias(ALIAS)
+    collection = await store.resolve_alias(TOOLS.alias)
     records, _ = await store.scroll(str(collection), limit=1000)
     return {str((record.payload or {})["tool_id"]): record.payload or {} for record in records}
 
@@ -324,7 +324,7 @@ async def test_an_audit_tells_what_differs_and_mends_it(running: Running, packag
     await running.install(package())
     await put(running.bus, tool("lost"), tool("other"), tool("fine"))
     assert (await audit(running.bus)).differences == ()
-    collection = str(await running.store.resolve_alias(ALIAS))
+    collection = str(await running.store.resolve_alias(TOOLS.alias))
     held = {
         str((p.payload or {})["tool_id"]): p for p in (await running.store.scroll(collection, with_vectors=True))[0]
     }
@@ -355,7 +355,7 @@ async def test_a_tool_whose_model_is_away_is_found_by_its_words_and_gets_its_vec
     assert [d.kind for d in (await audit(running.bus)).differences] == ["indexed_otherwise"]
     embedder.without_dense = set()
     assert [d.fixed for d in (await audit(running.bus, fix=True)).differences] == [1]
-    records, _ = await running.store.scroll(str(await running.store.resolve_alias(ALIAS)), with_vectors=(DENSE,))
+    records, _ = await running.store.scroll(str(await running.store.resolve_alias(TOOLS.alias)), with_vectors=(DENSE,))
     assert all(isinstance(record.vector, dict) and DENSE in record.vector for record in records)
 
 

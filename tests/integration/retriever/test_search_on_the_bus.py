@@ -8,7 +8,7 @@ from skillbus.contracts.embedder import Role
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, point_id
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Running, TopicModel
 
@@ -85,7 +85,7 @@ async def _put_tools(running: Running, collection: str, *tools: tuple[str, str |
 
 
 async def _live(running: Running) -> str:
-    collection = await running.store.resolve_alias(ALIAS)
+    collection = await running.store.resolve_alias(TOOLS.alias)
     assert collection is not None
     return collection
 
@@ -121,9 +121,9 @@ async def test_a_switch_of_the_alias_is_seen_within_two_seconds(running: Running
     new = old.removesuffix("v1") + "v2"
     await running.store.ensure_collection(new, CollectionSpec(dim=TopicModel.spec.dim))
     await _put_tools(running, new, ("successor", "skill"))
-    await running.store.switch_aliases({ALIAS: new})
+    await running.store.switch_aliases({TOOLS.alias: new})
     await eventually(lambda: running.found("music"), lambda names: names == ["successor"], wait_s=2)
-    await running.store.switch_aliases({ALIAS: old})
+    await running.store.switch_aliases({TOOLS.alias: old})
     await eventually(lambda: running.found("music"), lambda names: names == ["player"], wait_s=2)
 
 

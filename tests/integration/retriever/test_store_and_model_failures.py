@@ -17,7 +17,7 @@ from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from ...models import OnlyModel, embedder_in
 from .conftest import BrokenModel, FailingStore, Running, TopicModel
@@ -79,7 +79,7 @@ async def test_a_skill_updated_without_the_store_is_found_as_it_is_now_once_it_i
 @pytest.mark.parametrize("gone", ["player", "nothing"])
 async def test_a_store_that_comes_back_empty_is_filled_from_the_catalogue(running: Running, gone: str) -> None:
     await running.install("player", "Plays a song.")
-    collection = await running.store.resolve_alias(ALIAS)
+    collection = await running.store.resolve_alias(TOOLS.alias)
     assert collection is not None
     await running.store.delete_collection(collection)
     if gone == "player":

@@ -12,14 +12,14 @@ from skillbus.contracts.embedder import Role
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.tools import ToolType
 from skillbus.vectors import DENSE, LEXICAL, point_id
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from .conftest import Running, TopicModel
 
 
 async def _put(running: Running, **payload: object) -> None:
     """A point of a tool about music with these fields, in the index that is searched."""
-    collection = await running.store.resolve_alias(ALIAS)
+    collection = await running.store.resolve_alias(TOOLS.alias)
     assert collection is not None
     fields: dict[str, object] = {
         "project": "default",

@@ -23,7 +23,7 @@ from skillbus.contracts.message import Content, Empty
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
 from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone
 from skillbus.vectors import open_vector_store
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 from .packages import content_of, skill_md
 
@@ -51,7 +51,7 @@ async def _install(running: Standalone, name: str, description: str) -> None:
 async def _indexed_at(data: Path) -> dict[str, object]:
     """When the point of each skill was made. The store must be closed elsewhere."""
     async with open_vector_store(None, data / "vectors") as store:
-        collection = await store.resolve_alias(ALIAS)
+        collection = await store.resolve_alias(TOOLS.alias)
         assert collection is not None
         records, _ = await store.scroll(collection)
     payloads = [record.payload or {} for record in records]
@@ -129,6 +129,6 @@ async def test_at_the_first_start_collection_and_folders_are_made(tmp_path: Path
         assert status.collection is not None
         assert status.collection.startswith("tools-")
     async with open_vector_store(None, tmp_path / "data" / "vectors") as store:
-        records, _ = await store.scroll(ALIAS)
+        records, _ = await store.scroll(TOOLS.alias)
     payload = records[0].payload or {}
     assert {"tool_id", "name", "description", "tags", "metadata", "indexed_at"} <= payload.keys()

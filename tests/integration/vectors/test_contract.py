@@ -20,7 +20,10 @@ from skillbus.vectors import (
 FLOAT16 = 3e-4
 """Of what vectors are stored in: numbers below 1 to 2**-12, and cosines of two of length 1."""
 DIM = 16
-SPEC = CollectionSpec(dim=DIM)
+SPEC = CollectionSpec(dim=DIM, keywords=("tool_type", "tags", "name"), numbers=("size", "from", "to"))
+NOON = 1_700_000_000.0
+OPEN = 253402300800.0
+"""Seconds since 1970: a float must not lose one of them."""
 PROJECTS = ("default", "客厅", 'o\'brien "x"')
 TYPES = ("skill", "mcp", "builtin")
 
@@ -48,6 +51,8 @@ def payload(row: int) -> dict[str, object]:
         "tags": [f"标签{row % 4}", "all"],
         "name": f"tool-{row}",
         "size": row,
+        "from": NOON + 1 if row % 7 == 0 else NOON,
+        **({} if row % 35 == 0 else {"to": NOON if row % 5 == 0 else OPEN}),
         "deep": {"er": f"值 {row}\n\t\"' \\ 🦉", "list": [1, 2.5, None, True]},
     }
 
@@ -69,6 +74,10 @@ def points(count: int) -> list[models.PointStruct]:
 
 def matches(key: str, value: str | int | bool) -> models.FieldCondition:
     return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def within(key: str, **bounds: float) -> models.FieldCondition:
+    return models.FieldCondition(key=key, range=models.Range(**bounds))
 
 
 def rows_of(hits: list[models.ScoredPoint], count: int) -> list[int]:
@@ -108,6 +117,12 @@ FILTERS = {
         models.Filter(must=[models.FieldCondition(key="size", range=models.Range(gte=10, lt=40))]),
         lambda row: 10 <= row < 40,
     ),
+    "ranges of two fields at a time": (
+        models.Filter(must=[within("from", lte=NOON), within("to", gt=NOON)]),
+        lambda row: row % 7 != 0 and row % 5 != 0,
+    ),
+    "range that its own end is not in": (models.Filter(must=[within("to", gt=OPEN)]), lambda _: False),
+    "range that its own end is in": (models.Filter(must=[within("to", gte=OPEN)]), lambda row: row % 5 != 0),
     "nested": (
         models.Filter(
             must=[

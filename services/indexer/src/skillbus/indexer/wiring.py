@@ -51,7 +51,7 @@ from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
-from skillbus.vectors.tools import ALIAS
+from skillbus.vectors.datasets import TOOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     collections = VectorToolCollections(store, ToolPoints(bus.caller))
     tools = await open_tools(bus)
     entries, listed = CatalogueEntries(catalogue, tools), KvListedTools(bus.jetstream)
-    index = ToolIndex(ALIAS, collections, entries, switches, models, on_model_back=wanted.set)
+    index = ToolIndex(TOOLS.alias, collections, entries, switches, models, on_model_back=wanted.set)
     driver = SwitchDriver(
-        SwitchPorts(ALIAS, collections, entries, switches, announcer, _now),
+        SwitchPorts(TOOLS.alias, collections, entries, switches, announcer, _now),
         owner=uuid4().hex,
         timing=SwitchTiming(keep_s=settings.keep_old_index_s, lease_s=settings.switch_lease_s),
         on_moved=wanted.set,

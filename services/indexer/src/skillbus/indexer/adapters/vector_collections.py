@@ -13,9 +13,9 @@ from skillbus.indexer.domain.index_entry import IndexEntry
 from skillbus.indexer.domain.tool_collections import IndexedTool
 from skillbus.indexer.domain.tool_record import Key
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
-from skillbus.vectors.tools import ALIAS, collection_of, model_of
+from skillbus.vectors.datasets import TOOLS, model_of
 
-_PREFIX: Final = f"{ALIAS}-"
+_PREFIX: Final = f"{TOOLS.alias}-"
 _KEYWORDS: Final = ("tool_type", "tags", "name", "source")
 _COMPARED: Final = ("project", "tool_id", "content_hash")
 
@@ -28,14 +28,14 @@ class VectorToolCollections:
         self._points = points
 
     def collection_of(self, fingerprint: str) -> str:
-        return collection_of(fingerprint)
+        return TOOLS.collection_of(fingerprint)
 
     def fingerprint_of(self, collection: str) -> str:
         return model_of(collection)
 
     async def live(self) -> str | None:
         with _unavailable():
-            return await self._store.resolve_alias(ALIAS)
+            return await self._store.resolve_alias(TOOLS.alias)
 
     async def names(self) -> frozenset[str]:
         with _unavailable():
@@ -47,7 +47,7 @@ class VectorToolCollections:
 
     async def point_alias(self, collection: str) -> None:
         with _unavailable():
-            await self._store.switch_aliases({ALIAS: collection})
+            await self._store.switch_aliases({TOOLS.alias: collection})
 
     async def delete(self, collection: str) -> None:
         with _unavailable():

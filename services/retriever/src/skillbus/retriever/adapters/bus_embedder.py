@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
 from skillbus.contracts.message import MSGPACK, FloatMatrix
+from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import relevance_of
-from skillbus.retriever.domain.search import EmbeddedQuery
 from skillbus.retriever.domain.sentences import mean_of
-from skillbus.vectors.tools import NO_MODEL
+from skillbus.vectors.datasets import NO_MODEL
 
 
 class BusEmbedder:
@@ -24,7 +24,7 @@ class BusEmbedder:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
         request = EmbedTexts(
             texts=parts or (query,),
             sparse_texts=(query,),
@@ -44,6 +44,7 @@ class BusEmbedder:
             model=embedded.model.name if embedded.model else None,
             relevance=relevance_of(embedded.model.calibration if embedded.model else None),
             parts=tuple(array("f", row.tobytes()) for row in rows) if parts else (),
+            fingerprint=embedded.model.fingerprint if embedded.model else None,
         )
 
 

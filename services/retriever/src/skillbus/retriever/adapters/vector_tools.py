@@ -14,7 +14,7 @@ from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.search import EmbeddedQuery, LiveIndex, Wanted
 from skillbus.retriever.domain.tool import StoredTool
 from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, VectorSearch, VectorStoreUnavailable
-from skillbus.vectors.tools import ALIAS, model_of
+from skillbus.vectors.datasets import TOOLS, model_of
 
 _LIVE_FOR_S: Final = 1.0
 """How long the alias is taken to point where it did: the collection before a switch is kept, so that this is safe."""
@@ -111,7 +111,7 @@ class VectorTools:
         return {str(record.id): _tool(record) for record in records}
 
     async def _resolve(self) -> LiveIndex | None:
-        collection = await self._store.resolve_alias(ALIAS)
+        collection = await self._store.resolve_alias(TOOLS.alias)
         if collection is None:
             return None
         return LiveIndex(collection, model_of(collection), await self._store.count(collection))

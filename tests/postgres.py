@@ -1,7 +1,7 @@
 """A PostgreSQL server of the tests' own, from Debian's package, or the one that `SKILLBUS_TEST_POSTGRES_URL` names.
 
 That one must let its user create databases; each test makes one and drops it again. The driver comes with
-`skillbus-embedder[postgres]`.
+`skillbus-sql[postgres]`.
 """
 
 import os

@@ -6,11 +6,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.embedder.adapters.sql.engine import make_engine, reading
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryUrlError
 
@@ -60,17 +58,6 @@ async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path
     file.write_bytes(b"not a database " * 100)
     assert str(file) in str(await refused(f"sqlite:///{file}"))
     assert file.read_bytes() == b"not a database " * 100
-
-
-async def test_sqlite_writes_ahead_and_keeps_foreign_keys(tmp_path: Path) -> None:
-    engine = make_engine(f"sqlite:///{tmp_path}/registry.db")
-    async with reading(engine) as connection:
-        pragmas = {
-            name: (await connection.execute(text(f"PRAGMA {name}"))).scalar_one()
-            for name in ("journal_mode", "foreign_keys", "busy_timeout")
-        }
-    await engine.dispose()
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5000}
 
 
 async def test_sqlite_is_read_while_another_process_writes_and_written_when_it_is_done(tmp_path: Path) -> None:

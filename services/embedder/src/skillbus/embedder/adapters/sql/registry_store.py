@@ -2,18 +2,23 @@
 
 from collections.abc import AsyncGenerator, Generator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from pydantic import ValidationError
 from sqlalchemy import Column, Row, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.registry import Model, Provider
-from skillbus.embedder.adapters.sql.engine import make_engine, reading, writing
-from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, STATE
-from skillbus.embedder.adapters.sql.upgrade import upgrade
-from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryUrlError
+from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
+from skillbus.embedder.domain.registry_errors import (
+    RegistryUnavailableError,
+    RegistryUrlError,
+    RegistryVersionError,
+)
 from skillbus.embedder.domain.registry_store import Records
+from skillbus.sql.engine import reading, writing
+from skillbus.sql.errors import DatabaseError, DatabaseUrlError, DatabaseVersionError
+from skillbus.sql.schema import open_database
 
 Values = Mapping[str, object]
 
@@ -25,22 +30,24 @@ class SqlRegistryStore:
         self._engine = engine
 
     async def load(self) -> Records:
-        async with reading(self._engine) as connection:
-            revision = (await connection.execute(select(STATE.c.revision))).scalar_one()
-            providers = await connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
-            models = await connection.execute(select(MODELS).order_by(MODELS.c.id))
-            with _valid():
-                return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
+        with registry_errors():
+            async with reading(self._engine) as connection:
+                revision = (await connection.execute(select(STATE.c.revision))).scalar_one()
+                providers = await connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
+                models = await connection.execute(select(MODELS).order_by(MODELS.c.id))
+                with _valid():
+                    return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
 
     async def replace(self, seen: Records, new: Records) -> bool:
-        async with writing(self._engine) as connection:
-            raised = await connection.execute(
-                update(STATE).where(STATE.c.revision == seen.revision).values(revision=seen.revision + 1)
-            )
-            if raised.rowcount != 1:
-                return False
-            await _write(connection, seen, new)
-        return True
+        with registry_errors():
+            async with writing(self._engine) as connection:
+                raised = await connection.execute(
+                    update(STATE).where(STATE.c.revision == seen.revision).values(revision=seen.revision + 1)
+                )
+                if raised.rowcount != 1:
+                    return False
+                await _write(connection, seen, new)
+            return True
 
 
 @asynccontextmanager
@@ -50,15 +57,23 @@ async def open_registry_store(url: str) -> AsyncGenerator[SqlRegistryStore]:
     Raises:
         RegistryUnavailableError: the database cannot be opened; the message says what to do, and shows no password.
     """
-    engine = make_engine(url)
-    try:
-        try:
-            await upgrade(engine)
-        except TypeError as error:  # the driver's, for what it gets from the URL
-            raise RegistryUrlError(f"a parameter of the database's URL does not fit: {error}") from error
+    async with AsyncExitStack() as stack:
+        with registry_errors():
+            engine = await stack.enter_async_context(open_database(url, SCHEMA))
         yield SqlRegistryStore(engine)
-    finally:
-        await engine.dispose()
+
+
+@contextmanager
+def registry_errors() -> Generator[None]:
+    """The errors of the database as the registry's."""
+    try:
+        yield
+    except DatabaseUrlError as error:
+        raise RegistryUrlError(str(error)) from error
+    except DatabaseVersionError as error:
+        raise RegistryVersionError(str(error)) from error
+    except DatabaseError as error:
+        raise RegistryUnavailableError(str(error)) from error
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The tables as they are after the last migration. A column is a field of the contract's record, by the same name."""
 
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import (
@@ -9,8 +9,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
-    Dialect,
     Double,
     ForeignKey,
     Index,
@@ -18,26 +16,12 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    TypeDecorator,
     UniqueConstraint,
     text,
 )
 
-
-class Instant(TypeDecorator[datetime]):
-    """A moment in UTC, also where the database knows of no time zones."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None or value.tzinfo is not None:
-            return value
-        return value.replace(tzinfo=UTC)
-
+from skillbus.sql.instant import Instant
+from skillbus.sql.schema import Schema
 
 METADATA: Final = MetaData()
 
@@ -94,4 +78,13 @@ MODELS: Final = Table(
         sqlite_where=text("is_default"),
         postgresql_where=text("is_default"),
     ),
+)
+
+SCHEMA: Final = Schema(
+    METADATA,
+    version_table="embedding_registry_version",
+    newest="0001",
+    scripts=Path(__file__).parent / "migrations",
+    advisory_lock=0x736B_6275_7365_6D62,  # `skbusemb` in ASCII
+    first_rows=((STATE, {"id": 1, "revision": 0}),),
 )

@@ -1,24 +1,29 @@
-"""From a URL to an engine: the driver, the pragmas of SQLite, and errors that show no password."""
+"""From a URL to an engine, and its transactions: one that reads, one that writes."""
 
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryUrlError
+from skillbus.sql.errors import DatabaseBusyError, DatabaseUrlError
+from skillbus.sql.failures import failures
 
 _BUSY_S: Final = 5.0
-"""How long one waits for another that writes."""
+"""How long one waits for another process that writes."""
+_TURN_S: Final = 10.0
+"""How long one waits for others of this process that write, or for a connection."""
 _CONNECT_S: Final = 5.0
 _COMMAND_S: Final = 10.0
 _WRITES: Final = "skillbus_writes"
+_TURNS: Final = "skillbus_turns"
 _FORMS: Final = "give sqlite:///relative/path.db, sqlite:////absolute/path.db or postgresql://user@host/database"
 
 
@@ -26,28 +31,33 @@ def make_engine(url: str) -> AsyncEngine:
     """An engine that has not connected yet.
 
     Raises:
-        RegistryUrlError: no URL of a database, or its driver is not installed.
+        DatabaseUrlError: no URL of a database, or its driver is not installed.
     """
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise RegistryUrlError(f"the database's URL cannot be read: {_FORMS}") from None
+        raise DatabaseUrlError(f"the database's URL cannot be read: {_FORMS}") from None
     match parsed.drivername:
         case "sqlite":
             return _sqlite(parsed)
         case "postgresql" | "postgres":
             return _postgresql(parsed)
-    raise RegistryUrlError(f"no database of kind {parsed.drivername!r} can be used: {_FORMS}")
+    raise DatabaseUrlError(f"no database of kind {parsed.drivername!r} can be used: {_FORMS}")
 
 
 def _sqlite(url: URL) -> AsyncEngine:
     if not url.database or url.database == ":memory:" or url.host:
-        raise RegistryUrlError(f"the URL names no file: {_FORMS}")
+        raise DatabaseUrlError(f"the URL names no file: {_FORMS}")
     folder = Path(url.database).parent
     if not folder.is_dir():
-        raise RegistryUrlError(f"there is no folder {folder} for the database {url.database}: make it first")
+        raise DatabaseUrlError(f"there is no folder {folder} for the database {url.database}: make it first")
     engine = create_async_engine(
-        url.set(drivername="sqlite+aiosqlite"), connect_args={"timeout": _BUSY_S}, hide_parameters=True
+        url.set(drivername="sqlite+aiosqlite"),
+        connect_args={"timeout": _BUSY_S},
+        # Writers of one process wait here, in their order: SQLite makes them sleep and try again, in none.
+        execution_options={_TURNS: asyncio.Lock()},
+        pool_timeout=_TURN_S,
+        hide_parameters=True,
     )
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
@@ -61,6 +71,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None
     try:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = FULL")  # what was answered survives the loss of power
     finally:
         cursor.close()
 
@@ -79,19 +90,19 @@ def _postgresql(url: URL) -> AsyncEngine:
             url.set(drivername="postgresql+asyncpg", query=query),
             connect_args={"timeout": _CONNECT_S, "command_timeout": _COMMAND_S},
             pool_pre_ping=True,
-            pool_timeout=_COMMAND_S,
+            pool_timeout=_TURN_S,
             hide_parameters=True,
         )
     except ModuleNotFoundError as error:
-        raise RegistryUrlError(
-            "PostgreSQL needs a driver that is not installed: pip install 'skillbus-embedder[postgres]'"
+        raise DatabaseUrlError(
+            "PostgreSQL needs a driver that is not installed: pip install 'skillbus-sql[postgres]'"
         ) from error
 
 
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
-    """A transaction that sees the database at one moment. Raises RegistryUnavailableError."""
-    with unavailable(engine.url):
+    """A transaction that sees the database at one moment. Raises DatabaseError."""
+    with failures(engine.url):
         async with engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -101,27 +112,34 @@ async def reading(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
 
 @asynccontextmanager
 async def writing(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
-    """A transaction that is kept when it ends without an error. Raises RegistryUnavailableError."""
-    with unavailable(engine.url):
-        async with engine.connect() as connection:
+    """A transaction that is kept when it ends without an error.
+
+    On SQLite nobody else writes meanwhile; on PostgreSQL it sees what others have committed by each statement.
+
+    Raises:
+        DatabaseError: it is not kept; or, when the connection was lost, that is not known.
+    """
+    with failures(engine.url):
+        async with _turn(engine), engine.connect() as connection:
             await connection.execution_options(**{_WRITES: True})
             async with connection.begin():
                 yield connection
 
 
-@contextmanager
-def unavailable(url: URL) -> Generator[None]:
-    """What a database does instead of answering, as the domain's error, without the password of its URL."""
+@asynccontextmanager
+async def _turn(engine: AsyncEngine) -> AsyncGenerator[None]:
+    turns = engine.sync_engine.get_execution_options().get(_TURNS)
+    if not isinstance(turns, asyncio.Lock):
+        yield
+        return
+    try:
+        async with asyncio.timeout(_TURN_S):
+            await turns.acquire()
+    except TimeoutError:
+        raise DatabaseBusyError(
+            f"the database {engine.url.database} is being written by others of this process: try again"
+        ) from None
     try:
         yield
-    except DBAPIError as error:
-        raise RegistryUnavailableError(_advice(url, error.orig or error)) from error
-    except (SQLAlchemyError, OSError, TimeoutError) as error:
-        raise RegistryUnavailableError(_advice(url, error)) from error
-
-
-def _advice(url: URL, reason: BaseException) -> str:
-    if url.get_backend_name() == "sqlite":
-        return f"the database {url.database} cannot be used: {reason}; see that its folder is there and may be written"
-    where = url.render_as_string(hide_password=True)
-    return f"the database {where} does not answer: {reason}; see that it runs and that user and password are right"
+    finally:
+        turns.release()

@@ -11,7 +11,8 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.tools import MAX_TOOLS, PUT_TOOLS, PutOutcome, PutTools, ToolFinding, ToolPut, ToolsPut
-from skillbus.gateway.domain.imports import BATCH_BYTES, ImportWishes, ToolImporter
+from skillbus.gateway.domain.bulk import BATCH_BYTES
+from skillbus.gateway.domain.imports import ImportWishes, ToolImporter
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import FakeCaller, ReplyT, RequestT, World

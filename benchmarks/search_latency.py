@@ -47,8 +47,7 @@ from skillbus.retriever.domain.sentences import mean_of, sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
-from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, open_vector_store, point_id
-from skillbus.vectors.datasets import TOOLS
+from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, datasets, open_vector_store, point_id
 
 TOOLS = 10_000
 CANDIDATES = 20
@@ -150,10 +149,10 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         model = UseModel(threads=1)
         model.load()
-        collection = TOOLS.collection_of(model.spec.fingerprint)
+        collection = datasets.TOOLS.collection_of(model.spec.fingerprint)
         await store.ensure_collection(collection, CollectionSpec(dim=model.spec.dim))
         await fill(store, collection, tools, model)
-        await store.switch_aliases({TOOLS.alias: collection})
+        await store.switch_aliases({datasets.TOOLS.alias: collection})
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         lexical = LexicalEncoder(translate=load_lexicon().translate)

@@ -28,8 +28,7 @@ from skillbus.contracts.resources import CATALOGUE
 from skillbus.contracts.tools import AUDIT_INDEX, PUT_TOOLS, AuditIndex, IndexAudited, PutTools
 from skillbus.indexer.adapters.kv_tools import open_tools
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
-from skillbus.vectors import open_vector_store
-from skillbus.vectors.datasets import TOOLS
+from skillbus.vectors import datasets, open_vector_store
 
 from .fake_embedder import open_fake_embedder
 
@@ -157,7 +156,7 @@ async def points(directory: Path) -> dict[str, JsonValue]:
     """Everything of every point but when it was written."""
     found: dict[str, JsonValue] = {}
     async with open_vector_store(None, directory / "vectors") as store:
-        collection, offset = str(await store.resolve_alias(TOOLS.alias)), None
+        collection, offset = str(await store.resolve_alias(datasets.TOOLS.alias)), None
         while True:
             page, offset = await store.scroll(collection, offset=offset, with_vectors=True)
             for point in page:

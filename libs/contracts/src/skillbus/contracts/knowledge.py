@@ -67,7 +67,10 @@ def _not_blank(value: str) -> str:
 
 def _in_utc(value: datetime) -> datetime:
     """Of a time without a zone: UTC."""
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("lies before year 1 or after year 9999 in UTC: send a time between them") from error
 
 
 NotBlank = AfterValidator(_not_blank)
@@ -84,6 +87,8 @@ KnowledgeId = Annotated[str, StringConstraints(min_length=1, max_length=64, patt
 """Given by skillbus: a UUID of version 7."""
 ExternalId = Annotated[str, StringConstraints(min_length=1, max_length=300), WITHOUT_NUL]
 Priority = Annotated[int, Field(ge=0, le=10)]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+"""Of an item, as a request names it; 32 bits, as databases keep it."""
 DEFAULT_PRIORITY: Final = 5
 ANYBODY: Final = "anonymous"
 MANUAL: Final = "manual"
@@ -165,19 +170,14 @@ class NameKnowledge(Message):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    version: int | None = Field(default=None, ge=1)
+    version: Version | None = None
     as_of: Instant | None = None
     """As the record had it then. Not together with `version`."""
 
 
-class UpdateKnowledge(Message):
+class KnowledgeChanges(Message):
     """Changes of an item; what is absent stays as it is."""
 
-    project: Project = DEFAULT_PROJECT
-    id: KnowledgeId
-    expected_version: int | None = Field(default=None, ge=1)
-    """Refused with `precondition_failed` when the item is at another one. Others may have changed it."""
-    actor: Actor = ANYBODY
     reason: Why = ""
     type: KnowledgeType | None = None
     title: Title | None = None
@@ -192,6 +192,16 @@ class UpdateKnowledge(Message):
     valid_from: Instant | None = None
     valid_to: Instant | None = None
     external_id: ExternalId | None = None
+
+
+class UpdateKnowledge(KnowledgeChanges):
+    """Changes of an item; what is absent stays as it is."""
+
+    project: Project = DEFAULT_PROJECT
+    id: KnowledgeId
+    expected_version: Version | None = None
+    """Refused with `precondition_failed` when the item is at another one. Others may have changed it."""
+    actor: Actor = ANYBODY
     clear: tuple[str, ...] = Field(default=(), max_length=3)
     """Fields to empty: of `valid_from`, `valid_to`, `external_id`."""
 
@@ -201,7 +211,7 @@ class ChangeStatus(Message):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    expected_version: int | None = Field(default=None, ge=1)
+    expected_version: Version | None = None
     actor: Actor = ANYBODY
     reason: Why = ""
 
@@ -209,7 +219,7 @@ class ChangeStatus(Message):
 class RestoreKnowledge(ChangeStatus):
     """An item comes out of the archive; or, with `version`, is again as it was then, as a new version."""
 
-    version: int | None = Field(default=None, ge=1)
+    version: Version | None = None
 
 
 class ListKnowledge(Message):
@@ -217,7 +227,7 @@ class ListKnowledge(Message):
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
-    after: Annotated[str, StringConstraints(max_length=200)] | None = None
+    after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     """`next` of the page before."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
@@ -269,7 +279,7 @@ class ListVersions(Message):
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     limit: int = Field(default=50, ge=1, le=200)
-    before: int | None = Field(default=None, ge=2)
+    before: Version | None = Field(default=None, ge=2)
     """Only versions below it: `next` of the page before."""
 
 
@@ -299,8 +309,8 @@ class DiffKnowledge(Message):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    from_version: int = Field(ge=1)
-    to_version: int = Field(ge=1)
+    from_version: Version
+    to_version: Version
 
 
 class Span(Message):
@@ -447,7 +457,7 @@ class ListAudit(Message):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId | None = None
-    after: int = Field(default=0, ge=0)
+    after: int = Field(default=0, ge=0, le=2**63 - 1)
     limit: int = Field(default=100, ge=1, le=1000)
 
 

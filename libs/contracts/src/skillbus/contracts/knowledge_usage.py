@@ -62,7 +62,7 @@ class GiveFeedback(Message):
     id: KnowledgeId
     helpful: bool
     query: UsedFor = ""
-    request_id: Annotated[str, StringConstraints(max_length=64)] = ""
+    request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
     """Of the search or the context, where it is known."""
     actor: Actor = ANYBODY
     comment: Why = ""

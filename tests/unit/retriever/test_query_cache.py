@@ -2,17 +2,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from skillbus.retriever.adapters.query_cache import QueryCache
+from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL
-from skillbus.retriever.domain.search import EmbeddedQuery
 
 
 class CountingEmbedder:
     def __init__(self, dense: Sequence[float] | None = (1.0,)) -> None:
         self.dense = dense
         self.relevance = NEUTRAL
-        self.asked: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, str | None]] = []
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
         return EmbeddedQuery(self.dense, (), (), (), "model", self.relevance)
 

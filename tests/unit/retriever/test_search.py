@@ -9,9 +9,11 @@ from structlog.testing import capture_logs
 
 from skillbus.contracts.retriever import SearchTools
 from skillbus.contracts.tools import ToolType
+from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.relevance import NEUTRAL
-from skillbus.retriever.domain.search import EmbeddedQuery, Found, LiveIndex, ToolSearch, Wanted
+from skillbus.retriever.domain.search import Found, ToolSearch, Wanted
 from skillbus.retriever.domain.tool import StoredTool
 
 LIVE = LiveIndex("tools-abc-v1", "abc", 100)
@@ -49,9 +51,9 @@ class FakeIndex:
 @dataclass
 class FakeEmbedder:
     dense: tuple[float, ...] | None = (1.0, 0.0)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
         self.parts = parts
         model = "use-multilingual-v3" if self.dense else None

@@ -3,12 +3,15 @@
 from collections import OrderedDict
 from dataclasses import replace
 
+from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.relevance import Relevance
-from skillbus.retriever.domain.search import EmbeddedQuery, QueryEmbedder
 
 
 class QueryCache:
-    """A `QueryEmbedder` that remembers the last `size` queries. What came without a dense vector is asked again."""
+    """A `QueryEmbedder` that remembers the last `size` queries.
+
+    What came without a dense vector is asked again, and so is what is embedded by whichever model is the default one.
+    """
 
     def __init__(self, embedder: QueryEmbedder, size: int) -> None:
         self._embedder = embedder
@@ -17,7 +20,9 @@ class QueryCache:
         self._relevance: dict[str, Relevance] = {}
         """By fingerprint, as the embedder said last: an operator can change it, and vectors stay as they are."""
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
+        if fingerprint is None:
+            return await self._embedder.embed(query, parts, None)
         key = (fingerprint, query, parts)
         if known := self._known.get(key):
             self._known.move_to_end(key)

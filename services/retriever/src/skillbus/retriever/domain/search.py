@@ -9,49 +9,14 @@ from typing import Protocol
 from skillbus.contracts.retriever import Explanation, SearchTools, ToolHit
 from skillbus.contracts.tools import ToolType
 from skillbus.retriever.domain.fitting import least_evidence
+from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.ranking import POOL, Candidate, Ranked, rank, spread
-from skillbus.retriever.domain.relevance import Relevance, probability
+from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.sentences import sentences
 from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.tool import StoredTool, hit_of
 from skillbus.retriever.domain.tool_type import tool_type_of
-
-
-@dataclass(frozen=True, slots=True)
-class LiveIndex:
-    """The index that is searched now."""
-
-    collection: str
-    fingerprint: str
-    """Of the model whose vectors it holds."""
-    tools: int
-    """How many tools it holds, of all projects: what IDF is counted over."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedQuery:
-    """A request as vectors."""
-
-    dense: Sequence[float] | None
-    """Of length 1; None when it cannot be had."""
-    indices: Sequence[int]
-    values: Sequence[float]
-    terms: Sequence[str]
-    """The terms at the positions of `indices`."""
-    model: str | None
-    """Name of the model of `dense`."""
-    relevance: Relevance
-    """The map of that model."""
-    parts: tuple[Sequence[float], ...] = ()
-    """As `dense`, of each of its sentences; none when they cannot be had."""
-
-
-class QueryEmbedder(Protocol):
-    """Turns requests into vectors."""
-
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
-        """A request and its sentences for vectors of this model. Raises RequestError when nobody embeds it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +102,7 @@ class ToolSearch:
         stages.end("embed", 0)
         candidates = await self._candidates_of(live, query, request)
         stages.end("candidates", len(candidates))
-        ranked = rank(candidates, query.relevance, live.tools)
+        ranked = rank(candidates, query.relevance, live.items)
         stages.end("rank", len(ranked))
         least = least_evidence(self._fits, await self._index.size(live, request.project))
         fitting = _fitting(ranked, request.threshold, least)

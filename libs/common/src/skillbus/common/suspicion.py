@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pydantic import JsonValue
+from pydantic_core import SchemaValidator, core_schema
 
 from skillbus.contracts.tools import ToolFinding
 
@@ -66,6 +67,12 @@ _INSTRUCTIONS: Final = re.compile(
     ),
     re.IGNORECASE,
 )
+_POSSIBLE: Final = SchemaValidator(
+    core_schema.str_schema(pattern="(?i)" + _INSTRUCTIONS.pattern.replace(r"\b", "").replace(r"\w+", "[^ ]+"))
+)
+"""The same in Rust's engine, which reads a text in a fiftieth of the time: Python's tries each alternative at each
+letter. Wider where the two understand words otherwise, so that what it does not find is not there.
+"""
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 
 
@@ -92,13 +99,19 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
     if hidden:
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
         yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
-    if found := _INSTRUCTIONS.search(_as_read(text)):
+    if found := _instructions(_as_read(text)):
         message = f"it tells the model what to do: {found.group()[:_SHOWN]!r}"
         yield ToolFinding(code=INSTRUCTIONS, message=message, where=where)
     if found := _ENCODED.search(text):
         length = len(found.group())
         message = f"{length} characters of encoded bytes: {found.group()[:16]}…"
         yield ToolFinding(code=ENCODED, message=message, where=where)
+
+
+def _instructions(text: str) -> re.Match[str] | None:
+    # Python takes these two for an i as well; half a surrogate pair is no text to Rust.
+    folded = text if text.isascii() else text.replace("ı", "i").replace("İ", "i").encode("utf-8", "replace")
+    return _INSTRUCTIONS.search(text) if _POSSIBLE.isinstance_python(folded) else None
 
 
 def _as_read(text: str) -> str:

@@ -10,7 +10,8 @@ from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder import Role
-from skillbus.retriever.domain.sentences import mean_of, sentences
+from skillbus.retriever.domain.sentences import sentences
+from skillbus.vectors.directions import mean_of
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], Role], Rows]

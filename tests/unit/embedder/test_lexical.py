@@ -198,3 +198,11 @@ def test_hostile_texts_cost_milliseconds(hostile: str) -> None:
     started = time.process_time()
     assert_well_formed(LexicalEncoder().encode_document(hostile))
     assert time.process_time() - started < 0.1
+
+
+def test_a_length_is_held_against_that_of_its_kind() -> None:
+    encoder, text = LexicalEncoder(), "a long text about databases and their many indexes and logs"
+    short, long = encoder.for_documents_of(3), encoder.for_documents_of(300)
+    assert encoder.for_documents_of(None) is encoder
+    assert short.encode_document(text).values.sum() < encoder.encode_document(text).values.sum()
+    assert long.encode_document(text).values.sum() > encoder.encode_document(text).values.sum()

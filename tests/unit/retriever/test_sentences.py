@@ -1,12 +1,11 @@
 """Requests for several things, cut into sentences."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.sentences import AT_MOST, mean_of, sentences
+from skillbus.retriever.domain.sentences import AT_MOST, sentences
 
 
 @pytest.mark.parametrize(
@@ -47,12 +46,3 @@ def test_there_are_two_to_four_sentences_or_none(request_: str) -> None:
 )
 def test_a_part_holds_a_term_where_a_word_of_it_begins_so(term: str, text: str, holds: bool) -> None:
     assert parts_with((term,), {"name": text}) == (("name",) if holds else ())
-
-
-def test_the_mean_of_directions_has_length_1() -> None:
-    assert list(mean_of(np.array([[1, 0], [0, 1]], np.float32))) == pytest.approx([0.5**0.5, 0.5**0.5])
-    assert list(mean_of(np.array([[0.6, 0.8]], np.float32))) == pytest.approx([0.6, 0.8])
-
-
-def test_directions_without_a_mean_are_that_of_the_first() -> None:
-    assert list(mean_of(np.array([[1, 0], [-1, 0]], np.float32))) == [1, 0]

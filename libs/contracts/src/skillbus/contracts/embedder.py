@@ -34,6 +34,9 @@ class EmbedTexts(Message):
     a text, or none."""
     sparse_texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
     """Texts to give sparse vectors of, in place of `texts`."""
+    mean_terms: float | None = Field(default=None, ge=1, le=10_000, allow_inf_nan=False)
+    """Of documents: how many terms the texts of their kind have on average, which BM25 holds the length of each
+    against. That of descriptions of tools if absent."""
     model: str | None = Field(default=None, max_length=300)
     """The model whose vectors are wanted: its fingerprint, its name, or `provider/name`. If absent, the default model,
     or the first that can be had of those after it."""

@@ -36,6 +36,7 @@ class EmbedderHandlers:
             within_s=_left_s(),
             sparse_texts=request.sparse_texts,
             asides=request.asides,
+            mean_terms=request.mean_terms,
         )
         embedded = await self.embedding.embed(request.texts, wanted)
         return TextsEmbedded(

@@ -44,6 +44,8 @@ class Wanted:
     """Texts to give sparse vectors of, in place of those to embed."""
     asides: Sequence[str] = ()
     """What is said beside each text, for sparse vectors of documents; none, or one a text."""
+    mean_terms: float | None = None
+    """Of documents of their kind; that of the encoder if None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,8 @@ class EmbeddingService:
         def encode() -> tuple[SparseVector, ...]:
             if wanted.role is Role.QUERY:
                 return tuple(map(self._lexical.encode_query, texts))
-            return tuple(map(self._lexical.encode_document, texts, wanted.asides or [""] * len(texts)))
+            asides = wanted.asides or [""] * len(texts)
+            return tuple(map(self._lexical.for_documents_of(wanted.mean_terms).encode_document, texts, asides))
 
         if sum(map(len, texts)) + sum(map(len, wanted.asides)) <= _INLINE_CHARS:
             return encode()

@@ -13,8 +13,9 @@ two words one, and harms nothing else.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,10 @@ class LexicalEncoder:
     aside_weight: float = 0.5
     translate: Translate = no_translation
     """Of the words of a query."""
+
+    def for_documents_of(self, mean_terms: float | None) -> Self:
+        """The same for documents that have so many terms on average; as it is if None."""
+        return self if mean_terms is None else replace(self, average_terms=mean_terms)
 
     def encode_document(self, text: str, aside: str = "") -> SparseVector:
         """`aside` is what its author says beside it: words there count half, in the document's length too.

@@ -10,8 +10,8 @@ from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
 from skillbus.contracts.message import MSGPACK, FloatMatrix
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import relevance_of
-from skillbus.retriever.domain.sentences import mean_of
 from skillbus.vectors.datasets import NO_MODEL
+from skillbus.vectors.directions import mean_of
 
 
 class BusEmbedder:

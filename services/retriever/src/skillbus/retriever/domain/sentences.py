@@ -7,14 +7,10 @@ the sentences too, and the nearest counts; the lexical side reads the request as
 import re
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 AT_MOST: Final = 4
 _LEAST_WORDS: Final = 4
 _HAN_A_WORD: Final = 2
 _LEAST_CHARACTERS: Final = 4
-_NO_LENGTH: Final = 1e-6
 _END: Final = re.compile(r"(?<=[.?!;])\s+|[。？！；\n]+")
 _WORD: Final = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+")
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
@@ -29,14 +25,3 @@ def sentences(request: str) -> tuple[str, ...]:
 def _tells(part: str) -> bool:
     words = {word.lower() for word in _WORD.findall(part)}
     return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(_HAN.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
-
-
-def mean_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The direction in between of vectors of length 1, shape (n, dim) → (dim,).
-
-    Of directions without one, as two that are opposite, it is the first.
-    """
-    added = rows.sum(axis=0, dtype=np.float64)
-    length = float(np.sqrt((added * added).sum()))
-    mean: NDArray[np.float32] = (added / length).astype(np.float32) if length > _NO_LENGTH else rows[0]
-    return mean

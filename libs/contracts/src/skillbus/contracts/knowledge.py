@@ -123,6 +123,8 @@ class KnowledgeDraft(Message):
 class KnowledgeItem(KnowledgeDraft):
     """An item as the record has it."""
 
+    content: Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS)]
+    """Markdown. Whole, or its beginning where a request says how much of it is wanted."""
     id: KnowledgeId
     project: Project = DEFAULT_PROJECT
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE

@@ -89,7 +89,9 @@ class KnowledgeExplanation(Message):
     """What a search did."""
 
     stages: tuple[Stage, ...]
-    """`embed`, `filter` (items of the collection and those that passed), `candidates`, `record`, `rank`."""
+    """`embed`, `filter` (points of the index that pass it), `candidates`, `record`, `rank`."""
+    indexed: int = 0
+    """Points of the index, of all projects: what the filter began with."""
     threshold: float
     below_threshold: int
     """Items that were found and left out for their score."""

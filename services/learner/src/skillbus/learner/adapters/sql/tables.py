@@ -1,0 +1,197 @@
+"""The tables as they are after the last migration. A column is a field of the contract's item, by the same name."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+from skillbus.sql.instant import Instant
+from skillbus.sql.schema import Schema
+
+_SEQUENCE: Final = BigInteger().with_variant(Integer, "sqlite")
+_UNINDEXED: Final = text("status = 'active' AND indexed_version < version")
+_NAMED: Final = text("external_id IS NOT NULL")
+
+METADATA: Final = MetaData()
+
+KNOWLEDGE: Final = Table(
+    "knowledge",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("project", String(64), nullable=False),
+    Column("external_id", String(300)),
+    Column("type", String(32), nullable=False),
+    Column("title", String(500), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("scope", String(300), nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("source", String(100), nullable=False),
+    Column("source_ref", String(300), nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("lang", String(35), nullable=False),
+    Column("valid_from", Instant),
+    Column("valid_to", Instant),
+    Column("status", String(16), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", String(200), nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    Column("updated_by", String(200), nullable=False),
+    # Not the contract's:
+    Column("indexed_version", Integer, nullable=False, server_default="0"),
+    Column("folded", Text, nullable=False),  # title and content, for words in any case: no two databases fold alike
+    Index("knowledge_named", "project", "external_id", unique=True, sqlite_where=_NAMED, postgresql_where=_NAMED),
+    Index("knowledge_unindexed", "project", "updated_at", sqlite_where=_UNINDEXED, postgresql_where=_UNINDEXED),
+    Index("knowledge_listed", "project", "status", "updated_at", "id"),
+    Index("knowledge_of_project", "project", "id"),
+)
+
+TAGS: Final = Table(
+    "knowledge_tags",
+    METADATA,
+    Column("id", String(64), ForeignKey("knowledge.id"), primary_key=True),
+    Column("tag", String(100), primary_key=True),
+    Index("knowledge_tagged", "tag", "id"),
+)
+
+HISTORY: Final = Table(
+    "knowledge_history",
+    METADATA,
+    Column("id", String(64), ForeignKey("knowledge.id"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("project", String(64), nullable=False),
+    Column("change", String(16), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("reason", String(2000), nullable=False),
+    Column("snapshot", Text, nullable=False),  # the whole item as of this version: KnowledgeItem as JSON
+)
+
+OUTBOX: Final = Table(
+    "knowledge_outbox",
+    METADATA,
+    Column("sequence", _SEQUENCE, primary_key=True, autoincrement=True),
+    Column("project", String(64), nullable=False),
+    Column("id", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+AUDIT: Final = Table(
+    "knowledge_audit",
+    METADATA,
+    Column("sequence", _SEQUENCE, primary_key=True, autoincrement=True),
+    Column("at", Instant, nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("project", String(64), nullable=False),
+    Column("id", String(64)),
+    Column("version", Integer),
+    Column("digest", String(64)),
+    Column("reason", String(2000), nullable=False),
+    Index("knowledge_audited", "project", "sequence"),
+    Index("knowledge_audited_item", "id", "sequence"),
+    sqlite_autoincrement=True,
+)
+
+IDEMPOTENCY: Final = Table(
+    "knowledge_idempotency",
+    METADATA,
+    Column("project", String(64), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("request_digest", String(64), nullable=False),
+    Column("id", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    Index("knowledge_idempotency_at", "at"),
+)
+
+PROJECTS: Final = Table(
+    "knowledge_projects",
+    METADATA,
+    Column("project", String(64), primary_key=True),
+    Column("parent", String(64), nullable=False),
+    CheckConstraint("project <> parent", name="knowledge_projects_not_its_own"),
+)
+
+REQUESTS: Final = Table(
+    "knowledge_requests",
+    METADATA,
+    Column("request_id", String(64), primary_key=True),
+    Column("project", String(64), nullable=False),
+    Column("scene", String(64), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("applied", Boolean, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("uses", Integer, nullable=False),
+    Index("knowledge_requests_at", "project", "at"),
+)
+
+USES: Final = Table(
+    "knowledge_uses",
+    METADATA,
+    Column("request_id", String(64), ForeignKey("knowledge_requests.request_id", ondelete="CASCADE"), primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("project", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Index("knowledge_uses_of", "project", "id"),
+)
+
+FEEDBACK: Final = Table(
+    "knowledge_feedback",
+    METADATA,
+    Column("project", String(64), primary_key=True),
+    Column("id", String(64), ForeignKey("knowledge.id"), primary_key=True),
+    Column("actor", String(200), primary_key=True),
+    Column("query_hash", String(64), primary_key=True),
+    Column("query", Text, nullable=False),
+    Column("helpful", Boolean, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("comment", String(2000), nullable=False),
+    Column("request_id", String(64), nullable=False),
+)
+
+_AUDIT_ONLY_GROWS: Final = {
+    "sqlite": tuple(
+        f"CREATE TRIGGER knowledge_audit_no_{change} BEFORE {change} ON knowledge_audit "
+        "BEGIN SELECT RAISE(ABORT, 'the audit only grows'); END"
+        for change in ("update", "delete")
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION knowledge_audit_only_grows() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN RAISE EXCEPTION ''the audit only grows'' USING ERRCODE = ''integrity_constraint_violation''; END'
+        """,
+        """
+        CREATE TRIGGER knowledge_audit_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON knowledge_audit
+        FOR EACH STATEMENT EXECUTE FUNCTION knowledge_audit_only_grows()
+        """,
+    ),
+}
+
+SCHEMA: Final = Schema(
+    METADATA,
+    version_table="knowledge_schema",
+    newest="0001",
+    scripts=Path(__file__).parent / "migrations",
+    advisory_lock=0x736B_6275_736C_726E,  # `skbuslrn` in ASCII
+    statements=_AUDIT_ONLY_GROWS,
+)

@@ -84,7 +84,11 @@ def _create_knowledge(operations: Operations) -> None:
     )
     where = sa.text("status = 'active' AND indexed_version < version")
     operations.create_index(
-        "knowledge_unindexed", "knowledge", ["project", "updated_at"], sqlite_where=where, postgresql_where=where
+        "knowledge_unindexed",
+        "knowledge",
+        ["project", "status", "updated_at", "id"],
+        sqlite_where=where,
+        postgresql_where=where,
     )
     operations.create_index("knowledge_listed", "knowledge", ["project", "status", "updated_at", "id"])
     operations.create_index("knowledge_of_project", "knowledge", ["project", "id"])

@@ -57,7 +57,7 @@ KNOWLEDGE: Final = Table(
     Column("indexed_version", Integer, nullable=False, server_default="0"),
     Column("folded", Text, nullable=False),  # title and content, for words in any case: no two databases fold alike
     Index("knowledge_named", "project", "external_id", unique=True, sqlite_where=_NAMED, postgresql_where=_NAMED),
-    # With the columns of `knowledge_listed`: of two that serve alike SQLite takes the smaller one, else it walks the other.
+    # The columns of `knowledge_listed`: of two that serve alike SQLite takes the smaller one, else it walks the other.
     Index(
         "knowledge_unindexed",
         "project",

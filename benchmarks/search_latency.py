@@ -41,13 +41,15 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL
-from skillbus.retriever.domain.search import EmbeddedQuery, Wanted
-from skillbus.retriever.domain.sentences import mean_of, sentences
+from skillbus.retriever.domain.search import Wanted
+from skillbus.retriever.domain.sentences import sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, datasets, open_vector_store, point_id
+from skillbus.vectors.directions import mean_of
 
 TOOLS = 10_000
 CANDIDATES = 20

@@ -2,10 +2,16 @@
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
 
 from skillbus.contracts.endpoint import Check
+from skillbus.contracts.knowledge_search import KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever import SearchTools, ToolsFound
+from skillbus.retriever.domain.knowledge_found import KnowledgeFinder
+from skillbus.retriever.domain.knowledge_hit import for_a_message, used_in
 from skillbus.retriever.domain.search import ToolSearch
+from skillbus.retriever.domain.usage import UsageLog
 from skillbus.vectors import VectorSearch
 
 
@@ -14,6 +20,8 @@ class RetrieverHandlers:
     """Answers the retriever's requests."""
 
     search: ToolSearch
+    knowledge: KnowledgeFinder
+    usage: UsageLog
     store: VectorSearch
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
@@ -26,10 +34,29 @@ class RetrieverHandlers:
             model=found.model,
             split=found.split,
             explanation=found.explanation,
-            took_ms=round((time.perf_counter() - start) * 1000, 3),
+            took_ms=_ms_since(start),
+        )
+
+    async def search_knowledge(self, request: SearchKnowledge) -> KnowledgeFound:
+        """The knowledge that fits, best first; that it was found is told by and by."""
+        start, request_id = time.perf_counter(), uuid4().hex
+        found = await self.knowledge.find(request)
+        if request.record_use:
+            self.usage.note(used_in(request, found.hits, request_id, datetime.now(UTC)))
+        return KnowledgeFound(
+            results=for_a_message(found.hits),
+            request_id=request_id,
+            degraded="lexical" if found.degraded else None,
+            model=found.model,
+            explanation=found.explanation,
+            took_ms=_ms_since(start),
         )
 
     async def store_reachable(self) -> Check:
         """Whether vectors can be searched."""
         health = await self.store.health()
         return Check(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
+
+
+def _ms_since(start: float) -> float:
+    return round((time.perf_counter() - start) * 1000, 3)

@@ -17,7 +17,15 @@ class RetrieverSettings(BaseSettings):
     fits: float = Field(default=0.55, ge=0.0, lt=1.0)
     """Where a request names no threshold, nothing is found when the best tool has a score below this: among 1,500 tools
     or more. Among fewer it needs less, see `domain/fitting.py`."""
+    knowledge_candidates: int = Field(default=20, ge=10, le=1000)
+    """As `candidates`, of the knowledge base."""
+    knowledge_fits: float = Field(default=0.55, ge=0.0, lt=1.0)
+    """As `fits`, of the knowledge base."""
+    cached_items: int = Field(default=256, ge=1)
+    """Items of knowledge that the index lacks, and whose vectors are remembered until it has them: some 10 kB each."""
+    waiting_uses: int = Field(default=1024, ge=1)
+    """Uses of knowledge that wait to be told to the learner; of more, the oldest are dropped with a warning."""
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded requests that are remembered, some 8 kB each, and 2 kB a sentence."""
     permits: int = Field(default=256, ge=1)
-    """Searches at the same time; more are refused with 429."""
+    """Searches of each kind at the same time; more are refused with 429."""

@@ -8,9 +8,17 @@ from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts import retriever as contract
+from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder
+from skillbus.retriever.adapters.bus_items import BusItems
+from skillbus.retriever.adapters.bus_record import BusRecord
+from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.adapters.query_cache import QueryCache
+from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.knowledge_candidates import KnowledgeCandidates
+from skillbus.retriever.domain.knowledge_search import KnowledgeLimits, KnowledgeSearch
+from skillbus.retriever.domain.query import QueryEmbedder
 from skillbus.retriever.domain.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
 from skillbus.retriever.service import RetrieverHandlers
@@ -23,11 +31,24 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     """The retriever on the bus. `store` is the caller's to close."""
     embedder = QueryCache(BusEmbedder(bus.caller), settings.cached_queries)
     search = ToolSearch(embedder, VectorTools(store), settings.candidates, settings.fits)
-    handlers = RetrieverHandlers(search, store)
+    knowledge = _knowledge_search(bus, settings, store, embedder)
+    usage = BusUsage(bus, settings.waiting_uses)
+    handlers = RetrieverHandlers(search, knowledge, usage, store)
     health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
-    routes = [route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits)]
+    routes = [
+        route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits),
+        route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
+    ]
     # Before the first request: a replica that just started may take seconds to reach the store, where the others need
     # none. One that cannot be reached is no reason to wait longer: searches are refused, and say why.
     await store.health()
-    async with serve(bus, contract.SERVICE, routes, health, to_wire):
+    async with usage.running(), serve(bus, contract.SERVICE, routes, health, to_wire):
         yield health
+
+
+def _knowledge_search(
+    bus: Bus, settings: RetrieverSettings, store: VectorSearch, embedder: QueryEmbedder
+) -> KnowledgeSearch:
+    items = BusItems(bus.caller, settings.cached_items)
+    candidates = KnowledgeCandidates(embedder, VectorKnowledge(store), BusRecord(bus.caller), items)
+    return KnowledgeSearch(candidates, KnowledgeLimits(settings.knowledge_candidates, settings.knowledge_fits))

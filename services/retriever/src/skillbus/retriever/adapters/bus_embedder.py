@@ -2,12 +2,10 @@
 
 from array import array
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
-from skillbus.contracts.message import MSGPACK, FloatMatrix
+from skillbus.contracts.message import MSGPACK
+from skillbus.retriever.adapters.matrix import rows_of
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.vectors.datasets import NO_MODEL
@@ -35,7 +33,7 @@ class BusEmbedder:
         )
         embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         sparse = (embedded.sparse or ())[0]
-        rows = _rows(embedded.dense)
+        rows = rows_of(embedded.dense)
         return EmbeddedQuery(
             dense=array("f", mean_of(rows).tobytes()) if len(rows) else None,
             indices=sparse.indices,
@@ -46,9 +44,3 @@ class BusEmbedder:
             parts=tuple(array("f", row.tobytes()) for row in rows) if parts else (),
             fingerprint=embedded.model.fingerprint if embedded.model else None,
         )
-
-
-def _rows(matrix: FloatMatrix | None) -> NDArray[np.float32]:
-    if matrix is None:
-        return np.empty((0, 0), np.float32)
-    return np.frombuffer(matrix.data, "<f4").reshape(matrix.count, matrix.dim).astype(np.float32, copy=False)

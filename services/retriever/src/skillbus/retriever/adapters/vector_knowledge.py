@@ -1,0 +1,71 @@
+"""The index of knowledge in the vector store."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Final
+
+from qdrant_client import models
+
+from skillbus.contracts.knowledge_search import KnowledgeFilter
+from skillbus.contracts.message import Project
+from skillbus.contracts.scope import ANY, fixed_key, keys_above, segments
+from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, weights_of
+from skillbus.retriever.domain.knowledge_ports import IndexedItem, WantedKnowledge
+from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.vectors import VectorSearch
+from skillbus.vectors.datasets import KNOWLEDGE
+
+_PAYLOAD: Final = ("item_id", "version")
+
+
+class VectorKnowledge:
+    """Searches the collection behind the alias `knowledge`."""
+
+    def __init__(self, store: VectorSearch) -> None:
+        self._collection = LiveCollection(store, KNOWLEDGE)
+
+    async def live(self) -> LiveIndex | None:
+        return await self._collection.live()
+
+    async def size(self, live: LiveIndex, projects: tuple[Project, ...]) -> int:
+        return await self._collection.size(live, projects)
+
+    async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
+        return await self._collection.passing(live, _condition(wanted))
+
+    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
+        found = {
+            one.id: one for one in await self._collection.candidates(live, query, _condition(wanted), wanted.count)
+        }
+        records = await self._collection.retrieve(live, tuple(found), _PAYLOAD) if found else []
+        return [
+            IndexedItem(found[str(record.id)], record.payload["item_id"], record.payload["version"])
+            for record in records
+            if record.payload
+        ]
+
+    async def terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
+        records = await self._collection.retrieve(live, points, False, weights=True)
+        return {str(record.id): weights_of(record) for record in records}
+
+
+def _condition(wanted: WantedKnowledge) -> models.Filter:
+    """All that the index knows of what is asked for; the scope roughly: the record decides."""
+    asked = wanted.filter
+    must: list[models.Condition] = [any_of("project", wanted.projects)]
+    for key, values in (("type", asked.types), ("tags", asked.tags), ("source", asked.sources)):
+        if values:
+            must.append(any_of(key, values))
+    must.extend(any_of("tags", (tag,)) for tag in asked.all_tags)
+    must.append(models.FieldCondition(key="valid_from", range=models.Range(lte=wanted.at)))
+    must.append(models.FieldCondition(key="valid_to", range=models.Range(gt=wanted.at)))
+    return models.Filter(must=must, should=list(_scopes(asked)) or None)
+
+
+def _scopes(asked: KnowledgeFilter) -> Iterator[models.Condition]:
+    """Each of these lets an item pass; none where no scope is asked for."""
+    if asked.scope is None:
+        return
+    yield any_of("scope_fixed", keys_above(asked.scope))
+    if ANY in segments(asked.scope):
+        yield any_of("scope_above", (fixed_key(asked.scope),))

@@ -1,0 +1,95 @@
+"""A search of the knowledge base in three stages: filter, likeness on both sides, and rank by context."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from skillbus.contracts.knowledge_search import KnowledgeExplanation, SearchKnowledge
+from skillbus.retriever.domain.fitting import least_evidence
+from skillbus.retriever.domain.knowledge_candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
+from skillbus.retriever.domain.knowledge_found import FoundKnowledge
+from skillbus.retriever.domain.knowledge_hit import hit_of
+from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem
+from skillbus.retriever.domain.knowledge_weights import NEUTRAL, KnowledgeWeights
+from skillbus.retriever.domain.relevance import probability
+from skillbus.retriever.domain.stages import Stages
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeLimits:
+    """How a search is bounded, and what moves its hits."""
+
+    candidates: int
+    """Of each side, at least."""
+    fits: float
+    """Below this score the best of many is taken not to fit."""
+    weights: KnowledgeWeights = NEUTRAL
+
+
+class KnowledgeSearch:
+    """Finds the knowledge that fits; a `KnowledgeFinder`."""
+
+    def __init__(
+        self, candidates: KnowledgeCandidates, limits: KnowledgeLimits, clock: Callable[[], datetime] = _now
+    ) -> None:
+        self._candidates = candidates
+        self._limits = limits
+        self._clock = clock
+
+    async def find(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
+        """As `KnowledgeFinder.find`."""
+        stages, top_k = Stages(), at_most or request.top_k
+        question = KnowledgeQuestion(request, top_k, max(self._limits.candidates, 2 * top_k), self._clock())
+        gathered = await self._candidates.gather(question, stages)
+        ranked = self._rank(gathered)
+        least = least_evidence(self._limits.fits, gathered.size)
+        fitting = _fitting(ranked, gathered, least)
+        best = fitting[:top_k]
+        held = await self._candidates.terms(gathered, (it.scored for it in best))
+        query = gathered.begun.query
+        terms = dict(zip(query.indices, query.terms, strict=True))
+        hits = tuple(hit_of(it, request, terms, held.get(it.id, ())) for it in best)
+        stages.end("rank", len(hits))
+        explanation = _explanation(gathered, stages, ranked, len(fitting), least) if request.explain else None
+        return FoundKnowledge(hits, query.model, query.dense is None, explanation)
+
+    def _rank(self, gathered: Gathered) -> tuple[RankedItem, ...]:
+        begun = gathered.begun
+        ranking = KnowledgeRanking(
+            begun.question.request, self._limits.weights, begun.query.relevance, begun.indexed, begun.question.now
+        )
+        return ranking.rank(gathered.scored)
+
+
+def _fitting(ranked: tuple[RankedItem, ...], gathered: Gathered, least: float) -> tuple[RankedItem, ...]:
+    """Those above the threshold if the request has one; else all of them if the best is likely to fit.
+
+    Without a dense vector whatever shares a word comes back, as degraded.
+    """
+    threshold = gathered.begun.question.request.threshold
+    if threshold is not None:
+        return tuple(it for it in ranked if it.score >= threshold)
+    degraded = gathered.begun.query.dense is None
+    return ranked if degraded or (ranked and ranked[0].log_odds >= least) else ()
+
+
+def _explanation(
+    gathered: Gathered, stages: Stages, ranked: tuple[RankedItem, ...], fitting: int, least: float
+) -> KnowledgeExplanation:
+    begun = gathered.begun
+    threshold = begun.question.request.threshold
+    return KnowledgeExplanation(
+        stages=stages.told(),
+        indexed=begun.indexed,
+        threshold=probability(least) if threshold is None else threshold,
+        below_threshold=len(ranked) - fitting,
+        not_shown=gathered.not_shown,
+        unindexed=sum(it.point is None for it in gathered.scored),
+        best_score=ranked[0].score if ranked else None,
+        terms=tuple(begun.query.terms),
+        projects=begun.lacking.projects,
+    )

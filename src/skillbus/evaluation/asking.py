@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
@@ -21,6 +20,8 @@ from skillbus.evaluation.report import Answers
 
 Progress = Callable[[str, int, int], None]
 """Says in which step it is, and how much of how much is done."""
+
+FoundT = TypeVar("FoundT")
 
 PROJECT: Final[Project] = "evaluation"
 _AT_A_TIME: Final = 8
@@ -40,8 +41,8 @@ async def answered(caller: Caller, cases: Cases, progress: Progress) -> Answers:
     began = time.perf_counter()
     await _import(caller, cases.tools, progress)
     imported = time.perf_counter()
-    nearest = await _Asking(caller, "Searching", 0.0, progress).all(cases.cases)
-    default = await _Asking(caller, "Searching at the default threshold", None, progress).all(cases.cases)
+    nearest = await _asked(caller, cases.cases, "Searching", 0.0, progress)
+    default = await _asked(caller, cases.cases, "Searching at the default threshold", None, progress)
     asked = time.perf_counter()
     return Answers(
         nearest=_ids(nearest),
@@ -81,34 +82,38 @@ def _batches(tools: Sequence[ToolDescription]) -> Iterator[tuple[JsonValue, ...]
     yield tuple(batch)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    caller: Caller
-    step: str
-    threshold: float | None
-    progress: Progress
+async def _asked(
+    caller: Caller, cases: Sequence[Case], step: str, threshold: float | None, progress: Progress
+) -> list[ToolsFound]:
+    async def ask(row: int) -> ToolsFound:
+        request = SearchTools(query=cases[row].query, limit=DEPTH, threshold=threshold, project=PROJECT)
+        return await caller.call(SEARCH_TOOLS, request)
 
-    async def all(self, cases: Sequence[Case]) -> list[ToolsFound]:
-        """One answer a case, some requests at a time."""
-        found: dict[int, ToolsFound] = {}
-        rows = iter(range(len(cases)))
+    return await side_by_side(len(cases), ask, step, progress)
 
-        async def work() -> None:
-            for row in rows:
-                request = SearchTools(query=cases[row].query, limit=DEPTH, threshold=self.threshold, project=PROJECT)
-                found[row] = await self.caller.call(SEARCH_TOOLS, request)
-                self.progress(self.step, len(found), len(cases))
 
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(_AT_A_TIME):
-                    workers.create_task(work())
-        except* RequestError as refused:
-            first = refused.exceptions[0]
-        else:
-            return [found[row] for row in range(len(cases))]
-        # Not raised above: from there Python before 3.11.4 raises it in a group of its own.
-        raise first from None
+async def side_by_side(
+    count: int, ask: Callable[[int], Awaitable[FoundT]], step: str, progress: Progress
+) -> list[FoundT]:
+    """The answers of requests 0 to `count`, some of them under way at a time. Raises the first RequestError."""
+    found: dict[int, FoundT] = {}
+    rows = iter(range(count))
+
+    async def work() -> None:
+        for row in rows:
+            found[row] = await ask(row)
+            progress(step, len(found), count)
+
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(_AT_A_TIME):
+                workers.create_task(work())
+    except* RequestError as refused:
+        first = refused.exceptions[0]
+    else:
+        return [found[row] for row in range(count)]
+    # Not raised above: from there Python before 3.11.4 raises it in a group of its own.
+    raise first from None
 
 
 def _ids(answers: Sequence[ToolsFound]) -> tuple[tuple[str, ...], ...]:

@@ -20,6 +20,7 @@ from skillbus.contracts.tools import ToolDescription
 
 SEED: Final = 7
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+OTHER: Final = "other"
 _ONE: Final = frozenset({"single", "any"})
 
 Kind = Literal["single", "multi", "any", "no_match"]
@@ -90,7 +91,7 @@ def _requests(path: Path) -> Iterator[Request]:
 
 
 def _case(request: Request, languages: dict[str, str]) -> Case:
-    language = request.lang or _language(request.query)
+    language = request.lang or language_of(request.query)
     relevant = {languages[tool] for tool in request.relevant}
     crosses = len(relevant) == 1 and language not in relevant
     kind = request.kind or _kind(request.relevant)
@@ -114,9 +115,9 @@ def _wants(request: Request, kind: Kind) -> tuple[frozenset[str], ...]:
 
 
 def _language_of_tool(tool: JudgedTool) -> str:
-    return tool.lang or _language(f"{tool.name} {tool.description}")
+    return tool.lang or language_of(f"{tool.name} {tool.description}")
 
 
-def _language(text: str) -> str:
+def language_of(text: str) -> str:
     """Where a line does not say: what is written in Han characters is taken for Chinese, all else is not told apart."""
-    return "zh" if _HAN.search(text) else "other"
+    return "zh" if _HAN.search(text) else OTHER

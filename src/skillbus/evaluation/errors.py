@@ -2,7 +2,8 @@
 
 EvaluationError
 ├── RefusedToolError     the catalogue did not take a tool
-└── NotIndexedError      the catalogue took tools that search does not know
+├── RefusedItemError     the knowledge base did not take an item
+└── NotIndexedError      search does not know all that was taken
 """
 
 
@@ -16,6 +17,12 @@ class RefusedToolError(EvaluationError):
         self.tool = tool
 
 
+class RefusedItemError(EvaluationError):
+    def __init__(self, item: str, reason: str) -> None:
+        super().__init__(f"the knowledge base refused the item {item!r}: {reason}; mend its line, or take it out")
+        self.item = item
+
+
 class NotIndexedError(EvaluationError):
     def __init__(self) -> None:
-        super().__init__("search does not know all tools: the embedding model gives no vectors; choose another --model")
+        super().__init__("search does not know all of it: the embedding model gives no vectors; choose another --model")

@@ -1,0 +1,26 @@
+"""Rows of the record as values of the contract.
+
+They are not validated again: what the record holds was, when it was written, and search reads fifty at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.learner.adapters.sql.tables import KNOWLEDGE
+
+_FIELDS: Final = tuple(KnowledgeItem.model_fields)
+_TYPES: Final[Mapping[object, KnowledgeType]] = {kind.value: kind for kind in KnowledgeType}
+_STATUSES: Final[Mapping[object, KnowledgeStatus]] = {status.value: status for status in KnowledgeStatus}
+
+ITEM_COLUMNS: Final = tuple(KNOWLEDGE.c[name] for name in _FIELDS)
+"""What `item_of` reads, in this order."""
+
+
+def item_of(row: Sequence[object]) -> KnowledgeItem:
+    """The item of a row that begins with `ITEM_COLUMNS`."""
+    values: dict[str, Any] = dict(zip(_FIELDS, row, strict=False))
+    values["type"] = _TYPES[values["type"]]
+    values["status"] = _STATUSES[values["status"]]
+    values["tags"] = tuple(values["tags"])
+    return KnowledgeItem.model_construct(**values)

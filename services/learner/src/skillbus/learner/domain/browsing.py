@@ -1,0 +1,71 @@
+"""Lists of items, their versions, and what differs between those."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.contracts.knowledge import (
+    DiffKnowledge,
+    FieldDiff,
+    KnowledgeDiffed,
+    KnowledgeDraft,
+    KnowledgeItem,
+    KnowledgeListed,
+    ListKnowledge,
+    ListVersions,
+    VersionsListed,
+)
+from skillbus.learner.domain import pages
+from skillbus.learner.domain.diff import spans
+from skillbus.learner.domain.ports import KnowledgeReader, Place
+
+_FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
+_TEXTS: Final = frozenset({"title", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class Browsing:
+    """Everything raises LearnerError."""
+
+    reader: KnowledgeReader
+
+    async def page(self, request: ListKnowledge) -> KnowledgeListed:
+        found = await self.reader.page(request, pages.read(request.after))
+        items = pages.fitting(found.items)
+        more = found.more or len(items) < len(found.items)
+        last = pages.written(Place(items[-1].updated_at, items[-1].id)) if more else None
+        return KnowledgeListed(items=tuple(items), total=found.total, next=last)
+
+    async def versions(self, request: ListVersions) -> VersionsListed:
+        found = await self.reader.versions(request.project, request.id, request.before, request.limit)
+        last = found.versions[-1].version if found.more else None
+        return VersionsListed(id=request.id, versions=tuple(found.versions), total=found.total, next=last)
+
+    async def diff(self, request: DiffKnowledge) -> KnowledgeDiffed:
+        before = await self.reader.at_version(request.project, request.id, request.from_version)
+        after = await self.reader.at_version(request.project, request.id, request.to_version)
+        return KnowledgeDiffed(
+            id=request.id,
+            from_version=request.from_version,
+            to_version=request.to_version,
+            changes=await asyncio.to_thread(differences, before, after),
+        )
+
+
+def differences(before: KnowledgeItem, after: KnowledgeItem) -> tuple[FieldDiff, ...]:
+    """The fields that differ."""
+    old, new = _values(before), _values(after)
+    return tuple(_difference(field, old[field], new[field]) for field in _FIELDS if old[field] != new[field])
+
+
+def _values(item: KnowledgeItem) -> Mapping[str, JsonValue]:
+    values: dict[str, JsonValue] = item.model_dump(mode="json", include=set(_FIELDS))
+    return values
+
+
+def _difference(field: str, old: JsonValue, new: JsonValue) -> FieldDiff:
+    said = spans(old, new) if field in _TEXTS and isinstance(old, str) and isinstance(new, str) else ()
+    return FieldDiff(field=field, before=old, after=new, spans=said)

@@ -80,6 +80,7 @@ class OtherVersionError(LearnerError):
         super().__init__(
             f"item {item!r} is at version {version}, not {expected}: read it, and apply your changes to what it is now"
         )
+        self.version = version
 
 
 class KnowledgeUnavailableError(LearnerError):

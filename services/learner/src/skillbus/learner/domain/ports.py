@@ -35,6 +35,14 @@ class Once:
     """Keys used before are free again."""
 
 
+class Record(Protocol):
+    """The database behind all of them."""
+
+    async def check(self) -> None:
+        """Returns when it answers."""
+        ...
+
+
 class KnowledgeStore(Protocol):
     """Writes versions, each change with its history, audit and announcement, or none of it."""
 

@@ -3,11 +3,23 @@
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.sql import engine as sql
 from skillbus.sql.errors import DatabaseUnavailableError
+
+
+class SqlRecord:
+    """Whether it answers."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def check(self) -> None:
+        async with reading(self._engine) as connection:
+            await connection.execute(select(1))
 
 
 @asynccontextmanager

@@ -1,0 +1,53 @@
+"""What is asked of items, their history and their projects: one call of the domain each."""
+
+from dataclasses import dataclass
+
+from skillbus.common.bus.responder import Route, route
+from skillbus.contracts import knowledge as contract
+from skillbus.contracts.endpoint import Check
+from skillbus.contracts.knowledge import KnowledgeReviewed, ReviewKnowledge
+from skillbus.learner.domain.browsing import Browsing
+from skillbus.learner.domain.errors import KnowledgeUnavailableError
+from skillbus.learner.domain.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.ports import Record
+from skillbus.learner.domain.projects import Projects
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHandlers:
+    """Answers requests about items. Most are of the domain as they are."""
+
+    base: KnowledgeBase
+    browsing: Browsing
+    projects: Projects
+    record: Record
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            route(contract.CREATE_KNOWLEDGE, self.base.create),
+            route(contract.GET_KNOWLEDGE, self.base.get),
+            route(contract.LIST_KNOWLEDGE, self.browsing.page),
+            route(contract.UPDATE_KNOWLEDGE, self.base.update),
+            route(contract.ARCHIVE_KNOWLEDGE, self.base.archive),
+            route(contract.RESTORE_KNOWLEDGE, self.base.restore),
+            route(contract.GET_KNOWLEDGE_HISTORY, self.browsing.versions),
+            route(contract.DIFF_KNOWLEDGE, self.browsing.diff, permits=8),
+            route(contract.REVIEW_KNOWLEDGE, self.review_knowledge),
+            route(contract.LIST_KNOWLEDGE_AUDIT, self.projects.audit),
+            route(contract.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
+            route(contract.GET_KNOWLEDGE_PROJECT, self.projects.parents),
+        )
+
+    async def review_knowledge(self, request: ReviewKnowledge) -> KnowledgeReviewed:
+        """What became of each."""
+        results = await self.base.review(request)
+        succeeded = sum(result.ok for result in results)
+        return KnowledgeReviewed(results=results, succeeded=succeeded, failed=len(results) - succeeded)
+
+    async def record_answers(self) -> Check:
+        """Whether the database answers."""
+        try:
+            await self.record.check()
+        except KnowledgeUnavailableError as error:
+            return Check(name="record", ready=False, detail=str(error))
+        return Check(name="record", ready=True)

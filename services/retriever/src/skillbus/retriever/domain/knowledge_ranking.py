@@ -98,7 +98,9 @@ class KnowledgeRanking:
     def evidence(self, cosine: float | None, bm25: float | None) -> float:
         """Log-odds of fitting, without the factors."""
         words = (bm25 or 0.0) / rarest_idf(self.indexed)
-        return self.relevance.evidence(cosine, words) + self.weights.relevance
+        nearest = self.weights.nearest
+        near = None if cosine is None else min(max(cosine, 1.0 - nearest), nearest)
+        return self.relevance.evidence(near, words) + self.weights.relevance
 
     def _matches(self, one: ScoredItem) -> tuple[ScopeMatch | None, ...]:
         """How its scope lies to the one asked for; nothing where it says nothing about it."""

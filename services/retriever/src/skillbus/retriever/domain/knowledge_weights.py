@@ -23,6 +23,9 @@ class KnowledgeWeights:
 
     relevance: float = 0.0
     """Added to the evidence of every item: how much likelier, or less, knowledge fits than a tool as near as it."""
+    nearest: float = 0.99
+    """Cosines above it count as it, and those below 1 less it as that: near 1 and 0 a cosine stands for any log-odds,
+    and the rounding of stored vectors would outweigh every factor."""
     exact: float = 3.0
     within: float = 2.5
     pattern: float = 2.0

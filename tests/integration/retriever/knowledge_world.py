@@ -1,0 +1,100 @@
+"""The retriever and the embedder on a real bus, a real vector store, and a record in memory in the learner's place."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from nats.aio.msg import Msg
+
+from skillbus.common.bus.codec import decode
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.responder import route
+from skillbus.common.health import ServiceHealth
+from skillbus.common.serving import serve
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
+from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, KnowledgeUsed
+from skillbus.retriever.adapters.bus_items import BusItems
+from skillbus.vectors import CollectionSpec
+from skillbus.vectors.datasets import KNOWLEDGE
+
+from ...knowledge_record import Record, point_of
+from .conftest import FailingStore, TopicModel
+
+SPEC = TopicModel.spec
+KEYWORDS = ("type", "tags", "source", "scope_fixed", "scope_above")
+
+
+@dataclass
+class KnowledgeWorld:
+    """A knowledge base whose record and index a test writes as it likes."""
+
+    bus: Bus
+    store: FailingStore
+    record: Record = field(default_factory=Record)
+    used: list[KnowledgeUsed] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    broken: RequestError | None = None
+    """What the record answers instead."""
+
+    async def write(self, *items: KnowledgeItem) -> None:
+        """Items that record and index have."""
+        self.record.put(*items)
+        await self.index(*items)
+
+    async def index(self, *items: KnowledgeItem, fingerprint: str = SPEC.fingerprint) -> None:
+        """Points of items, whatever the record says of them."""
+        collection = KNOWLEDGE.collection_of(fingerprint)
+        await self.store.ensure_collection(
+            collection, CollectionSpec(dim=SPEC.dim, keywords=KEYWORDS, numbers=("valid_from", "valid_to"))
+        )
+        await self.store.switch_aliases({KNOWLEDGE.alias: collection})
+        vectors = await BusItems(self.bus.caller, 1_000).embed(items, fingerprint)
+        await self.store.upsert(collection, [point_of(one, vectors[one.digest]) for one in items])
+
+    async def search(self, query: str, **more: object) -> KnowledgeFound:
+        request = SearchKnowledge.model_validate({"query": query, **more})
+        return await self.bus.caller.call(SEARCH_KNOWLEDGE, request)
+
+    async def found(self, query: str, **more: object) -> list[str]:
+        """Titles, in their order; of all that is near, whether it fits or not."""
+        return [hit.item.title for hit in (await self.search(query, **{"threshold": 0.0, **more})).results]
+
+    async def told(self, count: int) -> list[KnowledgeUsed]:
+        """The first uses that the stream was told, as soon as there are so many."""
+        async with asyncio.timeout(5):
+            while len(self.used) < count:
+                self.heard.clear()
+                await self.heard.wait()
+        return self.used[:count]
+
+    async def find_knowledge(self, asked: FindKnowledge) -> KnowledgeMatched:
+        if self.broken is not None:
+            raise self.broken
+        return self.record.find(asked)
+
+    async def hear(self, message: Msg) -> None:
+        self.used.append(decode(KnowledgeUsed, message.data))
+        self.heard.set()
+
+
+@asynccontextmanager
+async def learner(world: KnowledgeWorld) -> AsyncGenerator[None]:
+    """The record on the bus."""
+    routes = [route(FIND_KNOWLEDGE, world.find_knowledge)]
+    async with serve(world.bus, "learner", routes, ServiceHealth("learner"), lambda _: None):
+        yield
+
+
+@asynccontextmanager
+async def listening(world: KnowledgeWorld) -> AsyncGenerator[None]:
+    """What is told of uses is heard."""
+    subscription = await world.bus.client.subscribe(KNOWLEDGE_USED.pattern, cb=world.hear)
+    await world.bus.client.flush()
+    try:
+        yield
+    finally:
+        await subscription.unsubscribe()

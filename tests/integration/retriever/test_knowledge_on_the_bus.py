@@ -1,0 +1,281 @@
+"""Searches of the knowledge base over the bus, with the real store and embedder, and a record in memory."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+
+import pytest
+
+from skillbus.common.bus.connection import Bus
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED
+from skillbus.contracts.resources import EVENTS
+from skillbus.contracts.scope import ScopeMatch
+from skillbus.embedder.wiring import open_embedder
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.retriever.wiring import open_retriever
+from skillbus.vectors.datasets import NO_MODEL
+
+from ...knowledge_record import NOW, item
+from ...models import OnlyModel, embedder_in
+from .conftest import BrokenModel, FailingStore, TopicModel
+from .knowledge_world import KnowledgeWorld, learner, listening
+
+
+@pytest.fixture
+async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> AsyncGenerator[KnowledgeWorld]:
+    opened = KnowledgeWorld(bus, store)
+    async with (
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
+        learner(opened),
+        listening(opened),
+        open_retriever(bus, RetrieverSettings(), store),
+    ):
+        yield opened
+
+
+async def test_what_is_meant_is_found_in_other_words_best_first(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 语义检索相关知识"""
+    await world.write(
+        item(1, "Every song needs the header game-id.", type="business_rule"),
+        item(2, "Rain is told by the hour."),
+        item(3, "A song is a file that is read."),
+    )
+    found = await world.search("播放", threshold=0.0)
+    assert [hit.item.id for hit in found.results] == ["item-1", "item-3", "item-2"]
+    scores = [hit.score for hit in found.results]
+    assert scores == sorted(scores, reverse=True)
+    assert found.results[0].item.type == "business_rule"
+    assert "game-id" in found.results[0].item.content
+    assert found.degraded is None
+    assert found.model
+
+
+async def test_with_a_scope_what_matches_it_comes_first_then_what_is_general_and_nothing_of_others(
+    world: KnowledgeWorld,
+) -> None:
+    """knowledge-base.md § 指定范围检索"""
+    scopes = {1: "", 2: "/api/live/*", 3: "/api/live/rooms", 4: "/api/*", 5: "/api/shop/*", 6: "module:live", 7: "/api"}
+    await world.write(*(item(n, f"song {n}", scope=scope) for n, scope in scopes.items()))
+    found = (await world.search("song", scope="/api/live/*", top_k=10)).results
+    assert [(hit.item.id, hit.scope_match) for hit in found] == [
+        ("item-2", ScopeMatch.EXACT),
+        ("item-3", ScopeMatch.WITHIN),
+        ("item-4", ScopeMatch.PATTERN),
+        ("item-7", ScopeMatch.PARENT),
+        ("item-1", ScopeMatch.GENERAL),
+    ]
+    assert len(await world.found("song", top_k=10)) == 7
+    assert await world.found("song", scope="") == ["song 1"]
+
+
+async def test_no_more_come_back_than_are_asked_for(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 限制返回数量"""
+    await world.write(*(item(n, f"song {n}") for n in range(30)))
+    assert len(await world.found("song", top_k=5)) == 5
+    assert len(await world.found("song", top_k=30)) == 30
+
+
+async def test_types_tags_and_sources_filter_and_hold_together(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 按类型筛选知识, § 按标签筛选知识, § 组合条件筛选"""
+    await world.write(
+        item(1, "song a", type="project_config", tags=["auth"]),
+        item(2, "song b", type="project_config", tags=["game-id"], source="log_learning"),
+        item(3, "song c", type="business_rule", tags=["auth", "game-id"]),
+        item(4, "song d", type="business_rule"),
+    )
+    asked = {"either": {"tags": ["auth", "game-id"]}, "both": {"all_tags": ["auth", "game-id"]}}
+    assert sorted(await world.found("song", types=["project_config"])) == ["song a", "song b"]
+    assert sorted(await world.found("song", **asked["either"])) == ["song a", "song b", "song c"]
+    assert await world.found("song", **asked["both"]) == ["song c"]
+    assert sorted(await world.found("song", types=["project_config"], **asked["either"])) == ["song a", "song b"]
+    assert await world.found("song", sources=["log_learning"]) == ["song b"]
+
+
+async def test_what_the_index_still_has_and_the_record_does_not_show_is_never_found(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 删除知识条目"""
+    archived, pending = item(1, "song 1"), item(2, "song 2")
+    await world.write(archived, pending, item(3, "song 3"))
+    world.record.put(
+        archived.model_copy(update={"status": KnowledgeStatus.ARCHIVED, "version": 2}),
+        pending.model_copy(update={"status": KnowledgeStatus.PENDING}),
+    )
+    await world.index(item(9, "song 9"))  # the record never heard of it
+    found = await world.search("song", explain=True)
+    assert [hit.item.id for hit in found.results] == ["item-3"]
+    assert found.explanation is not None
+    assert found.explanation.not_shown == 3
+
+
+async def test_an_item_is_only_found_while_it_is_valid(world: KnowledgeWorld) -> None:
+    await world.write(item(1, "song", valid_from=NOW, valid_to=NOW + timedelta(days=1)))
+    for days, found in ((-1, []), (0, ["song"]), (0.5, ["song"]), (1, [])):
+        assert await world.found("song", at=(NOW + timedelta(days=days)).isoformat()) == found
+
+
+async def test_what_is_written_is_found_before_the_index_has_it(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 手动创建知识条目"""
+    world.record.put(item(1, "Every song needs a header."), indexed=False)
+    before = (await world.search("播放")).results
+    assert [(hit.item.id, hit.indexed) for hit in before] == [("item-1", False)]
+    await world.write(*(item(n, f"rain {n}") for n in range(2, 30)))
+    among = (await world.search("song header")).results
+    assert (among[0].item.id, among[0].indexed) == ("item-1", False)
+    assert [reason.side for reason in among[0].reasons] == ["dense", "lexical"]
+    await world.write(item(1, "Every song needs a header."))
+    after = (await world.search("song header")).results
+    assert (after[0].item.id, after[0].indexed) == ("item-1", True)
+    assert after[0].cosine == pytest.approx(among[0].cosine, abs=1e-3)
+
+
+async def test_an_item_that_was_changed_is_found_by_its_new_words_and_not_by_its_old_ones(
+    world: KnowledgeWorld,
+) -> None:
+    """knowledge-base.md § 更新知识条目"""
+    await world.write(item(1, "song"), *(item(n, "hotel room") for n in range(2, 40)))
+    world.record.put(item(1, "rain", version=2), indexed=False)
+    (best, *_) = (await world.search("天气")).results
+    assert (best.item.id, best.item.version, best.indexed) == ("item-1", 2, False)
+    explained = await world.search("播放", threshold=0.5, explain=True)
+    assert explained.results == ()
+
+
+async def test_a_project_sees_its_own_items_and_those_above_it(world: KnowledgeWorld) -> None:
+    world.record.parents = {"team-a": "default"}
+    await world.write(
+        item(1, "song of all"), item(2, "song of a", project="team-a"), item(3, "song of b", project="team-b")
+    )
+    assert sorted(await world.found("song", project="team-a")) == ["song of a", "song of all"]
+    assert await world.found("song", project="team-a", inherit=False) == ["song of a"]
+    assert await world.found("song") == ["song of all"]
+    assert await world.found("song", project="team-b") == ["song of b"]
+
+
+async def test_without_a_model_words_alone_find_knowledge_and_the_reply_says_so(
+    bus: Bus, store: FailingStore, settings: IndexerSettings
+) -> None:
+    """knowledge-base.md § 降级到TF-IDF"""
+    world = KnowledgeWorld(bus, store)
+    async with (
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(BrokenModel())),
+        learner(world),
+        open_retriever(bus, RetrieverSettings(), store),
+    ):
+        world.record.put(item(1, "Every song needs a header."), item(2, "Rain comes."))
+        await world.index(item(1, "Every song needs a header."), item(2, "Rain comes."), fingerprint=NO_MODEL)
+        world.record.put(item(3, "A song."), item(4, "Rain falls."), indexed=False)
+        found = await world.search("a song")
+    assert {hit.item.id for hit in found.results} == {"item-1", "item-3"}
+    assert (found.degraded, found.model) == ("lexical", None)
+    assert all(hit.cosine is None and 0 < hit.score <= 1 for hit in found.results)
+    assert [reason.side for hit in found.results for reason in hit.reasons] == ["lexical", "lexical"]
+
+
+async def test_without_its_store_a_search_is_an_error_and_never_an_empty_list(world: KnowledgeWorld) -> None:
+    await world.write(item(1, "song"))
+    world.store.down = True
+    with pytest.raises(RequestError) as caught:
+        await world.search("song")
+    assert caught.value.code is ErrorCode.VECTOR_STORE_UNAVAILABLE
+    world.store.down = False
+    assert await world.found("song") == ["song"]
+
+
+async def test_without_a_learner_nothing_is_shown_that_nobody_vouches_for(
+    bus: Bus, store: FailingStore, settings: IndexerSettings
+) -> None:
+    world = KnowledgeWorld(bus, store)
+    async with (
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
+        open_retriever(bus, RetrieverSettings(), store),
+    ):
+        await world.write(item(1, "song"))
+        with pytest.raises(RequestError) as caught:
+            await world.search("song")
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+    assert caught.value.retryable
+
+
+async def test_a_record_that_fails_is_an_error(world: KnowledgeWorld) -> None:
+    await world.write(item(1, "song"))
+    world.broken = RequestError(ErrorCode.UNAVAILABLE, "the database is locked")
+    with pytest.raises(RequestError) as caught:
+        await world.search("song")
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+    assert "locked" in caught.value.message
+
+
+async def test_an_empty_knowledge_base_gives_an_empty_list(world: KnowledgeWorld) -> None:
+    found = await world.search("song", explain=True)
+    assert (found.results, found.degraded) == ((), None)
+
+
+async def test_each_use_is_told_once_with_its_places_in_the_order_of_the_searches(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 记录使用情况"""
+    await world.write(item(1, "song"), item(2, "song file", version=3))
+    first = await world.search("song", scene="test_generation", threshold=0.0)
+    await world.search("song", record_use=False)
+    second = await world.search("hotel")
+    told = await world.told(2)
+    assert [used.request_id for used in told] == [first.request_id, second.request_id]
+    assert [(use.id, use.version, use.position) for use in told[0].uses] == [("item-1", 1, 1), ("item-2", 3, 2)]
+    assert (told[0].scene, told[0].query, told[0].applied) == ("test_generation", "song", False)
+    assert told[1].uses == ()
+
+
+async def test_uses_are_told_before_the_retriever_is_gone(
+    bus: Bus, store: FailingStore, settings: IndexerSettings
+) -> None:
+    world = KnowledgeWorld(bus, store)
+    async with open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())), learner(world):
+        async with open_retriever(bus, RetrieverSettings(), store):
+            await asyncio.gather(*(world.search(f"song {n}") for n in range(20)))
+        stream = await bus.jetstream.stream_info(EVENTS.name, subjects_filter=KNOWLEDGE_USED.pattern)
+    assert sum((stream.state.subjects or {}).values()) == 20
+
+
+async def test_a_reply_of_long_items_fits_a_message_and_says_that_they_were_cut(world: KnowledgeWorld) -> None:
+    world.record.page = 5
+    await world.write(*(item(n, f"song {n}", content="\x01" * 20_000 + "歌") for n in range(30)))
+    found = await world.search("song", top_k=30, content_characters=32_000)
+    assert len(found.results) == 30
+    assert all(hit.content_cut for hit in found.results)
+    whole = await world.search("song", top_k=5, content_characters=32_000)
+    assert [(hit.content_cut, len(hit.item.content)) for hit in whole.results] == [(False, 20_001)] * 5
+
+
+async def test_an_explanation_tells_the_stages_what_was_kept_out_and_what_moved_each_hit(
+    world: KnowledgeWorld,
+) -> None:
+    """knowledge-base.md § 检索测试"""
+    await world.write(
+        item(1, "song", scope="/api/live/*", priority=10), item(2, "song rain"), item(3, "song", scope="/api/shop")
+    )
+    world.record.put(item(4, "song room"), indexed=False)
+    world.record.votes["item-2"] = (8.0, 0.0)
+    found = await world.search("song", scope="/api/live/*", explain=True)
+    told = found.explanation
+    assert told is not None
+    assert [(stage.name, stage.candidates) for stage in told.stages] == [
+        ("embed", 0),
+        ("filter", 2),
+        ("candidates", 2),
+        ("record", 3),
+        ("rank", 3),
+    ]
+    assert all(stage.took_ms >= 0 for stage in told.stages)
+    assert (told.indexed, told.unindexed, told.not_shown, told.projects) == (3, 1, 0, ("default",))
+    assert told.best_score == found.results[0].score
+    factors = {hit.item.id: hit.factors for hit in found.results}
+    first, voted = factors["item-1"], factors["item-2"]
+    assert first is not None
+    assert voted is not None
+    assert (first.scope, first.priority, first.feedback) == (3.0, 0.3, 0.0)
+    assert voted.scope == 0.0
+    assert voted.feedback == pytest.approx(0.2)
+    assert all(hit.relevance is not None for hit in found.results)
+    plain = await world.search("song", scope="/api/live/*")
+    assert plain.explanation is None
+    assert all(hit.factors is None and hit.relevance is None for hit in plain.results)

@@ -1,0 +1,121 @@
+"""A record of knowledge in memory that answers as the learner does, and the points of an index beside it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from qdrant_client import models
+
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
+from skillbus.contracts.scope import fixed_key, keys_above, match
+from skillbus.retriever.domain.knowledge_ports import ItemVectors
+from skillbus.vectors import DENSE, LEXICAL, point_id
+
+LONG_AGO = -62_135_596_800.0
+FOR_EVER = 253_402_300_800.0
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def item(number: int, title: str = "", **more: object) -> KnowledgeItem:
+    """An active item of everything, with an id of this number."""
+    fields: dict[str, object] = {
+        "id": f"item-{number}",
+        "type": "business_rule",
+        "title": title or f"title {number}",
+        "content": title or f"content {number}",
+        "version": 1,
+        "digest": "",
+        "created_at": NOW,
+        "updated_at": NOW,
+        **more,
+    }
+    made = KnowledgeItem.model_validate(fields)
+    return made.model_copy(update={"digest": made.digest or f"{made.id} {made.version}"})
+
+
+@dataclass
+class Record:
+    """Items by id. It is the authority: what it does not give may not be shown."""
+
+    items: dict[str, KnowledgeItem] = field(default_factory=dict)
+    indexed: dict[str, int] = field(default_factory=dict)
+    """The version that the index is said to have; of those that are absent, all."""
+    votes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    page: int = 256
+    """How many items one answer holds."""
+    asked: list[FindKnowledge] = field(default_factory=list)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def put(self, *items: KnowledgeItem, indexed: bool = True) -> None:
+        for one in items:
+            self.items[one.id] = one
+            self.indexed[one.id] = one.version if indexed else 0
+
+    def find(self, asked: FindKnowledge) -> KnowledgeMatched:
+        self.asked.append(asked)
+        projects = self.seen_by(asked.project) if asked.inherit else (asked.project,)
+        named = [self.items[one] for one in asked.ids if one in self.items]
+        shown = [one for one in named if self._fits(one, asked, projects)]
+        lacking = [
+            one
+            for one in reversed(self.items.values())
+            if one.id not in asked.ids and self.indexed[one.id] < one.version and self._fits(one, asked, projects)
+        ]
+        return KnowledgeMatched(
+            items=tuple(self._found(one, asked) for one in (*shown[: self.page], *lacking[: asked.unindexed])),
+            projects=projects,
+            left=tuple(one.id for one in shown[self.page :]),
+        )
+
+    def seen_by(self, project: str) -> tuple[str, ...]:
+        above = self.parents.get(project)
+        return (project, *self.seen_by(above)) if above else (project,)
+
+    def _fits(self, one: KnowledgeItem, asked: FindKnowledge, projects: Iterable[str]) -> bool:
+        at = asked.at or self.now()
+        return (
+            one.status is KnowledgeStatus.ACTIVE
+            and one.project in projects
+            and (not asked.types or one.type in asked.types)
+            and (not asked.sources or one.source in asked.sources)
+            and (not asked.tags or bool(set(asked.tags) & set(one.tags)))
+            and set(asked.all_tags) <= set(one.tags)
+            and (one.valid_from is None or one.valid_from <= at)
+            and (one.valid_to is None or one.valid_to > at)
+            and (asked.scope is None or match(one.scope, asked.scope) is not None)
+        )
+
+    def _found(self, one: KnowledgeItem, asked: FindKnowledge) -> FoundItem:
+        helpful, unhelpful = self.votes.get(one.id, (0.0, 0.0))
+        return FoundItem(
+            item=one.model_copy(update={"content": one.content[: asked.content_characters]}),
+            content_cut=len(one.content) > asked.content_characters,
+            helpful=helpful,
+            unhelpful=unhelpful,
+            indexed_version=self.indexed[one.id],
+        )
+
+
+def point_of(one: KnowledgeItem, vectors: ItemVectors) -> models.PointStruct:
+    """The point that the indexer writes of an item."""
+    named: dict[str, models.Vector] = {
+        LEXICAL: models.SparseVector(indices=vectors.indices.tolist(), values=vectors.values.tolist())
+    }
+    if vectors.dense is not None:
+        named[DENSE] = vectors.dense.tolist()
+    payload = {
+        "project": one.project,
+        "item_id": one.id,
+        "version": one.version,
+        "type": one.type.value,
+        "tags": list(one.tags),
+        "source": one.source,
+        "scope_fixed": fixed_key(one.scope),
+        "scope_above": list(keys_above(one.scope)),
+        "valid_from": one.valid_from.timestamp() if one.valid_from else LONG_AGO,
+        "valid_to": one.valid_to.timestamp() if one.valid_to else FOR_EVER,
+        "content_hash": one.digest,
+    }
+    return models.PointStruct(id=point_id("knowledge", one.project, one.id), vector=named, payload=payload)

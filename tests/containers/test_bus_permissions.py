@@ -56,7 +56,7 @@ from ..integration.sandbox_service.conftest import Catalogue
 from ..integration.sandbox_service.fakes import HeldIsolation
 from .compose import ROOT, free_port
 
-USERS = ("operator", "client", "embedder", "indexer", "retriever", "sandbox", "agent", "gateway")
+USERS = ("operator", "client", "embedder", "indexer", "retriever", "learner", "sandbox", "agent", "gateway")
 PASSWORD = "12e4-secret"
 
 
@@ -163,7 +163,21 @@ FORBIDDEN = {
         "_INBOX_gateway.of.another",
     ],
     "embedder": ["skillbus.evt.skill.installed.x", "skillbus.v1.indexer.get_skill", "$JS.API.INFO"],
-    "retriever": ["skillbus.evt.skill.installed.x", "skillbus.v1.sandbox.run_skill", "$KV.catalogue.x"],
+    "retriever": [
+        "skillbus.evt.skill.installed.x",
+        "skillbus.v1.sandbox.run_skill",
+        "skillbus.v1.learner.create_knowledge",
+        "skillbus.evt.knowledge.indexed.x",
+        "$KV.catalogue.x",
+    ],
+    "learner": [
+        "skillbus.evt.skill.installed.x",
+        "skillbus.evt.knowledge.indexed.x",
+        "skillbus.v1.embedder.embed_texts",
+        "$KV.catalogue.x",
+        "$JS.API.CONSUMER.MSG.NEXT.SKILLBUS_EVT.indexer",
+        "$JS.API.STREAM.PURGE.SKILLBUS_EVT",
+    ],
     "agent": [
         "skillbus.evt.skill.installed.x",
         "skillbus.v1.indexer.install_skill",
@@ -204,7 +218,7 @@ async def test_a_user_cannot_publish_what_is_not_its_business(url: str, user: st
         assert await eventually(allowed, lambda names: not names) == []
 
 
-@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "agent", "gateway", "client"])
+@pytest.mark.parametrize("user", ["embedder", "retriever", "learner", "sandbox", "agent", "gateway", "client"])
 @pytest.mark.usefixtures("indexer")
 async def test_a_user_cannot_hear_the_replies_to_a_service(url: str, user: str) -> None:
     others = [other for other in ("indexer", "gateway", "retriever") if other != user]
@@ -218,7 +232,7 @@ async def test_a_user_cannot_hear_the_replies_to_a_service(url: str, user: str) 
         )
 
 
-@pytest.mark.parametrize("user", ["embedder", "retriever", "sandbox", "agent", "gateway", "client"])
+@pytest.mark.parametrize("user", ["embedder", "retriever", "learner", "sandbox", "agent", "gateway", "client"])
 @pytest.mark.usefixtures("indexer")
 async def test_a_service_cannot_answer_in_the_place_of_another(url: str, user: str) -> None:
     async with connected(url, user) as connection:

@@ -55,7 +55,7 @@ def skills(stack: Stack) -> list[str]:
 
 
 def test_every_container_is_healthy_and_none_runs_as_root(stack: Stack) -> None:
-    services = {"nats", "qdrant", "embedder", "indexer", "retriever", "sandbox", "agent", "gateway"}
+    services = {"nats", "qdrant", "embedder", "indexer", "retriever", "learner", "sandbox", "agent", "gateway"}
 
     containers = {container.Service: container for container in stack.compose.get_containers()}
 

@@ -35,13 +35,14 @@ def _lines(part: Slice) -> Iterator[tuple[str, ...]]:
     yield (
         f"{plain_line(part.name)} ({part.queries})",
         "skillbus",
-        *(_with_interval(it.search) if it else "" for it in figures),
+        *(with_interval(it.search) if it else "" for it in figures),
     )
     yield ("", "BM25", *(f"{it.bm25.mean:.1%}".rstrip("%") if it else "" for it in figures))
-    yield ("", "difference", *(_with_interval(it.difference, sign="+") if it else "" for it in figures))
+    yield ("", "difference", *(with_interval(it.difference, sign="+") if it else "" for it in figures))
 
 
-def _with_interval(value: Estimate, sign: str = "") -> str:
+def with_interval(value: Estimate, sign: str = "") -> str:
+    """In percent."""
     mean, low, high = (format(part * 100, f"{sign}.1f") for part in (value.mean, value.low, value.high))
     return f"{mean} [{low}, {high}]"
 
@@ -49,10 +50,10 @@ def _with_interval(value: Estimate, sign: str = "") -> str:
 def _of_threshold(found: Abstention) -> Iterator[tuple[str, str]]:
     if found.answered_with_nothing is not None and found.bm25_answered_with_nothing is not None:
         what = f"abstention: {found.no_match} requests without a fitting tool, answered with nothing"
-        yield what, _with_interval(found.answered_with_nothing)
-        yield "the same by BM25", _with_interval(found.bm25_answered_with_nothing)
+        yield what, with_interval(found.answered_with_nothing)
+        yield "the same by BM25", with_interval(found.bm25_answered_with_nothing)
     if found.recall_at_5_lost is not None:
-        yield "recall@5 that the threshold costs the others", _with_interval(found.recall_at_5_lost)
+        yield "recall@5 that the threshold costs the others", with_interval(found.recall_at_5_lost)
 
 
 def _how(report: Report) -> Text:

@@ -1,4 +1,4 @@
-"""A system of its own to measure: embedder, indexer and retriever on a bus that nobody else is on."""
+"""A system of its own to measure: embedder, learner, indexer and retriever on a bus that nobody else is on."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -19,15 +19,21 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.evaluation.asking import Progress, answered
 from skillbus.evaluation.cases import Cases
+from skillbus.evaluation.knowledge_asking import knowledge_answered
+from skillbus.evaluation.knowledge_cases import KnowledgeCases
+from skillbus.evaluation.knowledge_report import KnowledgeReport, knowledge_report_of
 from skillbus.evaluation.report import Report, report_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
+from skillbus.learner.settings import LearnerSettings
+from skillbus.learner.wiring import open_learner
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import open_vector_store
 
 _LOCAL: Final = "local"
+_PREFIX: Final = "skillbus-evaluation-"
 
 
 async def evaluated(
@@ -46,10 +52,20 @@ async def evaluated(
         RequestError: there is no such model, or a service does not answer.
         StartError: the system does not start.
     """
-    with tempfile.TemporaryDirectory(prefix="skillbus-evaluation-") as folder:
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         async with open_system(Path(folder), model, models) as bus:
             answers = await answered(bus.caller, cases, progress)
     return report_of(cases, answers)
+
+
+async def knowledge_evaluated(
+    cases: KnowledgeCases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
+) -> KnowledgeReport:
+    """What search finds of these cases. As `evaluated`, in all else."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        async with open_system(Path(folder), model, models) as bus:
+            answers = await knowledge_answered(bus.caller, cases, progress)
+    return knowledge_report_of(cases, answers)
 
 
 @asynccontextmanager
@@ -62,6 +78,7 @@ async def open_system(data: Path, model: str | None = None, models: ModelFactory
             await _make_default(bus.caller, model)
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
+        await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         yield bus
 

@@ -20,6 +20,8 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.gateway.wiring import open_gateway
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
+from skillbus.learner.settings import LearnerSettings
+from skillbus.learner.wiring import open_learner
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.sandbox.settings import SandboxSettings
@@ -84,6 +86,7 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
     except VectorStoreLocked as error:
         raise StartError(str(error)) from error
     await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
+    await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
     await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
     await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
     await stack.enter_async_context(open_agent(bus, AgentSettings(data=data / "agent").on_ones_own_machine()))

@@ -22,10 +22,11 @@ from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import access_by
 from skillbus.gateway.domain.imports import ToolImporter
+from skillbus.gateway.domain.knowledge_import import KnowledgeImporter
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
-from skillbus.gateway.service.router import build_router, routes_over
+from skillbus.gateway.service.router import Importers, build_router, routes_over
 from skillbus.gateway.service.skills import SkillRoutes
 from skillbus.gateway.settings import GatewaySettings
 
@@ -179,8 +180,11 @@ class World:
         runner = SkillRunner(self.caller, self.run_files, self.feed, artifact_bytes=limits.artifact_bytes)
         readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
         skills = SkillRoutes(self.caller, installer, readiness, registry)
-        importer = ToolImporter(self.caller, patience_s=limits.upload_patience_s)
-        router = build_router(routes_over(self.caller, skills, runner, importer), StrictJsonRoute)
+        importers = Importers(
+            ToolImporter(self.caller, patience_s=limits.upload_patience_s),
+            KnowledgeImporter(self.caller, patience_s=limits.upload_patience_s),
+        )
+        router = build_router(routes_over(self.caller, skills, runner, importers), StrictJsonRoute)
         return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
 
     @asynccontextmanager

@@ -1,18 +1,19 @@
 import pytest
 
-from skillbus.contracts import agent, embedder, indexer, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
 from skillbus.contracts.endpoint import Check, Health
 from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
 
 from .fakes import World
 
-SERVICES = ("embedder", "indexer", "retriever", "sandbox", "agent")
+SERVICES = ("embedder", "indexer", "retriever", "sandbox", "agent", "learner")
 HEALTH = {
     "embedder": embedder.HEALTH,
     "indexer": indexer.HEALTH,
     "retriever": retriever.HEALTH,
     "sandbox": sandbox.HEALTH,
     "agent": agent.HEALTH,
+    "learner": knowledge.HEALTH,
 }
 
 
@@ -51,7 +52,7 @@ async def test_a_service_that_is_not_ready_makes_the_whole_not_ready_and_says_wh
     assert (status, checks[service]) == (503, (False, "isolation: no model"))
 
 
-@pytest.mark.parametrize("service", [service for service in SERVICES if service != "agent"])
+@pytest.mark.parametrize("service", ["embedder", "indexer", "retriever", "sandbox"])
 async def test_a_service_that_does_not_answer_makes_the_whole_not_ready(service: str) -> None:
     world = healthy()
     del world.caller.handlers[HEALTH[service].subject]
@@ -77,6 +78,18 @@ async def test_an_agent_that_cannot_call_tools_is_reported_and_no_obstacle(is_th
     status, checks = await readyz(world)
     assert (status, checks["agent"][0]) == (200, False)
     assert ("no catalogue" if is_there else "tools are found, but MCP and builtin ones cannot") in checks["agent"][1]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_learner_that_keeps_no_knowledge_is_reported_and_no_obstacle(is_there: bool) -> None:
+    world = healthy()
+    if is_there:
+        world.caller.on(knowledge.HEALTH, lambda _: unready("learner", "the database is locked"))
+    else:
+        del world.caller.handlers[knowledge.HEALTH.subject]
+    status, checks = await readyz(world)
+    assert (status, checks["learner"][0]) == (200, False)
+    assert ("the database is locked" if is_there else "knowledge is neither kept nor found") in checks["learner"][1]
 
 
 async def test_without_nats_nothing_is_ready_but_the_loop_is_alive() -> None:

@@ -48,8 +48,9 @@ def segments(scope: str) -> tuple[str, ...]:
 
 
 def normalised(scope: str) -> str:
-    """The one way to write a scope. Raises ValueError, which says what is wrong with it."""
-    scope = scope.strip().rstrip("/") or ("/" if scope.strip().startswith("/") else "")
+    """The one way to write a scope: it stays as it is then. Raises ValueError, which says what is wrong with it."""
+    stripped = "/".join(part.strip() for part in scope.split("/"))
+    scope = stripped.rstrip("/") or ("/" if stripped.startswith("/") else "")
     if scope in {ANY, "/", "/*"}:
         return ""
     parts = segments(scope)

@@ -32,6 +32,8 @@ class GatewaySettings(BaseSettings):
     """The largest body of a request for embeddings, which may hold 2048 texts."""
     tools_body_bytes: int = Field(default=64 * _MIB, ge=1)
     """The largest body of descriptions of tools, which is never held as a whole."""
+    knowledge_body_bytes: int = Field(default=64 * _MIB, ge=1)
+    """The largest body of items of knowledge to import, which is never held as a whole."""
     body_bytes: int = Field(default=_MIB, ge=1)
     """The largest body of every other request."""
     artifact_bytes: int = Field(default=64 * _MIB, ge=1)

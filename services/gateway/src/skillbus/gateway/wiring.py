@@ -21,10 +21,11 @@ from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import Access, access_by, check_address
 from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
 from skillbus.gateway.domain.imports import ToolImporter
+from skillbus.gateway.domain.knowledge_import import KnowledgeImporter
 from skillbus.gateway.domain.packages import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs import SkillRunner
-from skillbus.gateway.service.router import build_router, routes_over
+from skillbus.gateway.service.router import Importers, build_router, routes_over
 from skillbus.gateway.service.skills import SkillRoutes
 from skillbus.gateway.settings import GatewaySettings
 
@@ -72,8 +73,11 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
     run_files = await open_object_store(bus, RUN_FILES)
     runner = SkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
     skills = SkillRoutes(bus.caller, installer, readiness, bus.metrics.registry)
-    importer = ToolImporter(bus.caller, patience_s=settings.upload_patience_s)
-    router = build_router(routes_over(bus.caller, skills, runner, importer), StrictJsonRoute)
+    importers = Importers(
+        ToolImporter(bus.caller, patience_s=settings.upload_patience_s),
+        KnowledgeImporter(bus.caller, patience_s=settings.upload_patience_s),
+    )
+    router = build_router(routes_over(bus.caller, skills, runner, importers), StrictJsonRoute)
     return build_app(router, settings, access, HttpMetrics(bus.metrics.registry))
 
 

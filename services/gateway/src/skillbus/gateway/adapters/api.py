@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.types import ASGIApp
 
+from skillbus.contracts.knowledge import KnowledgeDraft
 from skillbus.contracts.tools import ToolDescription
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary
@@ -23,6 +24,7 @@ _FORM_BYTES: Final = 64 * 1024
 """What a form may add to the package in it."""
 _DESCRIPTION: Final = """Keep tools of any kind: skills, those of MCP servers, builtin ones, and your own.
 Find the few that fit a request in any language, call them, and run skills in a sandbox.
+Keep what a team knows, with its versions, and find it, or have it written as a context for a model.
 
 Every error is a problem document (RFC 9457) whose `code` is one of a closed set;
 below `/v1`, where the API is OpenAI's, an error is as OpenAI writes it."""
@@ -67,6 +69,8 @@ def body_limits(settings: GatewaySettings) -> LimitOf:
             return settings.run_body_bytes
         if method == "PUT" and path == "/api/tools":
             return settings.tools_body_bytes
+        if method == "POST" and path == "/api/knowledge/import":
+            return settings.knowledge_body_bytes
         if path == "/v1/embeddings":
             return settings.embeddings_body_bytes
         return settings.body_bytes
@@ -80,7 +84,12 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
         raise TypeError("the components of an OpenAPI document are an object")
     schemas = components.setdefault("schemas", {})
     _, documents = models_json_schema(
-        [(Problem, "serialization"), (OpenAiErrorBody, "serialization"), (ToolDescription, "validation")],
+        [
+            (Problem, "serialization"),
+            (OpenAiErrorBody, "serialization"),
+            (ToolDescription, "validation"),
+            (KnowledgeDraft, "validation"),
+        ],
         ref_template="#/components/schemas/{model}",
     )
     if isinstance(schemas, dict):

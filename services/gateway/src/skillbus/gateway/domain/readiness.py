@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from skillbus.contracts import agent, embedder, indexer, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
 from skillbus.contracts.endpoint import Check, Endpoint, Health
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
@@ -18,6 +18,7 @@ _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
     retriever.SERVICE: retriever.HEALTH,
     sandbox.SERVICE: sandbox.HEALTH,
     agent.SERVICE: agent.HEALTH,
+    knowledge.SERVICE: knowledge.HEALTH,
 }
 _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
 """A machine that cannot isolate runs nothing, but installs and finds: the whole is ready, and says what is not.
@@ -25,7 +26,8 @@ _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
 A sandbox that does not answer at all is another matter: a service is missing.
 """
 _MAY_BE_AWAY: Final[Mapping[str, str]] = {
-    agent.SERVICE: "tools are found, but MCP and builtin ones cannot be called, and MCP servers are not followed"
+    agent.SERVICE: "tools are found, but MCP and builtin ones cannot be called, and MCP servers are not followed",
+    knowledge.SERVICE: "tools are found and skills run, but knowledge is neither kept nor found",
 }
 """What does not work without a service, where the rest does: the whole is ready, and says so."""
 

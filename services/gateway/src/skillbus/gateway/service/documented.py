@@ -1,7 +1,7 @@
 """How routes are added with what the documentation cannot derive from their handlers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -22,6 +22,12 @@ class DocumentedRouter:
     """Adds routes under their paths, with the errors that each can answer."""
 
     router: APIRouter
+    also: Documented = field(default_factory=dict)
+    """What is said of answers beside what is derived: their headers, other forms of them, other statuses."""
+
+    def saying(self, also: Documented) -> "DocumentedRouter":
+        """One that says this of the answers."""
+        return replace(self, also=also)
 
     def add(
         self,
@@ -42,7 +48,7 @@ class DocumentedRouter:
             methods=[method],
             status_code=status,
             response_class=response,
-            responses=problems(errors),
+            responses={**problems(errors), **self.also},
             operation_id=handler.__name__,
             openapi_extra=body if example is None else body_example(example),
         )

@@ -8,11 +8,15 @@ from fastapi.routing import APIRoute
 from skillbus.gateway.domain.audit import Auditor
 from skillbus.gateway.domain.embeddings import TextEmbedder
 from skillbus.gateway.domain.imports import ToolImporter
+from skillbus.gateway.domain.knowledge_export import KnowledgeExporter
+from skillbus.gateway.domain.knowledge_import import KnowledgeImporter
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs import SkillRunner
 from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
 from skillbus.gateway.service.documented import DocumentedRouter
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
+from skillbus.gateway.service.knowledge import KnowledgeRoutes, add_knowledge_routes
+from skillbus.gateway.service.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.models import ModelRoutes, add_model_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
@@ -31,6 +35,8 @@ class Routes:
     skill_versions: SkillVersionRoutes
     runs: RunRoutes
     tools: ToolRoutes
+    knowledge_base: KnowledgeBaseRoutes
+    knowledge: KnowledgeRoutes
     mcp_servers: McpServerRoutes
     audit: AuditRoutes
     providers: ProviderRoutes
@@ -39,13 +45,23 @@ class Routes:
     openai: OpenAiRoutes
 
 
-def routes_over(caller: BusCaller, skills: SkillRoutes, runner: SkillRunner, importer: ToolImporter) -> Routes:
+@dataclass(frozen=True, slots=True)
+class Importers:
+    """What takes bodies of many objects."""
+
+    tools: ToolImporter
+    knowledge: KnowledgeImporter
+
+
+def routes_over(caller: BusCaller, skills: SkillRoutes, runner: SkillRunner, importers: Importers) -> Routes:
     """The handlers, those that need nothing but the bus over `caller`."""
     return Routes(
         skills,
         SkillVersionRoutes(caller, skills.installer),
         RunRoutes(caller, runner),
-        ToolRoutes(caller, importer),
+        ToolRoutes(caller, importers.tools),
+        KnowledgeBaseRoutes(caller, importers.knowledge, KnowledgeExporter(caller)),
+        KnowledgeRoutes(caller),
         McpServerRoutes(caller),
         AuditRoutes(Auditor(caller)),
         ProviderRoutes(caller),
@@ -63,6 +79,8 @@ def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
     add_skill_routes(to, routes.skills)
     add_run_routes(to, routes.runs)
     add_tool_routes(to, routes.tools)
+    add_knowledge_base_routes(to, routes.knowledge_base)
+    add_knowledge_routes(to, routes.knowledge)
     add_mcp_server_routes(to, routes.mcp_servers)
     add_audit_routes(to, routes.audit)
     add_provider_routes(to, routes.providers)

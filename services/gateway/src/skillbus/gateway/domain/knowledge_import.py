@@ -1,0 +1,189 @@
+"""Many items of knowledge in one body, or one as Markdown, put into the knowledge base."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import Field, JsonValue
+from pydantic_core import to_json
+
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.knowledge import (
+    MAX_ITEMS,
+    PUT_KNOWLEDGE,
+    ItemPut,
+    KnowledgeStatus,
+    PutKnowledge,
+    PutOutcome,
+    Source,
+    Why,
+)
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
+from skillbus.gateway.domain.knowledge_markdown import from_markdown
+from skillbus.gateway.domain.ports import BusCaller
+
+MARKDOWN_BYTES: Final = 1024 * 1024
+"""Of an item as Markdown, which is held as a whole. Its content is at most 32,000 characters."""
+_ID_CHARACTERS: Final = 300
+
+
+class KnowledgeWishes(Message):
+    """How the items of a body are taken."""
+
+    project: Project = DEFAULT_PROJECT
+    source: Source | None = None
+    """Of items that name none; `import` if absent."""
+    status: KnowledgeStatus = KnowledgeStatus.ACTIVE
+    """Of new items."""
+    dry_run: bool = False
+    """Tell what would become of them, and write nothing."""
+    reason: Why = ""
+    first_line: int = Field(default=1, ge=1)
+    """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
+    only: Literal["problems"] | None = None
+    """Leave what went well out of `results`; `counts` has it all the same."""
+
+
+class KnowledgeLine(Message):
+    """What became of one item."""
+
+    line: int
+    """From 1: the line of NDJSON, or the place in an array."""
+    id: str | None = None
+    external_id: str | None = None
+    outcome: PutOutcome
+    version: int | None = None
+    error: str | None = None
+    """Why it was rejected."""
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.outcome is PutOutcome.REJECTED
+
+
+class KnowledgeImported(Message):
+    """What became of a body."""
+
+    total: int
+    """Items in it."""
+    counts: dict[PutOutcome, int] = Field(default_factory=dict)
+    """Each outcome with its number, 0 included."""
+    dry_run: bool = False
+    """Whether nothing of it was written."""
+    indexed: bool
+    """Whether the index has all of them by now. What it does not have yet, search takes from the record."""
+    results: tuple[KnowledgeLine, ...] = ()
+    """In the order of the body."""
+
+
+class KnowledgeImporter:
+    """Hands items to the learner.
+
+    It asks again while the bus or the learner is away: what is as it was is left as it is.
+    """
+
+    def __init__(self, caller: BusCaller, *, patience_s: float) -> None:
+        self._caller = caller
+        self._patience_s = patience_s
+
+    async def take(self, body: AsyncIterable[bytes], wishes: KnowledgeWishes, actor: str) -> KnowledgeImported:
+        """Put every item of a body into the knowledge base that is one: NDJSON, or one JSON array.
+
+        Raises:
+            RequestError: The body is something else; or the bus or the learner stayed away, and `details` say how far
+                it came. To send all of it again does no harm.
+        """
+        part = Part(wishes.first_line, only_problems=wishes.only is not None)
+        taken = await BulkImport(_Items(self._caller, wishes, actor), part, self._patience_s).take(body)
+        return KnowledgeImported(
+            total=sum(taken.counts.values()),
+            counts={outcome: taken.counts.get(outcome, 0) for outcome in PutOutcome},
+            dry_run=wishes.dry_run,
+            indexed=taken.indexed,
+            results=taken.results,
+        )
+
+    async def take_markdown(self, body: AsyncIterable[bytes], wishes: KnowledgeWishes, actor: str) -> KnowledgeImported:
+        """The same of one item with its front matter."""
+        text = await _text(body)
+        # YAML is read in Python, and slowly: elsewhere others are answered meanwhile.
+        item = await asyncio.to_thread(from_markdown, text)
+        return await self.take(_whole(to_json(item)), wishes, actor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Items of knowledge, which the learner takes."""
+
+    caller: BusCaller
+    wishes: KnowledgeWishes
+    actor: str
+    what: str = "items of knowledge"
+    most: int = MAX_ITEMS
+
+    def names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
+        """Its own id and that of others, as far as it tells them: either may be that of another line."""
+        return frozenset(name for name in (_name(value, "id"), _name(value, "external_id")) if name is not None)
+
+    def problem(self, value: Mapping[str, JsonValue]) -> str | None:
+        """Nothing: the learner judges them."""
+        return None
+
+    def rejected(self, entry: Entry, problem: str) -> KnowledgeLine:
+        """The result of one that is not handed on."""
+        value = entry.value or {}
+        named = _name(value, "external_id") or _name(value, "id")
+        return KnowledgeLine(line=entry.line, external_id=named, outcome=PutOutcome.REJECTED, error=problem)
+
+    async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLine]:
+        """Hand them to the learner."""
+        wishes = self.wishes
+        request = PutKnowledge(
+            project=wishes.project,
+            items=tuple(entry.value for entry in entries),
+            source=wishes.source,
+            status=wishes.status,
+            dry_run=wishes.dry_run,
+            actor=self.actor,
+            reason=wishes.reason,
+        )
+        reply = await self.caller.call(PUT_KNOWLEDGE, request)
+        results = (_result(entry, put) for entry, put in paired(PUT_KNOWLEDGE.service, entries, reply.results))
+        return Taken(tuple(results), reply.indexed)
+
+
+def _name(value: Mapping[str, JsonValue], field: str) -> str | None:
+    name = value.get(field)
+    return name[:_ID_CHARACTERS] if isinstance(name, str) else None
+
+
+def _result(entry: Entry, put: ItemPut) -> KnowledgeLine:
+    return KnowledgeLine(
+        line=entry.line,
+        id=put.id,
+        external_id=put.external_id,
+        outcome=put.outcome,
+        version=put.version,
+        error=put.error,
+    )
+
+
+async def _text(body: AsyncIterable[bytes]) -> str:
+    held = bytearray()
+    async for chunk in body:
+        held += chunk
+        if len(held) > MARKDOWN_BYTES:
+            raise RequestError(
+                ErrorCode.PAYLOAD_TOO_LARGE, f"An item as Markdown has {MARKDOWN_BYTES} bytes at most: cut it in two."
+            )
+    try:
+        return held.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"The body is not UTF-8: {error}.") from error
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body

@@ -1,0 +1,74 @@
+"""A knowledge base on a database, without a bus."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from skillbus.contracts.knowledge import CreateKnowledge, KnowledgeItem, KnowledgeType
+from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
+from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.project_store import SqlProjectStore
+from skillbus.learner.adapters.sql.tables import SCHEMA
+from skillbus.learner.domain.browsing import Browsing
+from skillbus.learner.domain.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.projects import Projects
+from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.sql.schema import open_database
+
+BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+
+
+class Clock:
+    """A second passes each time that it is asked, unless it is stopped."""
+
+    def __init__(self) -> None:
+        self.at = BEGIN
+        self.step = timedelta(seconds=1)
+
+    def __call__(self) -> datetime:
+        self.at += self.step
+        return self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """A replica."""
+
+    engine: AsyncEngine
+    base: KnowledgeBase
+    browsing: Browsing
+    projects: Projects
+    clock: Clock
+    wrote: list[datetime]
+    """When something was put into the outbox."""
+
+    async def create(
+        self, title: str = "直播电商接口需要 game-id", content: str = "缺少时返回 400。", **fields: object
+    ) -> KnowledgeItem:
+        request = draft(title=title, content=content, **fields)
+        return (await self.base.create(request)).item
+
+
+def draft(**fields: object) -> CreateKnowledge:
+    given = {"type": KnowledgeType.BUSINESS_RULE, "title": "a title", "content": "some content", **fields}
+    return CreateKnowledge.model_validate(given)
+
+
+def knowledge_on(engine: AsyncEngine) -> Knowledge:
+    clock, wrote = Clock(), list[datetime]()
+    reader = SqlKnowledgeReader(engine)
+    base = KnowledgeBase(
+        SqlKnowledgeStore(engine), reader, IndexWaiting(0), wrote=lambda: wrote.append(clock.at), now=clock
+    )
+    projects = Projects(SqlProjectStore(engine), SqlAuditLog(engine), clock)
+    return Knowledge(engine, base, Browsing(reader), projects, clock, wrote)
+
+
+@asynccontextmanager
+async def open_knowledge(url: str) -> AsyncGenerator[Knowledge]:
+    async with open_database(url, SCHEMA) as engine:
+        yield knowledge_on(engine)

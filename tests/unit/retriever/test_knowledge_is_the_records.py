@@ -1,0 +1,95 @@
+"""Whatever index and request: what is found is what the record has, and nothing near is lost."""
+
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.scope import match
+
+from ...knowledge_record import NOW, item
+from .knowledge_fakes import Base
+
+PROJECTS = ("default", "team-a", "team-b")
+SCOPES = ("", "/api", "/api/live/*", "/api/live/rooms", "module:live")
+MOMENTS = st.none() | st.sampled_from([NOW + timedelta(days=days) for days in (-2, -1, 0, 1, 2)])
+
+
+@st.composite
+def bases(draw: st.DrawFn) -> Base:
+    """A record and an index that may have nothing to do with one another."""
+    base = Base()
+    base.record.record.parents = {"team-a": "default"}
+    for number in range(draw(st.integers(0, 12))):
+        one = draw(_items(number))
+        base.record.record.put(one, indexed=draw(st.booleans()))
+        if draw(st.booleans()):
+            version = draw(st.integers(1, 3))
+            base.index.put(one.model_copy(update={"version": version}), draw(st.floats(-1, 1)))
+    for number in range(100, 100 + draw(st.integers(0, 3))):
+        base.index.put(item(number), 0.99)
+    return base
+
+
+@st.composite
+def _items(draw: st.DrawFn, number: int) -> KnowledgeItem:
+    return item(
+        number,
+        project=draw(st.sampled_from(PROJECTS)),
+        status=draw(st.sampled_from(list(KnowledgeStatus))),
+        version=draw(st.integers(1, 3)),
+        type=draw(st.sampled_from(list(KnowledgeType))),
+        scope=draw(st.sampled_from(SCOPES)),
+        tags=draw(st.lists(st.sampled_from("abc"), unique=True)),
+        valid_from=draw(MOMENTS),
+        valid_to=draw(MOMENTS),
+    )
+
+
+requests = st.fixed_dictionaries(
+    {
+        "project": st.sampled_from(PROJECTS),
+        "inherit": st.booleans(),
+        "types": st.lists(st.sampled_from(list(KnowledgeType)), max_size=2),
+        "tags": st.lists(st.sampled_from("abc"), max_size=2),
+        "all_tags": st.lists(st.sampled_from("abc"), max_size=2),
+        "scope": st.none() | st.sampled_from(SCOPES),
+        "at": MOMENTS,
+    }
+)
+
+
+def _may_be_shown(one: KnowledgeItem, asked: dict[str, object], at: datetime) -> bool:
+    own = one.project == asked["project"]
+    inherited = asked["inherit"] and asked["project"] == "team-a" and one.project == "default"
+    return (
+        one.status is KnowledgeStatus.ACTIVE
+        and bool(own or inherited)
+        and (one.valid_from is None or one.valid_from <= at)
+        and (one.valid_to is None or at < one.valid_to)
+        and (not asked["types"] or one.type in list(asked["types"]))  # type: ignore[call-overload]
+        and (not asked["tags"] or bool(set(one.tags) & set(asked["tags"])))  # type: ignore[call-overload]
+        and set(asked["all_tags"]) <= set(one.tags)  # type: ignore[call-overload]
+        and (asked["scope"] is None or match(one.scope, str(asked["scope"])) is not None)
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(base=bases(), asked=requests)
+async def test_archived_foreign_and_expired_items_are_never_found_and_what_may_be_shown_is(
+    base: Base, asked: dict[str, object]
+) -> None:
+    hits = (await base.find(threshold=0.0, top_k=50, **asked)).hits  # type: ignore[arg-type]  # of the request
+    record = base.record.record
+    at = asked["at"] if isinstance(asked["at"], datetime) else NOW
+    shown = {one.id for one in record.items.values() if _may_be_shown(one, asked, at)}
+    known = {one for one in shown if one in base.index.points or record.indexed[one] < record.items[one].version}
+    found = [hit.item.id for hit in hits]
+    assert len(found) == len(set(found))
+    assert set(found) == known
+    assert all(hit.item == record.items[hit.item.id] for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for hit in hits:
+        point = base.index.points.get(hit.item.id)
+        assert hit.indexed is (point is not None and point.version == hit.item.version)

@@ -1,0 +1,99 @@
+"""The order of what may be shown."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+
+from skillbus.contracts.knowledge_index import FoundItem
+from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem, ScoredItem
+from skillbus.retriever.domain.knowledge_weights import NEUTRAL as WEIGHTS
+from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
+from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
+
+from ...knowledge_record import NOW, item
+
+
+def scored(number: int, cosine: float | None = 0.5, bm25: float | None = None, **more: object) -> ScoredItem:
+    return ScoredItem(FoundItem(item=item(number, **more)), cosine, bm25, f"point {number}")  # type: ignore[arg-type]
+
+
+def rank(
+    *items: ScoredItem, weights: KnowledgeWeights = WEIGHTS, indexed: int = 100, **more: object
+) -> tuple[RankedItem, ...]:
+    request = SearchKnowledge.model_validate({"query": "q", **more})
+    return KnowledgeRanking(request, weights, NEUTRAL, indexed, NOW).rank(items)
+
+
+def ids(ranked: tuple[RankedItem, ...]) -> list[str]:
+    return [it.id for it in ranked]
+
+
+def test_without_factors_the_score_is_the_relevance_of_both_sides() -> None:
+    (only,) = rank(scored(1, 0.7, 3.0))
+    assert only.score == pytest.approx(NEUTRAL.score(0.7, 3.0 / rarest_idf(100)))
+
+
+def test_factors_are_added_to_the_evidence() -> None:
+    (plain,) = rank(scored(1, 0.7))
+    (moved,) = rank(scored(1, 0.7, scope="/api", priority=10), scope="/api")
+    assert moved.evidence == plain.evidence
+    assert moved.log_odds == pytest.approx(plain.log_odds + 3.3)
+    assert moved.score > plain.score
+
+
+def test_the_adjustment_for_knowledge_moves_every_item_alike() -> None:
+    items = (scored(1, 0.7), scored(2, 0.3))
+    lower = rank(*items, weights=replace(WEIGHTS, relevance=-1.0))
+    assert ids(lower) == ids(rank(*items))
+    assert [it.log_odds for it in lower] == pytest.approx([it.log_odds - 1.0 for it in rank(*items)])
+
+
+def test_the_order_does_not_depend_on_that_of_what_was_found() -> None:
+    items = (scored(1, 0.5), scored(2, 0.5), scored(3, 0.5, 1.0), scored(4, 0.9), scored(5, None, 1.0))
+    orders = {tuple(ids(rank(*some))) for some in permutations(items)}
+    assert len(orders) == 1
+    assert ids(rank(scored(2), scored(1))) == ["item-1", "item-2"]
+
+
+def test_what_says_nothing_about_the_scope_is_left_out_and_does_not_count_among_the_places() -> None:
+    first, *rest = rank(scored(1, 0.9, scope="/other"), scored(2, 0.5, scope="/api/live/*"), scope="/api/live/rooms")
+    assert (first.id, first.dense_rank, rest) == ("item-2", 1, [])
+
+
+def test_a_nearer_scope_outweighs_a_somewhat_nearer_text() -> None:
+    """knowledge-base.md § 指定范围检索"""
+    ranked = rank(scored(1, 0.8), scored(2, 0.5, scope="/api/live/rooms"), scope="/api/live/rooms")
+    assert ids(ranked) == ["item-2", "item-1"]
+
+
+@pytest.mark.parametrize("rounding", [1e-3, -1e-3])
+def test_the_rounding_of_a_cosine_near_1_outweighs_no_factor(rounding: float) -> None:
+    ranked = rank(scored(1, 1.0 - 1e-3 + rounding), scored(2, 1.0 - 1e-3, priority=6))
+    assert ids(ranked) == ["item-2", "item-1"]
+
+
+def test_items_that_point_away_from_the_query_are_ordered_by_scope_too() -> None:
+    ranked = rank(scored(1, -0.1), scored(2, -0.2, scope="/api"), scope="/api")
+    assert ids(ranked) == ["item-2", "item-1"]
+
+
+def test_by_words_alone_what_shares_none_is_not_found() -> None:
+    assert ids(rank(scored(1, None, 2.0), scored(2, None, None))) == ["item-1"]
+
+
+def test_each_side_gives_its_own_places() -> None:
+    ranked = {it.id: it for it in rank(scored(1, 0.9), scored(2, 0.5, 4.0), scored(3, 0.4, 5.0))}
+    assert [(it.dense_rank, it.lexical_rank) for _, it in sorted(ranked.items())] == [(1, None), (2, 2), (3, 1)]
+
+
+def test_of_items_as_like_the_fresher_and_the_more_helpful_comes_first() -> None:
+    """knowledge-base.md § 收集使用反馈"""
+    old = NOW - timedelta(days=400)
+    aged = scored(1, type="test_experience", updated_at=old)
+    assert ids(rank(aged, scored(2, type="test_experience", updated_at=NOW))) == ["item-2", "item-1"]
+    voted = replace(scored(4), found=FoundItem(item=item(4), helpful=5.0))
+    assert ids(rank(scored(3), voted)) == ["item-4", "item-3"]
+    assert ids(rank(scored(3), voted, feedback=False)) == ["item-3", "item-4"]

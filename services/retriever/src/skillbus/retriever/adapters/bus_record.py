@@ -11,7 +11,7 @@ from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, Fo
 from skillbus.contracts.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.errors import RecordUnavailableError
 
-_WAIT_S: Final = 5.0
+WAIT_S: Final = 5.0
 """As long as a vector store is waited for."""
 _LEAST_CHARACTERS: Final = 4_000
 """Of each content: what the index lacks is scored by it, and terms are looked for in it, however little is shown."""
@@ -21,8 +21,9 @@ _AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
 class BusRecord:
     """A `KnowledgeRecord`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, wait_s: float = WAIT_S) -> None:
         self._caller = caller
+        self._wait_s = wait_s
 
     async def lacking(self, request: SearchKnowledge) -> KnowledgeMatched:
         return await self._ask(_asked(request))
@@ -45,7 +46,7 @@ class BusRecord:
 
     async def _ask(self, asked: FindKnowledge) -> KnowledgeMatched:
         try:
-            return await self._caller.call(FIND_KNOWLEDGE, asked, timeout_s=_WAIT_S)
+            return await self._caller.call(FIND_KNOWLEDGE, asked, timeout_s=self._wait_s)
         except RequestError as error:
             if error.code not in _AWAY:
                 raise

@@ -1,7 +1,13 @@
 """The retriever's own errors as callers get them: the one place where that is decided."""
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.retriever.domain.errors import RecordUnavailableError, RetrieverError, StoreUnavailableError
+from skillbus.retriever.domain.errors import (
+    RecordUnavailableError,
+    RetrieverError,
+    StoreUnavailableError,
+    TemplateRefusedError,
+    TokenizerUnknownError,
+)
 
 
 def to_wire(error: Exception) -> RequestError | None:
@@ -11,6 +17,10 @@ def to_wire(error: Exception) -> RequestError | None:
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
         case RecordUnavailableError():
             return RequestError(ErrorCode.UNAVAILABLE, str(error))
+        case TemplateRefusedError():
+            return RequestError(ErrorCode.INVALID_REQUEST, str(error))
+        case TokenizerUnknownError():
+            return RequestError(ErrorCode.NOT_FOUND, str(error))
         case RetrieverError():
             return RequestError(ErrorCode.INTERNAL, str(error))
         case _:

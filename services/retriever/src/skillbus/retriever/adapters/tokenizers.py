@@ -1,0 +1,80 @@
+"""Tokenizers in the format of Hugging Face, from a folder: `<name>.json`."""
+
+import os
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skillbus.retriever.domain.errors import TokenizerUnknownError, TokenizerUnusableError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_KEPT: Final = 8
+"""Tokenizers in memory, of some 10 to 60 MB each."""
+_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileCounter:
+    """Counts as a tokenizer does, whole texts, without its marks of beginning and end."""
+
+    name: str
+    tokenizer: "Tokenizer"
+
+    def count(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False)) if text else 0
+
+
+class TokenizerFiles:
+    """The tokenizers of a folder, each read when it is named first, and again when its file has changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._read: OrderedDict[str, tuple[tuple[int, int], FileCounter]] = OrderedDict()
+
+    def named(self, name: str) -> FileCounter:
+        path = self._folder / f"{name}.json"
+        try:
+            status = path.stat()
+        except OSError:
+            raise TokenizerUnknownError(self._unknown(name)) from None
+        state = (status.st_mtime_ns, status.st_size)
+        with self._lock:  # lest two requests read the same file at once
+            known = self._read.get(name)
+            if known is None or known[0] != state:
+                known = (state, FileCounter(name, _read(path)))
+                self._read[name] = known
+            self._read.move_to_end(name)
+            if len(self._read) > _KEPT:
+                self._read.popitem(last=False)
+        return known[1]
+
+    def _unknown(self, name: str) -> str:
+        found = sorted(path.stem for path in self._folder.glob("*.json"))
+        there = f"there are {', '.join(found[:_NAMED])}" if found else "there are none"
+        return (
+            f"There is no tokenizer {name!r}: {there}. Send one of these names, none at all for an upper bound, "
+            "or have its tokenizer.json put there as <name>.json."
+        )
+
+
+def _read(path: Path) -> "Tokenizer":
+    try:
+        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and memory that only those need who name one
+    except ImportError as error:
+        raise TokenizerUnusableError(
+            "Tokens of a tokenizer cannot be counted here: install skillbus-retriever[tokenizers], "
+            "or send no tokenizer for an upper bound."
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_file(os.fspath(path))
+    except Exception as error:
+        raise TokenizerUnusableError(f"The tokenizer {path.stem!r} cannot be read: {error}") from error
+    # Files say how their model cuts and fills its input, which would hide how long a text is.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -288,6 +288,23 @@ async def test_payload_and_vectors_come_back_as_they_were_written(place):
     assert not bare.vector
 
 
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["deep.er"], {"deep": {"er": payload(5)["deep"]["er"]}}),
+        (["deep.er", "deep.list"], {"deep": payload(5)["deep"]}),
+        (["deep", "deep.er"], {"deep": payload(5)["deep"]}),
+        (["name", "deep.none"], {"name": "tool-5", "deep": {}}),
+        (["name.none", "none.er"], {"name": "tool-5"}),
+        (["tags.none", "deep.list.none"], {"tags": [], "deep": {"list": []}}),
+    ],
+)
+async def test_a_dotted_name_gives_what_is_there_within_the_objects_that_it_is_in(place, names, wanted):
+    name = await filled(place, 6)
+    (part,) = await place.store.retrieve(name, [point_id("test", "5")], with_payload=names)
+    assert part.payload == wanted
+
+
 async def test_retrieving_leaves_out_what_is_not_there(place):
     name = await filled(place, 3)
     found = await place.store.retrieve(name, [point_id("test", "1"), str(uuid4())])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import qdrant_edge as edge
 from qdrant_client import models
 
 from skillbus.vectors import (
@@ -16,6 +17,7 @@ from skillbus.vectors import (
     CollectionSpec,
     QueryUnsupported,
     VectorStoreLocked,
+    VectorStoreRejected,
     VectorStoreUnavailable,
     open_vector_store,
     point_id,
@@ -23,6 +25,11 @@ from skillbus.vectors import (
 from skillbus.vectors.edge import open_edge_store
 
 SPEC = CollectionSpec(dim=4)
+
+
+def field(key: str, value: str) -> models.FieldCondition:
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
 
 WRITER = """
 import asyncio, sys
@@ -158,12 +165,47 @@ async def test_a_disk_that_refuses_an_alias_leaves_the_old_one(edge_path):
 
 
 async def test_indexes_that_a_new_version_wants_are_added_to_an_old_collection(edge_path):
+    payloads = {point_id(str(number)): {"room": f"客厅{number % 2}", "n": [number]} for number in range(250)}
     async with open_vector_store(None, edge_path) as store:
         await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=()))
-        await store.upsert("tools", [models.PointStruct(id=point_id("x"), vector={}, payload={"room": "客厅"})])
+        points = [models.PointStruct(id=id_, vector={}, payload=payload) for id_, payload in payloads.items()]
+        await store.upsert("tools", points)
         assert await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=("room",))) is False
-        asked = models.Filter(must=[models.FieldCondition(key="room", match=models.MatchValue(value="客厅"))])
-        assert await store.count("tools", asked) == 1
+        await store.upsert("tools", points[:1])
+    async with open_vector_store(None, edge_path) as store:
+        assert await store.count("tools", models.Filter(must=[field("room", "客厅0")])) == 125
+        found = await store.retrieve("tools", list(payloads))
+        assert {record.id: record.payload for record in found} == payloads
+
+
+async def test_a_field_that_the_collection_does_not_name_cannot_be_filtered_by(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=("room",)))
+        unnamed = models.Filter(must_not=[field("room", "a"), models.Filter(should=field("house", "b"))])
+        asked = models.QueryRequest(query=[1.0, 0.0, 0.0, 0.0], using="dense", filter=unnamed)
+        for call in (
+            store.count("tools", unnamed),
+            store.scroll("tools", condition=unnamed),
+            store.delete("tools", unnamed),
+            store.query("tools", [asked]),
+        ):
+            with pytest.raises(VectorStoreRejected, match="house"):
+                await call
+
+
+async def test_points_that_were_written_field_by_field_are_read_and_filtered_as_they_were(edge_path):
+    payload = {"room": "客厅", "deep": {"er": [1, None]}, "n": 2}
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", CollectionSpec(dim=4, keywords=("room",)))
+    shard = edge.EdgeShard.load(str(edge_path / "collections" / "tools" / "shard"))
+    shard.update(edge.UpdateOperation.upsert_points([edge.Point(point_id("old"), {}, payload)]))
+    shard.close()
+    async with open_vector_store(None, edge_path) as store:
+        assert await store.count("tools", models.Filter(must=[field("room", "客厅")])) == 1
+        [whole] = await store.retrieve("tools", [point_id("old")])
+        [part] = await store.retrieve("tools", [point_id("old")], with_payload=["n", "deep.er"])
+        assert whole.payload == payload
+        assert part.payload == {"n": 2, "deep": {"er": [1, None]}}
 
 
 async def test_other_tasks_run_between_the_chunks_of_a_large_upsert(edge_path):
@@ -259,7 +301,9 @@ async def test_an_exception_of_the_caller_leaves_the_store_as_itself(edge_path):
                 query=[1.0] * 4,
                 using=DENSE,
                 filter=models.Filter(
-                    should=[models.Filter(must=[models.FieldCondition(key="a", match=models.MatchText(text="b"))])]
+                    should=[
+                        models.Filter(must=[models.FieldCondition(key="project", match=models.MatchText(text="b"))])
+                    ]
                 ),
             ),
         ),

@@ -61,18 +61,41 @@ def check_ids(ids: Iterable[object]) -> None:
 
 def check_points(points: Sequence[models.PointStruct]) -> None:
     """Every point has a UUID, only the vectors that collections have, and a payload that JSON can say."""
+    check_vectors(points)
+    for point in points:
+        json_text(point.id, point.payload)
+
+
+def check_vectors(points: Sequence[models.PointStruct]) -> None:
+    """Every point has a UUID, and only the vectors that collections have."""
     check_ids(point.id for point in points)
     for point in points:
-        _check_payload(point)
         for name, vector in named_vectors(point).items():
             check_vector(name, vector)
 
 
-def _check_payload(point: models.PointStruct) -> None:
+def json_text(point: object, payload: object) -> str:
+    """The payload of a point, or a part of it, as JSON."""
     try:
-        json.dumps(point.payload, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+        text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise VectorStoreRejected(f"the payload of point {point.id} cannot be stored: {error}") from error
+        raise VectorStoreRejected(f"the payload of point {point} cannot be stored: {error}") from error
+    return text
+
+
+def check_fields(condition: models.Filter | None, fields: Collection[str]) -> None:
+    """A filter reads only fields that the collection was made to be filtered by."""
+    if condition is None:
+        return
+    for clause in (condition.must, condition.should, condition.must_not):
+        for one in clause if isinstance(clause, list) else [clause]:
+            if isinstance(one, models.Filter):
+                check_fields(one, fields)
+            elif isinstance(one, models.FieldCondition) and one.key not in fields:
+                raise VectorStoreRejected(
+                    f"{one.key!r} cannot be filtered by; name it among the keywords or numbers of its collection"
+                )
 
 
 def named_vectors(point: models.PointStruct) -> dict[str, models.Vector]:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from skillbus.vectors.edge_models import (
     record,
     text_offset,
 )
+from skillbus.vectors.edge_payload import fields_of, rest_of
 from skillbus.vectors.edge_search import search
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
@@ -68,6 +69,8 @@ class _Collection:
     name: str
     spec: CollectionSpec
     shard: edge.EdgeShard
+    filtered: frozenset[str]
+    """Keys that it can be filtered by, and that are indexed or about to be."""
 
 
 class EdgeVectorStore:
@@ -100,7 +103,7 @@ class EdgeVectorStore:
         except VectorStoreError as error:
             message = f"collection {name!r} cannot be opened; remove {path.parent} and index it again ({error})"
             raise VectorStoreUnavailable(message) from error
-        self._collections[name] = _Collection(name, spec, shard)
+        self._collections[name] = _Collection(name, spec, shard, frozenset(edge_call(shard.info).payload_schema))
         self._notice_size(self._collections[name])
 
     async def resolve_alias(self, alias: str) -> str | None:
@@ -110,6 +113,8 @@ class EdgeVectorStore:
     async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
         checks.check_queries(requests)
         found = self._collection(collection)
+        for request in requests:
+            checks.check_fields(request.filter, found.filtered)
         if not requests:
             return []
         answers = search(found.shard, found.spec.dim, requests)
@@ -125,11 +130,12 @@ class EdgeVectorStore:
     ) -> list[models.Record]:
         checks.check_ids(ids)
         found = self._collection(collection)
-        points = edge_call(found.shard.retrieve, list(ids), _selected(with_payload), _selected(with_vectors))
-        return [record(point) for point in points]
+        points = edge_call(found.shard.retrieve, list(ids), with_payload is not False, _selected(with_vectors))
+        return [record(point, with_payload) for point in points]
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         found = self._collection(collection)
+        checks.check_fields(condition, found.filtered)
         request = edge_call(lambda: edge.CountRequest(exact=True, filter=edge_filter(condition)))
         return edge_call(found.shard.count, request)
 
@@ -152,10 +158,33 @@ class EdgeVectorStore:
             return True
         if found.spec.dim != spec.dim:
             raise CollectionMismatch(name, spec.dim, found.spec.dim)
-        present = edge_call(found.shard.info).payload_schema
-        for operation in _index_operations(spec, set(present)):
-            edge_call(found.shard.update, operation)
+        await self._index(found, spec)
         return False
+
+    async def _index(self, found: _Collection, spec: CollectionSpec) -> None:
+        """Add the indexes that are missing, when their fields are set apart in every point, new ones among them."""
+        present = set(edge_call(found.shard.info).payload_schema)
+        missing = {spec.tenant, *spec.keywords, *spec.numbers} - present
+        if not missing:
+            return
+        self._collections[found.name] = replace(found, filtered=found.filtered | missing)
+        await self._set_apart(found.name, fields_of(missing))
+        for operation in _index_operations(spec, present):
+            edge_call(found.shard.update, operation)
+
+    async def _set_apart(self, name: str, fields: frozenset[str]) -> None:
+        offset = None
+        while True:
+            found = self._collection(name)  # again: it may have been deleted meanwhile
+            request = edge.ScrollRequest(offset=offset, limit=UPSERT_CHUNK, with_payload=True, with_vector=False)
+            points, offset = edge_call(found.shard.scroll, request)
+            for point in points:
+                rest = rest_of(point.payload or {})
+                if values := {field: rest[field] for field in fields if field in rest}:
+                    self._update(found, edge_call(edge.UpdateOperation.set_payload, [point.id], values))
+            if offset is None:
+                return
+            await asyncio.sleep(0)
 
     def _create(self, name: str, spec: CollectionSpec) -> None:
         """Make it aside and publish it by a rename: a killed process leaves no half-made collection."""
@@ -206,8 +235,9 @@ class EdgeVectorStore:
                 await asyncio.sleep(0)
             found = self._collection(name)  # again: it may have been deleted meanwhile
             given = points[start : start + UPSERT_CHUNK]
-            checks.check_points(given)
-            chunk = [edge_call(edge_point, point, found.spec.dim) for point in given]
+            checks.check_vectors(given)
+            apart = fields_of(found.filtered)
+            chunk = [edge_call(edge_point, point, found.spec.dim, apart) for point in given]
             self._update(found, edge_call(edge.UpdateOperation.upsert_points, chunk, None, mode))
         self._notice_size(self._collection(name))
 
@@ -215,6 +245,7 @@ class EdgeVectorStore:
         found = self._collection(collection)
         if isinstance(selection, models.Filter):
             checks.check_deletion(selection)
+            checks.check_fields(selection, found.filtered)
             condition = edge_call(edge_filter, selection) or edge.Filter()
             self._update(found, edge.UpdateOperation.delete_points_by_filter(condition))
         else:
@@ -239,15 +270,16 @@ class EdgeVectorStore:
     ) -> tuple[list[models.Record], str | None]:
         checks.check_page(limit, offset)
         found = self._collection(collection)
+        checks.check_fields(condition, found.filtered)
         request = edge.ScrollRequest(
             offset=offset,
             limit=limit,
             filter=edge_call(edge_filter, condition),
-            with_payload=_selected(with_payload),
+            with_payload=with_payload is not False,
             with_vector=_selected(with_vectors),
         )
         points, following = edge_call(found.shard.scroll, request)
-        return [record(point) for point in points], text_offset(following)
+        return [record(point, with_payload) for point in points], text_offset(following)
 
     async def flush(self) -> None:
         self._check_open()

@@ -13,8 +13,9 @@ from pydantic import BaseModel
 from qdrant_client import models
 
 from skillbus.vectors.checks import check_ids, named_vectors
+from skillbus.vectors.edge_payload import packed, unpacked
 from skillbus.vectors.errors import QueryUnsupported, VectorStoreRejected
-from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec
+from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields
 
 DEFAULT_LIMIT: Final = 10
 """Of a query that names none, as on the server."""
@@ -52,8 +53,11 @@ def edge_config(spec: CollectionSpec) -> edge.EdgeConfig:
     )
 
 
-def edge_point(point: models.PointStruct, dim: int) -> edge.Point:
-    """A point whose vectors were checked; raises `VectorStoreRejected` unless its dense vector has `dim` numbers."""
+def edge_point(point: models.PointStruct, dim: int, apart: frozenset[str]) -> edge.Point:
+    """A point whose vectors were checked, the fields `apart` of its payload by themselves.
+
+    Raises `VectorStoreRejected` unless its dense vector has `dim` numbers, and JSON can say its payload.
+    """
     vectors: dict[str, list[float] | edge.SparseVector | list[list[float]]] = {}
     for name, vector in named_vectors(point).items():
         if isinstance(vector, models.SparseVector):
@@ -61,7 +65,7 @@ def edge_point(point: models.PointStruct, dim: int) -> edge.Point:
         elif isinstance(vector, list):
             check_dim(vector, dim)
             vectors[name] = vector
-    return edge.Point(point.id, vectors, point.payload)
+    return edge.Point(point.id, vectors, packed(point, apart))
 
 
 def check_dim(vector: Sequence[object], dim: int) -> None:
@@ -173,9 +177,10 @@ def _range(given: models.RangeInterface | None) -> edge.RangeFloat:
     raise QueryUnsupported(f"filter condition field.range of type {type(given).__name__}")
 
 
-def record(point: edge.Record) -> models.Record:
+def record(point: edge.Record, wanted: PayloadFields) -> models.Record:
     """A stored point, its id as text. What the engine gives is not validated again: that took half the time."""
-    return models.Record.model_construct(id=str(point.id), payload=point.payload, vector=_vectors(point.vector))
+    payload = unpacked(point.payload, wanted)
+    return models.Record.model_construct(id=str(point.id), payload=payload, vector=_vectors(point.vector))
 
 
 def _vectors(vectors: "edge.Vector | None") -> dict[str, models.VectorOutput] | None:

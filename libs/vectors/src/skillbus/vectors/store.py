@@ -7,6 +7,7 @@ target of an alias.
 Every method may raise `VectorStoreUnavailable`; those that take a collection may raise `CollectionMissing`; arguments
 that the engine cannot hold (an id that is no UUID, NaN, a repeated sparse index, a wrong dimension) raise
 `VectorStoreRejected` before anything is written of the chunk that holds them.
+Points are filtered by the fields that their collection names for it; the embedded engine refuses others.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,41 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+from qdrant_client import models
+
+from skillbus.vectors import point_id
+from skillbus.vectors.edge_payload import PACKED, fields_of, packed, unpacked
+
+texts = st.text(st.characters(codec="utf-8"), max_size=8)
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=10,
+)
+payloads = st.dictionaries(st.sampled_from(["project", "tags", "room", PACKED]) | texts, values, max_size=6)
+
+
+def point(payload: dict[str, JsonValue] | None) -> models.PointStruct:
+    return models.PointStruct.model_construct(id=point_id("a"), vector={}, payload=payload)
+
+
+@given(payloads)
+def test_a_payload_comes_back_as_it_was_written(payload: dict[str, JsonValue]) -> None:
+    written = packed(point(payload), frozenset({"project", "tags"}))
+    assert unpacked(written) == payload
+
+
+def test_what_is_filtered_by_stands_by_itself_and_the_rest_is_one_text() -> None:
+    written = packed(
+        point({"project": "p", "deep": {"kind": "a"}, "n": [1], "é": "ü"}), fields_of(["project", "deep.kind"])
+    )
+    assert written == {"project": "p", "deep": {"kind": "a"}, PACKED: '{"n": [1], "é": "ü"}'}
+
+
+def test_no_payload_stays_none() -> None:
+    assert packed(point(None), frozenset()) is None
+    assert unpacked(None) is None

@@ -22,6 +22,8 @@ class LearnerSettings(BaseSettings):
     """Where knowledge is kept: `sqlite:///path`, or `postgresql://user:password@host/name`."""
     wait_indexed_s: float = Field(default=2.0, ge=0, le=30)
     """How long the reply to a change waits for the index to have it. It is found from the reply on in any case."""
+    keep_usage_days: int = Field(default=180, ge=1, le=3_650)
+    """How long searches and contexts are remembered: statistics are of that time. Feedback stays."""
 
     def record_url(self) -> str:
         """Where knowledge is kept; with its password."""

@@ -1,32 +1,54 @@
 """The learner's composition root."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.events import consume
 from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import StartError
 from skillbus.common.serving import serve
 from skillbus.contracts.knowledge import SERVICE
+from skillbus.learner.adapters.bus_announcer import BusAnnouncer
+from skillbus.learner.adapters.index_listener import listen_to_index
 from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
+from skillbus.learner.adapters.sql.import_store import SqlImports
+from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.record import SqlRecord
 from skillbus.learner.adapters.sql.tables import SCHEMA
+from skillbus.learner.adapters.sql.usage_store import SqlUsage
 from skillbus.learner.domain.browsing import Browsing
+from skillbus.learner.domain.exporting import Exporting
+from skillbus.learner.domain.finding import Finder
+from skillbus.learner.domain.importing import Importer
+from skillbus.learner.domain.index_reading import IndexReading
 from skillbus.learner.domain.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.outbox import Relay
 from skillbus.learner.domain.projects import Projects
+from skillbus.learner.domain.recurring import Recurring, kept_up
+from skillbus.learner.domain.usage import Usage
 from skillbus.learner.domain.waiting import IndexWaiting
 from skillbus.learner.errors_on_the_wire import to_wire
+from skillbus.learner.service.imports import ImportHandlers
+from skillbus.learner.service.index import IndexHandlers
 from skillbus.learner.service.items import ItemHandlers
+from skillbus.learner.service.usage import UsageHandlers
 from skillbus.learner.settings import LearnerSettings
 from skillbus.sql.errors import DatabaseUnavailableError
 from skillbus.sql.schema import open_database
+
+_RELAY_EVERY_S: Final = 5.0
+"""Beside each change: what another replica left, or what the stream did not take."""
+_FORGET_EVERY_S: Final = 3_600.0
 
 
 @asynccontextmanager
@@ -39,9 +61,16 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
     async with AsyncExitStack() as stack:
         engine = await _record(stack, settings)
         waiting = IndexWaiting(settings.wait_indexed_s)
-        items = _items(engine, waiting)
+        relay = _relay(engine, bus)
+        usage = Usage(SqlUsage(engine), _now, timedelta(days=settings.keep_usage_days))
+        items, imports = _items(engine, waiting, relay.wake), _imports(engine, waiting, relay.wake)
+        index, used = _index(engine, waiting), UsageHandlers(usage)
         health = ServiceHealth(SERVICE, (items.record_answers,))
-        await stack.enter_async_context(serve(bus, SERVICE, items.routes(), health, to_wire))
+        routes = (*items.routes(), *imports.routes(), *index.routes(), *used.routes())
+        await stack.enter_async_context(kept_up((relay, Recurring("forget_usage", usage.sweep, _FORGET_EVERY_S))))
+        await stack.enter_async_context(listen_to_index(bus, waiting.told))
+        await stack.enter_async_context(consume(bus, (*index.subscriptions(), *used.subscriptions())))
+        await stack.enter_async_context(serve(bus, SERVICE, routes, health, to_wire))
         yield health
 
 
@@ -54,11 +83,25 @@ async def _record(stack: AsyncExitStack, settings: LearnerSettings) -> AsyncEngi
         raise StartError(f"the knowledge base cannot be opened: {error}") from error
 
 
-def _items(engine: AsyncEngine, waiting: IndexWaiting) -> ItemHandlers:
+def _relay(engine: AsyncEngine, bus: Bus) -> Recurring:
+    return Recurring("tell_changes", Relay(SqlOutbox(engine), BusAnnouncer(bus)).relay, _RELAY_EVERY_S)
+
+
+def _items(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], None]) -> ItemHandlers:
     store, reader = SqlKnowledgeStore(engine), SqlKnowledgeReader(engine)
-    base = KnowledgeBase(store, reader, waiting, wrote=lambda: None, now=_now)
+    base = KnowledgeBase(store, reader, waiting, wrote, _now)
     projects = Projects(SqlProjectStore(engine), SqlAuditLog(engine), _now)
     return ItemHandlers(base, Browsing(reader), projects, SqlRecord(engine))
+
+
+def _imports(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], None]) -> ImportHandlers:
+    record = SqlImports(engine)
+    return ImportHandlers(Importer(record, waiting, _now, wrote), Exporting(record, _now))
+
+
+def _index(engine: AsyncEngine, waiting: IndexWaiting) -> IndexHandlers:
+    record = SqlIndexRecord(engine)
+    return IndexHandlers(Finder(record, _now), IndexReading(record, waiting.told))
 
 
 def _now() -> datetime:

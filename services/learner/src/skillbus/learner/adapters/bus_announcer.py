@@ -1,0 +1,30 @@
+"""What changed in the knowledge base, on the bus."""
+
+from collections.abc import Sequence
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.facts import publish_fact
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.learner.domain.recurring import PostponedError
+
+
+class BusAnnouncer:
+    """Publishes to the stream, and waits until it has the fact."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+        try:
+            await publish_fact(
+                self._bus,
+                KNOWLEDGE_CHANGED,
+                KnowledgeChanged(items=tuple(refs)),
+                identity=project,
+                message_id=f"knowledge-changed:{identity}",
+                project=project,
+            )
+        except RequestError as error:
+            raise PostponedError(error.message) from error

@@ -1,0 +1,97 @@
+"""Imports and exports in the tables."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from skillbus.contracts.knowledge import ANYBODY, ExportKnowledge, KnowledgeItem
+from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
+from skillbus.learner.adapters.sql.tables import KNOWLEDGE
+from skillbus.learner.adapters.sql.write_changes import write_audit, write_changes
+from skillbus.learner.domain.errors import ChangedMeanwhileError
+from skillbus.learner.domain.importing import Known, Plan
+from skillbus.learner.domain.lifecycle import By, Change
+from skillbus.sql.errors import ConstraintError
+
+_TRIES: Final = 3
+_REASON_CHARACTERS: Final = 2_000
+_of = KNOWLEDGE.c
+
+
+class SqlImports:
+    """Many items in one transaction. Raises KnowledgeUnavailableError."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def put(
+        self, project: str, names: Sequence[str], plan: Callable[[Sequence[Known]], Plan], by: By, *, dry_run: bool
+    ) -> Plan:
+        if dry_run:
+            async with reading(self._engine) as connection:
+                return plan(await _known(connection, project, names, hold=False))
+        for _ in range(_TRIES):
+            try:
+                async with writing(self._engine) as connection:
+                    made = plan(await _known(connection, project, names, hold=True))
+                    await _write(connection, project, made, by)
+                    return made
+            except (ConstraintError, ChangedMeanwhileError):
+                continue
+        raise ChangedMeanwhileError
+
+    async def export(self, wanted: ExportKnowledge, at: datetime) -> list[KnowledgeItem]:
+        """A page in the order of ids; the first of an export is in the audit."""
+        page = select(*ITEM_COLUMNS).where(_of.project == wanted.project).order_by(_of.id).limit(wanted.limit)
+        if wanted.statuses:
+            page = page.where(_of.status.in_([status.value for status in wanted.statuses]))
+        if wanted.types:
+            page = page.where(_of.type.in_([kind.value for kind in wanted.types]))
+        if wanted.after is not None:
+            page = page.where(_of.id > wanted.after)
+        else:
+            async with writing(self._engine) as connection:
+                said = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
+                await write_audit(connection, [said])
+        async with reading(self._engine) as connection:
+            return [item_of(row) for row in await connection.execute(page)]
+
+
+async def _known(connection: AsyncConnection, project: str, names: Sequence[str], *, hold: bool) -> list[Known]:
+    """Items by id or external id. Nobody else changes those that are held until the end of the transaction."""
+    known = select(*ITEM_COLUMNS, _of.indexed_version).where(_of.project == project)
+    known = known.where(or_(_of.id.in_(names), _of.external_id.in_(names))).order_by(_of.id)
+    if hold:
+        known = known.with_for_update()
+    return [Known(item_of(row), row.indexed_version) for row in await connection.execute(known)]
+
+
+async def _write(connection: AsyncConnection, project: str, plan: Plan, by: By) -> None:
+    for changes in _rounds(plan.changes):
+        await write_changes(connection, changes)
+    if plan.changes:
+        reason = f"{plan.summary()}{': ' if by.reason else ''}{by.reason}"[:_REASON_CHARACTERS]
+        said = {"at": by.at, "actor": by.actor, "action": "imported", "project": project, "reason": reason}
+        await write_audit(connection, [said])
+
+
+def _rounds(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Each with an item once at most, and with no external id that another item gave up in it."""
+    now: list[Change] = []
+    items: set[str] = set()
+    given_up: set[str] = set()
+    for change in changes:
+        if change.item.id in items or change.item.external_id in given_up:
+            yield now
+            now, items, given_up = [], set(), set()
+        now.append(change)
+        items.add(change.item.id)
+        before = change.before.external_id if change.before is not None else None
+        if before is not None and before != change.item.external_id:
+            given_up.add(before)
+    if now:
+        yield now

@@ -1,0 +1,104 @@
+"""Uses and feedback in their tables."""
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Insert, Table, delete, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from skillbus.contracts.knowledge_usage import (
+    AskStats,
+    GiveFeedback,
+    ItemUsage,
+    KnowledgeStats,
+    KnowledgeUsed,
+    NameUsage,
+)
+from skillbus.learner.adapters.sql.item_usage import usage_of
+from skillbus.learner.adapters.sql.project_chain import chain_of
+from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
+from skillbus.learner.adapters.sql.usage_reports import stats_of
+from skillbus.learner.domain.errors import UnknownItemError
+
+VOTES_OF_AN_ITEM: Final = 1_000
+"""The newest are kept: search reads them all, and the oldest of so many weigh little."""
+_FORGOTTEN_AT_ONCE: Final = 2_000
+"""Requests; others write in between."""
+
+
+class SqlUsage:
+    """Counts and reports."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def count(self, used: KnowledgeUsed) -> None:
+        request = {**used.model_dump(exclude={"uses"}), "uses": len(used.uses)}
+        uses = [{"request_id": used.request_id, **use.model_dump()} for use in used.uses]
+        async with writing(self._engine) as connection:
+            await connection.execute(_new_only(connection, REQUESTS), request)
+            if uses:
+                await connection.execute(_new_only(connection, USES), uses)
+
+    async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
+        async with writing(self._engine) as connection:
+            owner = await _owner(connection, feedback.id)
+            if owner not in await chain_of(connection, feedback.project):
+                raise UnknownItemError(feedback.project, feedback.id)
+            await _keep_vote(connection, {**_said(feedback, at), "project": owner, "query_hash": query_hash})
+            await _drop_oldest_votes(connection, owner, feedback.id)
+            # Of an item that it inherits a project learns what itself does with it, not what its siblings do.
+            asking = None if owner == feedback.project else feedback.project
+            return (await usage_of(connection, owner, [feedback.id], asking))[feedback.id]
+
+    async def usage(self, named: NameUsage) -> ItemUsage:
+        async with reading(self._engine) as connection:
+            if await _owner(connection, named.id) != named.project:
+                raise UnknownItemError(named.project, named.id)
+            return (await usage_of(connection, named.project, [named.id]))[named.id]
+
+    async def stats(self, asked: AskStats, stale_before: datetime) -> KnowledgeStats:
+        async with reading(self._engine) as connection:
+            return await stats_of(connection, asked, stale_before)
+
+    async def forget(self, before: datetime) -> bool:
+        old = select(REQUESTS.c.request_id).where(REQUESTS.c.at < before).limit(_FORGOTTEN_AT_ONCE)
+        async with reading(self._engine) as connection:
+            ids = (await connection.execute(old)).scalars().all()
+        if ids:
+            async with writing(self._engine) as connection:  # their uses go with them
+                await connection.execute(delete(REQUESTS).where(REQUESTS.c.request_id.in_(ids)))
+        return len(ids) == _FORGOTTEN_AT_ONCE
+
+
+def _new_only(connection: AsyncConnection, table: Table) -> Insert:
+    """An insert that leaves rows as they are whose key is there."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+async def _owner(connection: AsyncConnection, item: str) -> str | None:
+    """The project of an item, whoever asks."""
+    return (await connection.execute(select(KNOWLEDGE.c.project).where(KNOWLEDGE.c.id == item))).scalar_one_or_none()
+
+
+def _said(feedback: GiveFeedback, at: datetime) -> dict[str, object]:
+    return {**feedback.model_dump(include={"id", "actor", "query", "helpful", "comment", "request_id"}), "at": at}
+
+
+async def _keep_vote(connection: AsyncConnection, row: dict[str, object]) -> None:
+    """The last word counts."""
+    key = [column.name for column in FEEDBACK.primary_key]
+    await connection.execute(delete(FEEDBACK).where(*(FEEDBACK.c[name] == row[name] for name in key)))
+    await connection.execute(insert(FEEDBACK).values(row))
+
+
+async def _drop_oldest_votes(connection: AsyncConnection, project: str, item: str) -> None:
+    votes = (FEEDBACK.c.project == project, FEEDBACK.c.id == item)
+    if (await connection.execute(select(func.count()).where(*votes))).scalar_one() <= VOTES_OF_AN_ITEM:
+        return
+    oldest = select(FEEDBACK.c.at).where(*votes).order_by(FEEDBACK.c.at.desc()).offset(VOTES_OF_AN_ITEM).limit(1)
+    await connection.execute(delete(FEEDBACK).where(*votes, FEEDBACK.c.at <= oldest.scalar_subquery()))

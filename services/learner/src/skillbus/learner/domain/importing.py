@@ -1,0 +1,184 @@
+"""Import: many items in one transaction, each taken or refused alone."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from pydantic import JsonValue
+
+from skillbus.contracts.knowledge import (
+    ItemPut,
+    KnowledgeItem,
+    KnowledgePut,
+    KnowledgeRef,
+    KnowledgeStatus,
+    PutKnowledge,
+    PutOutcome,
+)
+from skillbus.learner.domain import lifecycle
+from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
+from skillbus.learner.domain.import_line import Line, read_line
+from skillbus.learner.domain.item import changed, new_id
+from skillbus.learner.domain.lifecycle import By, Change
+from skillbus.learner.domain.waiting import IndexWaiting
+
+_LEAST_SEEN: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, KnowledgeStatus.ARCHIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An item as the record has it."""
+
+    item: KnowledgeItem
+    indexed_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of the lines."""
+
+    results: tuple[ItemPut, ...]
+    changes: tuple[Change, ...]
+    """In their order; an item can have several."""
+    awaited: tuple[KnowledgeRef, ...]
+    """What the index does not have yet, as far as the record knows."""
+
+    def summary(self) -> str:
+        """For people: what became of how many."""
+        counts = Counter(result.outcome for result in self.results)
+        return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+
+
+class ImportRecord(Protocol):
+    """The record, for imports."""
+
+    async def put(
+        self, project: str, names: Sequence[str], plan: Callable[[Sequence[Known]], Plan], by: By, *, dry_run: bool
+    ) -> Plan:
+        """Plan with the project's items that have one of these ids or external ids, and write what is planned.
+
+        All in one transaction; planned again when others wrote the same meanwhile.
+
+        Raises:
+            KnowledgeUnavailableError: nothing was written.
+            ChangedMeanwhileError: others write the same again and again.
+        """
+        ...
+
+
+class Importer:
+    """Writes what others bring."""
+
+    def __init__(
+        self, record: ImportRecord, waiting: IndexWaiting, now: Callable[[], datetime], wrote: Callable[[], None]
+    ) -> None:
+        """`wrote` is called after each transaction that wrote something."""
+        self._record = record
+        self._waiting = waiting
+        self._now = now
+        self._wrote = wrote
+
+    async def put(self, request: PutKnowledge) -> KnowledgePut:
+        lines = [_read(value, request) for value in request.items]
+        by = By(request.actor, self._now(), request.reason)
+        names = {name for line in lines if isinstance(line, Line) for name in (line.id, line.draft.external_id) if name}
+        plan = await self._record.put(
+            request.project, sorted(names), lambda known: _plan(lines, known, request, by), by, dry_run=request.dry_run
+        )
+        if request.dry_run:
+            return KnowledgePut(results=plan.results, indexed=False)
+        if plan.changes:
+            self._wrote()
+        return KnowledgePut(results=plan.results, indexed=await self._waiting.indexed(plan.awaited))
+
+
+def _read(value: JsonValue, request: PutKnowledge) -> Line | UnfitError:
+    try:
+        return read_line(value, request.source)
+    except UnfitError as error:
+        return error
+
+
+@dataclass(slots=True)
+class _Items:
+    """The items of a project that are concerned, as they become line by line."""
+
+    project: str
+    by_id: dict[str, KnowledgeItem]
+    by_external_id: dict[str, str]
+    changes: list[Change] = field(default_factory=list)
+
+    def named(self, line: Line) -> KnowledgeItem | None:
+        """By its own id first, else by the external one."""
+        if line.id is not None and line.id in self.by_id:
+            return self.by_id[line.id]
+        known = self.by_external_id.get(line.draft.external_id or "")
+        return None if known is None else self.by_id[known]
+
+    def become(self, change: Change) -> KnowledgeItem:
+        item, before = change.item, change.before
+        if item.external_id is not None and self.by_external_id.get(item.external_id, item.id) != item.id:
+            raise ExternalIdTakenError(item.external_id, self.by_external_id[item.external_id])
+        if before is not None and before.external_id is not None:
+            self.by_external_id.pop(before.external_id, None)
+        if item.external_id is not None:
+            self.by_external_id[item.external_id] = item.id
+        self.by_id[item.id] = item
+        self.changes.append(change)
+        return item
+
+
+def _plan(lines: Sequence[Line | UnfitError], known: Sequence[Known], request: PutKnowledge, by: By) -> Plan:
+    items = _Items(
+        request.project,
+        {one.item.id: one.item for one in known},
+        {one.item.external_id: one.item.id for one in known if one.item.external_id is not None},
+    )
+    results = tuple(_put(line, items, request.status, by) for line in lines)
+    indexed = {one.item.id: one.indexed_version for one in known}
+    concerned = {result.id for result in results if result.id is not None}
+    awaited = tuple(
+        KnowledgeRef.model_construct(project=request.project, id=item.id, version=item.version)
+        for item in items.by_id.values()
+        if item.id in concerned and indexed.get(item.id, 0) < item.version
+    )
+    return Plan(results, tuple(items.changes), awaited)
+
+
+def _put(line: Line | UnfitError, items: _Items, status: KnowledgeStatus, by: By) -> ItemPut:
+    if isinstance(line, UnfitError):
+        return ItemPut(outcome=PutOutcome.REJECTED, error=str(line))
+    try:
+        known = items.named(line)
+        if known is None:
+            return _told(PutOutcome.CREATED, _create(line, items, status, by))
+        newer = _update(line, known, items, by)
+        return _told(PutOutcome.UNCHANGED, known) if newer is None else _told(PutOutcome.UPDATED, newer)
+    except LearnerError as error:
+        return ItemPut(external_id=line.draft.external_id, outcome=PutOutcome.REJECTED, error=str(error))
+
+
+def _told(outcome: PutOutcome, item: KnowledgeItem) -> ItemPut:
+    return ItemPut(id=item.id, external_id=item.external_id, outcome=outcome, version=item.version)
+
+
+def _create(line: Line, items: _Items, status: KnowledgeStatus, by: By) -> KnowledgeItem:
+    """A new item, of the request's status or the line's: of the one that is seen less."""
+    least = max(status, line.status or status, key=_LEAST_SEEN.index)
+    first = KnowledgeStatus.ACTIVE if least is KnowledgeStatus.ARCHIVED else least
+    made = items.become(lifecycle.create(line.draft, new_id(by.at), items.project, first, by))
+    if least is KnowledgeStatus.ARCHIVED and (archived := lifecycle.archive(made, by)) is not None:
+        return items.become(archived)
+    return made
+
+
+def _update(line: Line, known: KnowledgeItem, items: _Items, by: By) -> KnowledgeItem | None:
+    if known.status is KnowledgeStatus.ARCHIVED:
+        if line.status is KnowledgeStatus.ARCHIVED and changed(known, line.named, actor=by.actor, at=by.at) is None:
+            return None
+        # Whoever deleted it does not expect it back; whoever imports it does not expect that it is not found.
+        raise WrongStatusError(known.id, known.status, "restore it, then import it again")
+    change = lifecycle.update(known, line.named, by)
+    return None if change is None else items.become(change)

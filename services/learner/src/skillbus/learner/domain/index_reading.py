@@ -1,0 +1,57 @@
+"""What the indexer reads of the record, and what it tells it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
+from skillbus.contracts.knowledge_index import (
+    DigestsListed,
+    ItemDigest,
+    ItemKey,
+    KnowledgeIndexed,
+    KnowledgeRead,
+    ListDigests,
+    ReadKnowledge,
+)
+from skillbus.learner.domain.message_size import fitting
+
+
+class IndexedRecord(Protocol):
+    """The record, for the index. Everything raises KnowledgeUnavailableError."""
+
+    async def read(self, keys: Sequence[ItemKey]) -> Sequence[KnowledgeItem]:
+        """Those that are there, in the order of the keys, whatever their status."""
+        ...
+
+    async def digests(self, wanted: ListDigests) -> Sequence[ItemDigest]:
+        """A page of active items, in the order of project and id."""
+        ...
+
+    async def indexed(self, refs: Sequence[KnowledgeRef]) -> None:
+        """The index has these: in any order, and any number of times."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReading:
+    """Answers the indexer, and keeps what it says."""
+
+    record: IndexedRecord
+    told: Callable[[Sequence[KnowledgeRef]], None]
+    """Called once the record has it: somebody may wait for it."""
+
+    async def read(self, wanted: ReadKnowledge) -> KnowledgeRead:
+        items = await self.record.read(wanted.keys)
+        fit = fitting(items)
+        left = tuple(ItemKey(project=item.project, id=item.id) for item in items[len(fit) :])
+        return KnowledgeRead(items=tuple(fit), left=left)
+
+    async def digests(self, wanted: ListDigests) -> DigestsListed:
+        items = await self.record.digests(wanted)
+        last = items[-1] if len(items) == wanted.limit else None
+        return DigestsListed(items=tuple(items), next=last and ItemKey(project=last.project, id=last.id))
+
+    async def indexed(self, said: KnowledgeIndexed) -> None:
+        await self.record.indexed(said.items)
+        self.told(said.items)

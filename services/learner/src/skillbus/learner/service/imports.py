@@ -1,0 +1,22 @@
+"""Import and export."""
+
+from dataclasses import dataclass
+
+from skillbus.common.bus.responder import Route, route
+from skillbus.contracts.knowledge import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
+from skillbus.learner.domain.exporting import Exporting
+from skillbus.learner.domain.importing import Importer
+
+
+@dataclass(frozen=True, slots=True)
+class ImportHandlers:
+    """Answers those who bring and fetch many items."""
+
+    importer: Importer
+    exporting: Exporting
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            route(PUT_KNOWLEDGE, self.importer.put, permits=8),
+            route(EXPORT_KNOWLEDGE, self.exporting.page, permits=8),
+        )

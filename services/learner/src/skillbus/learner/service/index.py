@@ -1,0 +1,31 @@
+"""What index and search ask of the record, and what the indexer tells it."""
+
+from dataclasses import dataclass
+
+from skillbus.common.bus.events import Delivery, Subscription
+from skillbus.common.bus.responder import Route, route
+from skillbus.contracts import knowledge_index as contract
+from skillbus.contracts.resources import LEARNER_INDEXED
+from skillbus.learner.domain.finding import Finder
+from skillbus.learner.domain.index_reading import IndexReading
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHandlers:
+    """Answers indexer and retriever."""
+
+    finder: Finder
+    reading: IndexReading
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            route(contract.FIND_KNOWLEDGE, self.finder.find),
+            route(contract.READ_KNOWLEDGE, self.reading.read, permits=16),
+            route(contract.LIST_KNOWLEDGE_DIGESTS, self.reading.digests, permits=8),
+        )
+
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return (Subscription(LEARNER_INDEXED, self.on_indexed),)
+
+    async def on_indexed(self, delivery: Delivery) -> None:
+        await self.reading.indexed(delivery.decode(contract.KnowledgeIndexed))

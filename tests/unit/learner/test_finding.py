@@ -1,0 +1,160 @@
+"""Which items search may show, and how many fit a message."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pytest
+
+from skillbus.common.bus.codec import encode
+from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.knowledge_index import FindKnowledge
+from skillbus.learner.domain.finding import Finder, Kept, Snapshot, may_be_shown
+from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes
+from skillbus.learner.domain.votes import HALF_LIFE, Vote
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BUS_BYTES = 1024 * 1024
+
+
+def item(number: int = 0, **fields: object) -> KnowledgeItem:
+    given = {
+        "id": f"item-{number}",
+        "type": "business_rule",
+        "title": "a title",
+        "content": "some content",
+        "scope": "/api/live/*",
+        "tags": ("auth", "game-id"),
+        "source": "wiki",
+        "version": 1,
+        "digest": "",
+        "created_at": NOW,
+        "updated_at": NOW,
+        **fields,
+    }
+    return KnowledgeItem.model_validate(given)
+
+
+def asks(**fields: object) -> FindKnowledge:
+    return FindKnowledge.model_validate(fields)
+
+
+class FakeRecord:
+    """Answers with these items, whatever is asked."""
+
+    def __init__(
+        self, items: Sequence[KnowledgeItem], unindexed: Sequence[str], votes: Mapping[str, Sequence[Vote]]
+    ) -> None:
+        kept = {one.id: Kept(one, content_cut=False, indexed_version=0) for one in items}
+        self.answer = Snapshot(("default",), kept, unindexed, votes)
+
+    async def snapshot(self, wanted: FindKnowledge, at: datetime) -> Snapshot:
+        return self.answer
+
+
+def finder(
+    items: Sequence[KnowledgeItem],
+    unindexed: Sequence[str] = (),
+    votes: Mapping[str, Sequence[Vote]] = MappingProxyType({}),
+) -> Finder:
+    return Finder(FakeRecord(items, unindexed, votes), lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked", "shown"),
+    [
+        ({}, {}, True),
+        ({"status": "pending"}, {}, False),
+        ({"status": "archived"}, {}, False),
+        ({"valid_from": NOW}, {}, True),
+        ({"valid_from": NOW + HOUR}, {}, False),
+        ({"valid_to": NOW}, {}, False),
+        ({"valid_to": NOW + HOUR}, {}, True),
+        ({}, {"types": ("business_rule", "project_config")}, True),
+        ({}, {"types": ("project_config",)}, False),
+        ({}, {"tags": ("auth", "none")}, True),
+        ({}, {"tags": ("none",)}, False),
+        ({}, {"all_tags": ("auth", "game-id")}, True),
+        ({}, {"all_tags": ("auth", "none")}, False),
+        ({}, {"sources": ("wiki",)}, True),
+        ({}, {"sources": ("manual",)}, False),
+        ({}, {"scope": "/api/live/rooms"}, True),
+        ({}, {"scope": "/api/pay"}, False),
+        ({"scope": ""}, {"scope": "/api/pay"}, True),
+        ({"scope": "/api"}, {"scope": "/api/pay"}, True),
+        ({"scope": "/api/pay/refunds"}, {"scope": "/api/pay"}, False),
+        ({"scope": "/api/pay/refunds"}, {"scope": "/api/pay/*"}, True),
+    ],
+)
+def test_an_item_is_shown_only_if_it_fits_all_that_is_asked(
+    fields: dict[str, object], asked: dict[str, object], shown: bool
+) -> None:
+    assert may_be_shown(item(0, **fields), asks(**asked), NOW) is shown
+
+
+async def test_validity_is_that_of_the_moment_that_is_asked_for() -> None:
+    found = finder([item(valid_to=NOW)])
+    assert not (await found.find(asks(ids=("item-0",)))).items
+    assert (await found.find(asks(ids=("item-0",), at=NOW - HOUR))).items
+
+
+async def test_candidates_come_in_their_order_then_what_the_index_lacks() -> None:
+    found = finder([item(number) for number in range(4)], ["item-3", "item-1"])
+    matched = await found.find(asks(ids=("item-2", "item-9", "item-0", "item-2")))
+    assert [one.item.id for one in matched.items] == ["item-2", "item-0", "item-3", "item-1"]
+
+
+async def test_a_candidate_that_the_index_has_at_an_older_version_comes_once() -> None:
+    matched = await finder([item(1)], ["item-1"]).find(asks(ids=("item-1",)))
+    assert [one.item.id for one in matched.items] == ["item-1"]
+
+
+async def test_what_the_index_lacks_is_limited() -> None:
+    found = finder([item(number) for number in range(4)], [f"item-{number}" for number in range(4)])
+    assert len((await found.find(asks(unindexed=2))).items) == 2
+
+
+async def test_votes_come_with_their_weights() -> None:
+    votes = [Vote(True, NOW), Vote(True, NOW - HALF_LIFE), Vote(False, NOW)]
+    matched = await finder([item()], votes={"item-0": votes}).find(asks(ids=("item-0",)))
+    assert (matched.items[0].helpful, matched.items[0].unhelpful) == pytest.approx((1.5, 1.0))
+
+
+@pytest.mark.parametrize("text", ["文" * 32_000, "\u0001" * 32_000, '"' * 32_000, "x" * 32_000])
+async def test_an_answer_fits_the_bus_and_says_what_is_left(text: str) -> None:
+    items = [item(number, content=text, tags=tuple(f"标{at}" * 25 for at in range(50))) for number in range(60)]
+    ids = [one.id for one in items]
+    matched = await finder(items, ids[50:]).find(asks(ids=ids[:50], content_characters=32_000))
+    assert len(encode(matched)) < BUS_BYTES
+    candidates = [one.item.id for one in matched.items if one.item.id in ids[:50]]
+    assert candidates
+    assert [*candidates, *matched.left] == ids[:50]
+    assert len(matched.items) > len(candidates)
+
+
+def test_the_size_of_an_item_is_no_less_than_it_takes() -> None:
+    text = "\u0001"
+    large = item(
+        title="文" * 500,
+        content=text * 32_000,
+        owner=text * 200,
+        source_ref=text * 300,
+        external_id=text * 300,
+        lang=text * 35,
+        created_by="文" * 200,
+        updated_by="文" * 200,
+        source="s" * 100,
+        project="p" * 64,
+        id="i" * 64,
+        digest="d" * 64,
+        valid_from=NOW,
+        valid_to=NOW + HOUR,
+    )
+    assert len(encode(large)) <= item_bytes(large) <= len(encode(large)) + 1_000
+
+
+def test_one_item_always_fits() -> None:
+    large = item(content="\u0001" * 32_000)
+    assert item_bytes(large) < MESSAGE_BYTES
+    assert len(fitting([large] * 10)) == MESSAGE_BYTES // item_bytes(large)

@@ -77,8 +77,8 @@ async def open_system(data: Path, model: str | None = None, models: ModelFactory
         if model is not None:
             await _make_default(bus.caller, model)
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
-        await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
+        await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         yield bus
 

@@ -95,8 +95,7 @@ def without_hidden(text: str) -> str:
 
 
 def _findings(text: str, where: str) -> Iterator[ToolFinding]:
-    hidden = [] if text.isascii() and text.isprintable() else _HIDDEN.findall(_INNOCENT.sub("", text))
-    if hidden:
+    if hidden := _HIDDEN.findall(_INNOCENT.sub("", text)) if _has_hidden(text) else []:
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
         yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
     if found := _instructions(_as_read(text)):
@@ -116,8 +115,14 @@ def _instructions(text: str) -> re.Match[str] | None:
 
 def _as_read(text: str) -> str:
     """As a model reads it: tags as the letters that they mirror, one form of each letter, one space between words."""
-    shown = text if text.isascii() else unicodedata.normalize("NFKC", without_hidden(text.translate(_TAGS)))
-    return " ".join(shown.split())
+    if not text.isascii():
+        shown = without_hidden(text.translate(_TAGS)) if _has_hidden(text) else text
+        text = unicodedata.normalize("NFKC", shown)
+    return " ".join(text.split())
+
+
+def _has_hidden(text: str) -> bool:
+    return not (text.isascii() and text.isprintable()) and _HIDDEN.search(text) is not None
 
 
 def _texts(schema: JsonValue) -> Iterator[str]:

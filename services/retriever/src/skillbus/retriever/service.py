@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from skillbus.contracts.endpoint import Check
-from skillbus.contracts.knowledge_search import KnowledgeFound, SearchKnowledge
+from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever import SearchTools, ToolsFound
+from skillbus.retriever.domain.context_building import ContextBuilder
 from skillbus.retriever.domain.knowledge_found import KnowledgeFinder
 from skillbus.retriever.domain.knowledge_hit import for_a_message, used_in
 from skillbus.retriever.domain.search import ToolSearch
@@ -22,6 +23,7 @@ class RetrieverHandlers:
     search: ToolSearch
     knowledge: KnowledgeFinder
     usage: UsageLog
+    contexts: ContextBuilder
     store: VectorSearch
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
@@ -51,6 +53,10 @@ class RetrieverHandlers:
             explanation=found.explanation,
             took_ms=_ms_since(start),
         )
+
+    async def build_context(self, request: BuildContext) -> ContextBuilt:
+        """What fits, written for a model."""
+        return await self.contexts.build(request)
 
     async def store_reachable(self) -> Check:
         """Whether vectors can be searched."""

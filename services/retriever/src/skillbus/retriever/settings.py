@@ -1,5 +1,7 @@
 """Settings of the retriever."""
 
+from pathlib import Path
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -9,6 +11,14 @@ class RetrieverSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_RETRIEVER_", frozen=True)
 
+    data: Path = Path("data")
+    """Holds `tokenizers` unless that says otherwise."""
+    tokenizers: Path | None = None
+    """The folder of the tokenizers whose tokens contexts can be counted in: each a `<name>.json` in the format of
+    Hugging Face."""
+    contexts_at_once: int = Field(default=4, ge=1)
+    """Contexts that are written at the same time, each in a thread, and with a process if a caller brings a template;
+    others wait."""
     candidates: int = Field(default=20, ge=10, le=1000)
     """How many tools each side of the search gives to the ranking, at least; never less than twice the limit.
 
@@ -29,3 +39,7 @@ class RetrieverSettings(BaseSettings):
     """Embedded requests that are remembered, some 8 kB each, and 2 kB a sentence."""
     permits: int = Field(default=256, ge=1)
     """Searches of each kind at the same time; more are refused with 429."""
+
+    def tokenizer_folder(self) -> Path:
+        """Where tokenizers lie; nothing need be there."""
+        return self.tokenizers or self.data / "tokenizers"

@@ -8,14 +8,17 @@ from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts import retriever as contract
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE
+from skillbus.contracts.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder
 from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.adapters.query_cache import QueryCache
+from skillbus.retriever.adapters.template_built_in import JinjaTemplates
+from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.context_building import ContextBuilder
 from skillbus.retriever.domain.knowledge_candidates import KnowledgeCandidates
 from skillbus.retriever.domain.knowledge_search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.query import QueryEmbedder
@@ -33,11 +36,15 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     search = ToolSearch(embedder, VectorTools(store), settings.candidates, settings.fits)
     knowledge = _knowledge_search(bus, settings, store, embedder)
     usage = BusUsage(bus, settings.waiting_uses)
-    handlers = RetrieverHandlers(search, knowledge, usage, store)
+    contexts = ContextBuilder(
+        knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), JinjaTemplates(), settings.contexts_at_once
+    )
+    handlers = RetrieverHandlers(search, knowledge, usage, contexts, store)
     health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
     routes = [
         route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits),
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
+        route(BUILD_CONTEXT, handlers.build_context, permits=settings.permits),
     ]
     # Before the first request: a replica that just started may take seconds to reach the store, where the others need
     # none. One that cannot be reached is no reason to wait longer: searches are refused, and say why.

@@ -1,0 +1,141 @@
+"""Contexts over the bus, with the real store and embedder, and a record in memory."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from skillbus.common.bus.connection import Bus
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
+from skillbus.embedder.wiring import open_embedder
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.retriever.wiring import open_retriever
+
+from ...knowledge_record import item
+from ...models import OnlyModel, embedder_in
+from .conftest import FailingStore, TopicModel
+from .knowledge_world import KnowledgeWorld, learner, listening
+
+
+@pytest.fixture
+async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> AsyncGenerator[KnowledgeWorld]:
+    opened = KnowledgeWorld(bus, store)
+    tokenizers = settings.data / "tokenizers"
+    tokenizers.mkdir(parents=True)
+    _save_words(tokenizers / "words.json")
+    async with (
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
+        learner(opened),
+        listening(opened),
+        open_retriever(bus, RetrieverSettings(data=settings.data), store),
+    ):
+        yield opened
+
+
+def _save_words(path: Path) -> None:
+    """A tokenizer of words and signs."""
+    tokenizer = Tokenizer(WordLevel({"?": 0}, unk_token="?"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(path))
+
+
+async def built(world: KnowledgeWorld, **more: object) -> ContextBuilt:
+    request = BuildContext.model_validate({"query": "song", "threshold": 0.0, **more})
+    return await world.bus.caller.call(BUILD_CONTEXT, request)
+
+
+async def test_a_context_for_tests_holds_what_fits_by_priority_within_its_budget(world: KnowledgeWorld) -> None:
+    """knowledge-base.md § 构建测试生成上下文"""
+    await world.write(
+        item(1, "播放歌曲的接口需要 header game-id", scope="/api/live/*", priority=9),
+        item(2, "A song has a title and a singer", type="module_context"),
+        item(3, "Song lists are read page by page", priority=10),
+        item(4, "Songs of the shop are not free", scope="/api/shop/*"),
+        item(5, "Old songs", status=KnowledgeStatus.ARCHIVED),
+    )
+    context = await built(world, scope="/api/live/rooms", budget_tokens=600)
+    assert [placed.id for placed in context.items] == ["item-3", "item-1", "item-2"]
+    assert "## business_rule · 业务规则" in context.text
+    assert "[K-item-1 v1] 播放歌曲的接口需要 header game-id\nscope: /api/live/*\n> " in context.text
+    assert len(context.text.encode()) < context.tokens <= 600
+    assert context.counted_by == "upper_bound"
+    (used,) = await world.told(1)
+    assert (used.request_id, used.applied, used.scene) == (context.request_id, True, "test_generation")
+    assert [use.id for use in used.uses] == ["item-3", "item-1", "item-2"]
+
+
+async def test_two_hundred_candidates_fill_a_budget_and_the_rest_is_counted(world: KnowledgeWorld) -> None:
+    await world.write(*(item(n, f"song {n}", content=f"song {n}: {n**9:x} {n**7:x}") for n in range(250)))
+    context = await built(world, candidates=200, budget_tokens=4_000)
+    assert 3_800 < context.tokens <= 4_000
+    assert len(context.items) + context.omitted.over_budget + context.omitted.alike == 200
+    assert context.text.endswith(f"omitted: {200 - len(context.items)}")
+
+
+async def test_tokens_are_counted_by_the_tokenizer_that_is_named(world: KnowledgeWorld) -> None:
+    await world.write(*(item(n, f"song {n}", content=f"song {n} {n**9} {n**7}") for n in range(30)))
+    context = await built(world, tokenizer="words", budget_tokens=200)
+    assert (context.counted_by, context.items != ()) == ("words", True)
+    assert context.tokens <= 200 < len(context.text.encode())
+    with pytest.raises(RequestError, match="there are words") as refused:
+        await built(world, tokenizer="unknown")
+    assert refused.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_template_of_ones_own_writes_the_context(world: KnowledgeWorld) -> None:
+    await world.write(item(1, "song one"), item(2, "song two"))
+    template = "{{ query }}:{% for g in groups %}{% for item in g.items %} {{ item.title }}{% endfor %}{% endfor %}"
+    assert (await built(world, template=template)).text in {"song: song one song two", "song: song two song one"}
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "longer than a second"),
+        ("{{ ''.__class__ }}", "unsafe"),
+        ("{% if %}", "line 1"),
+        ("many words " * 400, "over the budget"),
+    ],
+)
+async def test_a_template_that_cannot_be_used_is_an_invalid_request(
+    world: KnowledgeWorld, template: str, said: str
+) -> None:
+    with pytest.raises(RequestError, match=said) as refused:
+        await built(world, template=template)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert (await built(world)).text == ""
+
+
+@pytest.mark.parametrize("budget", [0, 10**9])
+async def test_budgets_beyond_the_contract_are_refused(world: KnowledgeWorld, budget: int) -> None:
+    beyond = BuildContext(query="song").model_copy(update={"budget_tokens": budget})
+    with pytest.raises(RequestError, match="budget_tokens") as refused:
+        await world.bus.caller.call(BUILD_CONTEXT, beyond)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+async def test_the_largest_context_fits_a_message(world: KnowledgeWorld) -> None:
+    for number in range(20):
+        await world.write(item(number, f"song {number}", content="\x01song" + chr(0x4E00 + number) * 31_990))
+    world.record.page = 5
+    context = await built(world, candidates=200, budget_tokens=1_000_000)
+    assert 0 < len(context.items) < 20
+    assert context.omitted.over_budget == 20 - len(context.items)
+
+
+async def test_without_the_record_there_is_no_context(world: KnowledgeWorld) -> None:
+    await world.write(item(1, "song"))
+    world.broken = RequestError(ErrorCode.UNAVAILABLE, "nobody answers")
+    with pytest.raises(RequestError) as refused:
+        await built(world)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    world.broken, world.store.down = None, True
+    with pytest.raises(RequestError) as refused:
+        await built(world)
+    assert refused.value.code is ErrorCode.VECTOR_STORE_UNAVAILABLE

@@ -57,6 +57,7 @@ def _scores(report: KnowledgeReport) -> RenderableType:
 def _how(report: KnowledgeReport) -> Text:
     model = plain_line(report.model or "no model")
     words = f"; {report.degraded} queries were answered by words alone" if report.degraded else ""
+    words += f"; {report.absent} of the answers are not among the items" if report.absent else ""
     return Text(
         f"{report.items} items, imported in {report.import_s:.1f} s; {report.queries} queries in {report.ask_s:.1f} s; "
         f"{model}{words}. In percent, with 95 % intervals. "

@@ -56,6 +56,8 @@ class KnowledgeCase:
     """Of the items that answer it; empty if nothing should be found."""
     across: frozenset[str]
     """Those of them that are in another language."""
+    absent: int = 0
+    """Of ids that answer it, but that no item has: they are left out, as where a part of the items is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def read_knowledge_cases(folder: Path) -> KnowledgeCases:
 
     Raises:
         UnreadableFileError: one is missing, cannot be read or is empty.
-        BadLineError: a line is no item or no query, bears an id for the second time or one that no item has.
+        BadLineError: a line is no item or no query, bears an id for the second time or only ids that no item has.
     """
     read = list(read_lines(folder / _DOCS, Doc))
     languages = {doc.id: doc.lang or language_of(f"{doc.title} {doc.content}") for _, doc in read}
@@ -98,12 +100,13 @@ def read_knowledge_cases(folder: Path) -> KnowledgeCases:
 
 def _cases(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCase]:
     for line, asked in read_lines(path, _Asked):
-        grades = {answer.id: answer.grade for answer in asked.relevant}
-        if unknown := [name for name in grades if name not in languages]:
-            raise BadLineError(path, line, f"relevant: {_DOCS} has no item with the id {unknown[0]!r}")
+        grades = {answer.id: answer.grade for answer in asked.relevant if answer.id in languages}
+        if asked.relevant and not grades:
+            raise BadLineError(path, line, f"relevant: {_DOCS} has no item with the id {asked.relevant[0].id!r}")
         language = asked.lang or language_of(asked.query)
         across = frozenset(name for name in grades if _are_two(languages[name], language))
-        yield KnowledgeCase(asked.query, asked.scope, language, asked.kind or path.stem, grades, across)
+        absent = len(asked.relevant) - len(grades)
+        yield KnowledgeCase(asked.query, asked.scope, language, asked.kind or path.stem, grades, across, absent)
 
 
 def kinds_of(cases: Sequence[KnowledgeCase]) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ class KnowledgeReport:
 
     items: int
     queries: int
+    absent: int
+    """Ids that answer a query, but that no item has."""
     model: str | None
     degraded: int
     slices: tuple[KnowledgeSlice, ...]
@@ -106,6 +108,7 @@ def knowledge_report_of(cases: KnowledgeCases, answers: KnowledgeAnswers) -> Kno
     return KnowledgeReport(
         items=len(cases.docs),
         queries=len(cases.cases),
+        absent=sum(case.absent for case in cases.cases),
         model=answers.model,
         degraded=answers.degraded,
         slices=tuple(_slices(cases.cases, nearest, answers.bm25)),

@@ -55,6 +55,12 @@ def test_a_bad_line_is_told_by_its_number(
         read(tmp_path, queries, docs)
 
 
+def test_answers_that_are_not_among_the_items_are_left_out_and_counted(tmp_path: Path) -> None:
+    cases = read(tmp_path, [{"query": "x", "relevant": [{"id": "a"}, {"id": "elsewhere"}]}])
+    assert dict(cases.cases[0].grades) == {"a": 1.0}
+    assert cases.cases[0].absent == 1
+
+
 def test_a_folder_without_queries_is_refused(tmp_path: Path) -> None:
     lines_in(tmp_path / "docs.jsonl", DOCS)
     with pytest.raises(UnreadableFileError, match="queries"):

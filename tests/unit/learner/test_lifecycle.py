@@ -32,9 +32,8 @@ SEEN_BY_SEARCH = {
     "source": "import",
     "valid_from": NOW,
     "valid_to": NOW,
-    "external_id": "e",
 }
-NOT_SEEN = {"source_ref": "task-1", "owner": "ann", "lang": "zh"}
+NOT_SEEN = {"external_id": "e", "source_ref": "task-1", "owner": "ann", "lang": "zh"}
 
 
 def item(status: KnowledgeStatus = KnowledgeStatus.ACTIVE) -> KnowledgeItem:

@@ -12,19 +12,10 @@ from pydantic_core import to_json
 from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
-_SEEN: Final = (
-    "type",
-    "title",
-    "content",
-    "scope",
-    "tags",
-    "priority",
-    "source",
-    "valid_from",
-    "valid_to",
-    "external_id",
-)
-"""What search sees of an item, in the order of its digest."""
+_SEEN: Final = ("type", "title", "content", "scope", "tags", "priority", "source", "valid_from", "valid_to")
+"""What search sees of an item, in the order of its digest. Its names are not among it: an item that has none gets one
+where it is imported, and is the same all the same.
+"""
 
 
 def new_id(at: datetime) -> str:

@@ -5,10 +5,12 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from skillbus.contracts.message import Message, Project
 from skillbus.contracts.tools import CatalogueTool, FieldChange, ToolDescription, ToolFinding, ToolState
+
+_SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class ToolRecord(Message):
@@ -69,8 +71,7 @@ class ToolRecord(Message):
 
 def digest_of(tool: ToolDescription) -> str:
     """SHA-256 of a description, hex: the same whatever the order of its keys."""
-    text = json.dumps(tool.model_dump(mode="json"), ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_SORTED.encode(dict(tool)).encode()).hexdigest()
 
 
 Key = tuple[str, str]

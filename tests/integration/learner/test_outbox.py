@@ -1,0 +1,137 @@
+"""The outbox on SQLite and on PostgreSQL: nothing is lost and nothing is skipped, whoever is killed."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import func, select
+
+from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.learner.adapters.sql.outbox_store import SqlOutbox
+from skillbus.learner.adapters.sql.tables import OUTBOX
+from skillbus.learner.domain.outbox import Relay, Written
+from skillbus.learner.domain.recurring import PostponedError
+from skillbus.sql.engine import reading
+
+from .knowledge import Knowledge, knowledge_on, open_knowledge
+
+
+class FakeStream:
+    """Keeps what it is told once by its identity, and may be slow, away, or kill who tells it."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, list[KnowledgeRef]] = {}
+        self.calls = 0
+        self.away = False
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+        self.calls += 1
+        if self.away:
+            raise PostponedError("away")
+        await self.held.wait()
+        self.told.setdefault(identity, list(refs))
+
+    def refs(self) -> list[tuple[str, int]]:
+        return [(ref.id, ref.version) for refs in self.told.values() for ref in refs]
+
+
+async def left(knowledge: Knowledge) -> int:
+    async with reading(knowledge.engine) as connection:
+        return (await connection.execute(select(func.count()).select_from(OUTBOX))).scalar_one()
+
+
+async def test_what_was_written_is_told_in_its_order_and_then_gone(knowledge: Knowledge) -> None:
+    made = [await knowledge.create(title=f"title {number}") for number in range(5)]
+    stream = FakeStream()
+    await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    assert stream.refs() == [(item.id, 1) for item in made]
+    assert await left(knowledge) == 0
+
+
+async def test_an_empty_outbox_tells_nothing(knowledge: Knowledge) -> None:
+    stream = FakeStream()
+    assert not await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    assert stream.calls == 0
+
+
+async def test_what_the_stream_does_not_take_stays(knowledge: Knowledge) -> None:
+    item = await knowledge.create()
+    stream = FakeStream()
+    relay = Relay(SqlOutbox(knowledge.engine), stream)
+    stream.away = True
+    with pytest.raises(PostponedError):
+        await relay.relay()
+    assert await left(knowledge) == 1
+    stream.away = False
+    await relay.relay()
+    assert stream.refs() == [(item.id, 1)]
+
+
+async def test_a_relay_that_is_killed_between_telling_and_forgetting_tells_it_again_as_the_same(
+    knowledge: Knowledge,
+) -> None:
+    item = await knowledge.create()
+    stream = FakeStream()
+    outbox = SqlOutbox(knowledge.engine)
+
+    class Killed(FakeStream):
+        async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+            await stream.changed(project, refs, identity)
+            raise asyncio.CancelledError
+
+    killed = asyncio.create_task(Relay(outbox, Killed()).relay())
+    await asyncio.wait({killed})
+    assert killed.cancelled()
+    assert stream.refs() == [(item.id, 1)]
+    assert await left(knowledge) == 1
+
+    await Relay(outbox, stream).relay()
+    assert (stream.calls, stream.refs()) == (2, [(item.id, 1)])
+    assert await left(knowledge) == 0
+
+
+async def test_what_is_written_while_others_are_told_stays(knowledge: Knowledge) -> None:
+    await knowledge.create(title="first")
+    stream = FakeStream()
+    stream.held.clear()
+    relay = asyncio.create_task(Relay(SqlOutbox(knowledge.engine), stream).relay())
+    await asyncio.sleep(0.05)
+    second = await knowledge.create(title="second")  # nobody who writes waits for the stream
+    stream.held.set()
+    await relay
+    assert await left(knowledge) == 1
+    await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    assert stream.refs()[-1] == (second.id, 1)
+
+
+async def test_replicas_that_relay_at_once_lose_nothing(knowledge: Knowledge, database_url: str) -> None:
+    made = [await knowledge.create(title=f"title {number}") for number in range(20)]
+    stream = FakeStream()
+    async with open_knowledge(database_url) as other:
+        relays = [Relay(SqlOutbox(replica.engine), stream) for replica in (knowledge, other)]
+        await asyncio.gather(*(relay.relay() for relay in relays))
+        for relay in relays:  # what one of them left to the other, which was done by then
+            await relay.relay()
+    assert sorted(set(stream.refs())) == sorted((item.id, 1) for item in made)
+    assert await left(knowledge) == 0
+
+
+async def test_on_postgresql_rows_that_a_replica_has_taken_are_left_to_it(
+    knowledge: Knowledge, database_url: str
+) -> None:
+    if knowledge.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer: rows are not held there")
+    await knowledge.create()
+    async with open_knowledge(database_url) as other, SqlOutbox(knowledge.engine).taken(10) as mine:
+        async with SqlOutbox(other.engine).taken(10) as theirs:
+            assert (len(mine), list[Written](theirs)) == (1, [])
+
+
+async def test_a_database_that_came_anew_tells_under_other_names(knowledge: Knowledge) -> None:
+    stream = FakeStream()
+    for replica in (knowledge, knowledge_on(knowledge.engine)):
+        await replica.create()
+        await Relay(SqlOutbox(replica.engine), stream).relay()
+    assert len(stream.told) == 2

@@ -79,6 +79,12 @@ async def test_a_method_that_a_path_does_not_take_is_a_problem_document() -> Non
     assert answer.headers["Allow"] == "GET"
 
 
+async def test_a_method_that_a_path_does_not_take_is_told_all_that_it_takes() -> None:
+    async with World().client() as client:
+        answers = [await client.patch(path) for path in ("/api/knowledge", "/api/knowledge/a")]
+    assert [answer.headers["Allow"] for answer in answers] == ["GET, POST", "DELETE, GET, PUT"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

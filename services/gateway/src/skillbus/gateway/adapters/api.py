@@ -53,7 +53,7 @@ def build_app(router: APIRouter, settings: GatewaySettings, access: Access, metr
         redirect_slashes=False,
     )
     app.with_key = access.key_digest is not None
-    answer_errors(app)
+    answer_errors(app, router)
     app.include_router(router)
     add_docs(app)
     return Boundary(BodyLimit(Guard(app, access), body_limits(settings)), metrics)

@@ -1,12 +1,14 @@
 """Every error as a problem document, or as OpenAI writes it where its API is."""
 
+from http import HTTPStatus
 from typing import Final
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.gateway.domain.openai_error import PREFIX, openai_error_of
@@ -37,11 +39,18 @@ def _document(problem: Problem) -> Response:
     return Response(body, problem.status, headers, media_type="application/json")
 
 
-def answer_errors(app: FastAPI) -> None:
-    """Have the app answer with problem documents."""
+def answer_errors(app: FastAPI, router: APIRouter) -> None:
+    """Have the app, whose routes are those of `router`, answer with problem documents."""
+
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        response = await _http_error(request, error)
+        if allowed := _allowed(router, request.url.path) if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED else "":
+            response.headers["Allow"] = allowed
+        return response
+
     app.exception_handler(RequestError)(_refused)
     app.exception_handler(RequestValidationError)(_invalid)
-    app.exception_handler(HTTPException)(_http_error)
+    app.exception_handler(HTTPException)(http_error)
     app.exception_handler(Exception)(_failed)
 
 
@@ -67,6 +76,14 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     response = problem_response(http_problem(error.status_code, detail, request.url.path))
     response.headers.update(error.headers or {})
     return response
+
+
+def _allowed(router: APIRouter, path: str) -> str:
+    """What `Allow` lists of a path: the methods of all routes of its template. Starlette lists those of the first."""
+    routes = [route for route in router.routes if isinstance(route, Route)]
+    template = next((route.path for route in routes if route.path_regex.match(path)), None)
+    methods = {method for route in routes if route.path == template for method in route.methods or ()}
+    return ", ".join(sorted(methods))
 
 
 async def _failed(request: Request, _: Exception) -> Response:

@@ -1,0 +1,101 @@
+"""Whether a REST API keeps what its own OpenAPI document promises: schemathesis asks it, from a fixed seed.
+
+report = await check_rest_contract(url, "^/api/knowledge", {"id": [an_id]}, folder=tmp_path)
+assert report.kept, report.text
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+CHECKS: Final = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "every_status_is_documented",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+    "allow_header_conformance",
+)
+SEED: Final = 20_261_122
+WITHIN_S: Final = 60.0
+_HOOKS: Final = "tests.rest_contract_hooks"
+_ROOT: Final = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class ContractReport:
+    """What became of it."""
+
+    kept: bool
+    text: str
+    """As schemathesis prints it."""
+    operations: frozenset[str]
+    """That were asked: `GET /api/knowledge`."""
+    succeeded: frozenset[str]
+    """Those that also answered with 2xx."""
+    requests: int
+
+
+async def check_rest_contract(
+    url: str,
+    paths: str,
+    known: Mapping[str, Sequence[str]],
+    *,
+    folder: Path,
+    examples: int = 5,
+    key: str | None = None,
+) -> ContractReport:
+    """Ask all operations whose path fits the expression `paths`, in a process of its own.
+
+    `known` names what is there, by path parameter, and `folder` is for what it writes down. Examples of the document,
+    every bound of its schemas, and up to `examples` random requests an operation. Whether it ended within `WITHIN_S` is
+    part of what is checked.
+
+    Raises:
+        TimeoutError: It did not.
+    """
+    events = folder / "events.ndjson"
+    arguments = [
+        *("run", f"{url}/openapi.json", "--include-path-regex", paths, "--checks", ",".join(CHECKS)),
+        *("--phases", "examples,coverage,fuzzing", "--max-examples", str(examples), "--seed", str(SEED)),
+        *("--continue-on-failure", "--no-shrink", "--suppress-health-check", "all", "--warnings", "off"),
+        *("--request-timeout", "10", "--report", "ndjson", "--report-ndjson-path", str(events), "--no-color"),
+        *(() if key is None else ("--header", f"Authorization:Bearer {key}")),
+    ]
+    environment = {**os.environ, "SCHEMATHESIS_HOOKS": _HOOKS, "REST_CONTRACT_KNOWN": json.dumps(dict(known))}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", *arguments),
+        cwd=_ROOT,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return _report(process.returncode == 0, said.decode("utf-8", "replace"), events)
+
+
+def _report(kept: bool, text: str, events: Path) -> ContractReport:
+    asked, succeeded, requests = set[str](), set[str](), 0
+    for line in events.read_text("utf-8").splitlines() if events.exists() else ():
+        event = json.loads(line).get("ScenarioFinished")
+        if event is None:
+            continue
+        operation, asked_with = event["recorder"]["label"], event["recorder"].get("interactions", {})
+        statuses = [it["response"]["status_code"] for it in asked_with.values() if it.get("response")]
+        requests += len(statuses)
+        asked.add(operation)
+        succeeded |= {operation for status in statuses if status // 100 == 2}
+    return ContractReport(kept, text, frozenset(asked), frozenset(succeeded), requests)

@@ -124,9 +124,12 @@ async def test_on_postgresql_rows_that_a_replica_has_taken_are_left_to_it(
     if knowledge.engine.dialect.name != "postgresql":
         pytest.skip("SQLite has one writer: rows are not held there")
     await knowledge.create()
-    async with open_knowledge(database_url) as other, SqlOutbox(knowledge.engine).taken(10) as mine:
-        async with SqlOutbox(other.engine).taken(10) as theirs:
-            assert (len(mine), list[Written](theirs)) == (1, [])
+    async with (
+        open_knowledge(database_url) as other,
+        SqlOutbox(knowledge.engine).taken(10) as mine,
+        SqlOutbox(other.engine).taken(10) as theirs,
+    ):
+        assert (len(mine), list[Written](theirs)) == (1, [])
 
 
 async def test_a_database_that_came_anew_tells_under_other_names(knowledge: Knowledge) -> None:

@@ -118,6 +118,16 @@ async def test_nothing_unchanged_is_written_or_embedded_again(running: Running, 
     assert (await get(running.bus, "lab.t1")).updated_at == written
 
 
+async def test_known_tools_behind_a_new_one_are_each_answered_as_what_they_are(running: Running) -> None:
+    known = [tool(f"t{number}") for number in range(1, 40)]
+    await put(running.bus, *known)
+    known[5]["description"] = "Does something else."
+    reply = await put(running.bus, tool("t0"), *known)
+    assert outcomes(reply) == [CREATED, *[UNCHANGED] * 5, UPDATED, *[UNCHANGED] * 33]
+    assert reply.indexed
+    assert await audit(running.bus) == IndexAudited(catalogued=40, inactive=0, indexed=40)
+
+
 BAD: list[tuple[JsonValue, str]] = [
     (7, "JSON object"),
     ({"name": "no id"}, "id"),

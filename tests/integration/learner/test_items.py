@@ -2,9 +2,10 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.knowledge import (
@@ -35,9 +36,10 @@ from skillbus.learner.domain.errors import (
     UnknownVersionError,
     WrongStatusError,
 )
+from skillbus.learner.errors_on_the_wire import to_wire
 from skillbus.sql.engine import make_engine, reading, writing
 
-from .knowledge import BEGIN, Knowledge, draft, knowledge_on
+from .knowledge import BEGIN, Knowledge, draft, knowledge_on, open_knowledge
 
 NOBODY = "01890000-0000-7000-8000-000000000000"
 HOSTILE = (
@@ -391,6 +393,20 @@ async def test_a_failure_in_the_middle_leaves_nothing_of_the_change(knowledge: K
     assert await get(knowledge, made) == made
     counts = [await rows(knowledge, table) for table in ("knowledge_history", "knowledge_outbox", "knowledge_tags")]
     assert counts == [1, 1, 0]
+
+
+@pytest.mark.parametrize("state", ["query_only = ON", "max_page_count = 1"], ids=["read-only", "full"])
+async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(tmp_path: Path, state: str) -> None:
+    async with open_knowledge(f"sqlite:///{tmp_path}/knowledge.db") as knowledge:
+        made = await knowledge.create()
+        event.listen(knowledge.engine.sync_engine, "begin", lambda begun: begun.exec_driver_sql(f"PRAGMA {state}"))
+        with pytest.raises(KnowledgeUnavailableError) as refused:
+            await knowledge.create(content="x" * 30_000)
+        wire = to_wire(refused.value)
+        assert wire is not None
+        assert (wire.code, wire.retryable) == (ErrorCode.UNAVAILABLE, True)
+        assert await get(knowledge, made) == made
+        assert await rows(knowledge, "knowledge_outbox") == 1
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

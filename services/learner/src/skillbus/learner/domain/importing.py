@@ -1,7 +1,7 @@
 """Import: many items in one transaction, each taken or refused alone."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
@@ -106,6 +106,7 @@ class _Items:
     """The items of a project that are concerned, as they become line by line."""
 
     project: str
+    new_ids: Iterator[str]
     by_id: dict[str, KnowledgeItem]
     by_external_id: dict[str, str]
     changes: list[Change] = field(default_factory=list)
@@ -133,6 +134,8 @@ class _Items:
 def _plan(lines: Sequence[Line | UnfitError], known: Sequence[Known], request: PutKnowledge, by: By) -> Plan:
     items = _Items(
         request.project,
+        # In the order of the lines, in which an export then gives them.
+        iter(sorted(new_id(by.at) for _ in lines)),
         {one.item.id: one.item for one in known},
         {one.item.external_id: one.item.id for one in known if one.item.external_id is not None},
     )
@@ -168,7 +171,7 @@ def _create(line: Line, items: _Items, status: KnowledgeStatus, by: By) -> Knowl
     """A new item, of the request's status or the line's: of the one that is seen less."""
     least = max(status, line.status or status, key=_LEAST_SEEN.index)
     first = KnowledgeStatus.ACTIVE if least is KnowledgeStatus.ARCHIVED else least
-    made = items.become(lifecycle.create(line.draft, new_id(by.at), items.project, first, by))
+    made = items.become(lifecycle.create(line.draft, next(items.new_ids), items.project, first, by))
     if least is KnowledgeStatus.ARCHIVED and (archived := lifecycle.archive(made, by)) is not None:
         return items.become(archived)
     return made

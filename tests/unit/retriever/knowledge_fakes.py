@@ -30,7 +30,6 @@ class FakeIndex:
 
     points: dict[str, IndexedItem] = field(default_factory=dict)
     index: LiveIndex | None = LIVE
-    items_of_projects: int = 5_000
     holding: dict[str, frozenset[int]] = field(default_factory=dict)
     """Indices of terms, by point."""
     wanted: list[WantedKnowledge] = field(default_factory=list)
@@ -42,9 +41,6 @@ class FakeIndex:
 
     async def live(self) -> LiveIndex | None:
         return self.index
-
-    async def size(self, live: LiveIndex, projects: tuple[str, ...]) -> int:
-        return self.items_of_projects
 
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
         return len(self.points)
@@ -123,7 +119,7 @@ class Base:
     queries: FakeQueries = field(default_factory=FakeQueries)
     items: FakeItems = field(default_factory=FakeItems)
     now: datetime = NOW
-    limits: KnowledgeLimits = field(default_factory=lambda: KnowledgeLimits(candidates=20, fits=0.5))
+    limits: KnowledgeLimits = field(default_factory=lambda: KnowledgeLimits(candidates=20, fits=0.005))
 
     def put(self, item: KnowledgeItem, cosine: float | None = 0.8, bm25: float | None = None) -> None:
         """An item that record and index have."""

@@ -9,6 +9,7 @@ import pytest
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem, ScoredItem
+from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge_weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
 from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
@@ -24,7 +25,7 @@ def rank(
     *items: ScoredItem, weights: KnowledgeWeights = WEIGHTS, indexed: int = 100, **more: object
 ) -> tuple[RankedItem, ...]:
     request = SearchKnowledge.model_validate({"query": "q", **more})
-    return KnowledgeRanking(request, weights, NEUTRAL, indexed, NOW).rank(items)
+    return KnowledgeRanking(request, weights, KnowledgeRelevance(NEUTRAL, 1.0, indexed), NOW).rank(items)
 
 
 def ids(ranked: tuple[RankedItem, ...]) -> list[str]:
@@ -44,11 +45,9 @@ def test_factors_are_added_to_the_evidence() -> None:
     assert moved.score > plain.score
 
 
-def test_the_adjustment_for_knowledge_moves_every_item_alike() -> None:
-    items = (scored(1, 0.7), scored(2, 0.3))
-    lower = rank(*items, weights=replace(WEIGHTS, relevance=-1.0))
-    assert ids(lower) == ids(rank(*items))
-    assert [it.log_odds for it in lower] == pytest.approx([it.log_odds - 1.0 for it in rank(*items)])
+def test_a_tag_that_the_query_names_counts() -> None:
+    ranked = rank(scored(1, tags=("keepalive_timeout",)), scored(2, tags=("timeout",)), query="what is timeout?")
+    assert [(it.id, it.factors.tag) for it in ranked] == [("item-2", 0.75), ("item-1", 0.0)]
 
 
 def test_the_order_does_not_depend_on_that_of_what_was_found() -> None:

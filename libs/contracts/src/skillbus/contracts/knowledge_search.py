@@ -57,6 +57,8 @@ class Factors(Message):
     """What moved a hit beside its likeness to the query: log-odds, each within its bounds."""
 
     scope: float = 0.0
+    tag: float = 0.0
+    """Of an item with a tag that the query names."""
     priority: float = 0.0
     freshness: float = 0.0
     feedback: float = 0.0

@@ -6,7 +6,6 @@ from typing import Final
 from qdrant_client import models
 
 from skillbus.contracts.knowledge_search import KnowledgeFilter
-from skillbus.contracts.message import Project
 from skillbus.contracts.scope import ANY, fixed_key, keys_above, segments
 from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, weights_of
 from skillbus.retriever.domain.knowledge_ports import IndexedItem, WantedKnowledge
@@ -26,9 +25,6 @@ class VectorKnowledge:
 
     async def live(self) -> LiveIndex | None:
         return await self._collection.live()
-
-    async def size(self, live: LiveIndex, projects: tuple[Project, ...]) -> int:
-        return await self._collection.size(live, projects)
 
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
         return await self._collection.passing(live, _condition(wanted))

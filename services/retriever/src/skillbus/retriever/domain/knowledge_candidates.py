@@ -20,10 +20,10 @@ from skillbus.retriever.domain.knowledge_ports import (
     WantedKnowledge,
 )
 from skillbus.retriever.domain.knowledge_ranking import ScoredItem
+from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance, for_knowledge, own_weight
 from skillbus.retriever.domain.lacking import held_terms, score_of
 from skillbus.retriever.domain.live_index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
-from skillbus.retriever.domain.relevance import rarest_idf
 from skillbus.retriever.domain.stages import Stages
 
 Held = Mapping[str, Container[int]]
@@ -62,6 +62,12 @@ class Begun:
         return self.query.fingerprint if self.query.dense is not None else None
 
     @property
+    def relevance(self) -> KnowledgeRelevance:
+        """How well items answer the query."""
+        asked = own_weight(self.question.request.query, self.query.terms, self.query.values)
+        return KnowledgeRelevance(for_knowledge(self.query.relevance), asked, self.indexed)
+
+    @property
     def wanted(self) -> WantedKnowledge:
         request = self.question.request
         at = (request.at or self.question.now).timestamp()
@@ -76,8 +82,6 @@ class Gathered:
     scored: tuple[ScoredItem, ...]
     held: Held
     """Of those that the index lacks, and of those of the index that are likely to be hits."""
-    size: int
-    """Items that were searched."""
     not_shown: int
     """Candidates of the index that were not taken as it has them."""
 
@@ -103,8 +107,8 @@ class KnowledgeCandidates:
         points, vectors = await asyncio.gather(self._points(begun), self._vectors(begun, lacking))
         stages.end("candidates", len(points))
         ids = dict.fromkeys((*points, *(found.item.id for found in lacking)))
-        shown, held, size = await asyncio.gather(
-            self._record.shown(question.request, tuple(ids)), self._likely_terms(begun, points), self._size(begun)
+        shown, held = await asyncio.gather(
+            self._record.shown(question.request, tuple(ids)), self._likely_terms(begun, points)
         )
         stages.end("record", len(shown))
         stale = [found for found in shown if not _is_as_indexed(found, points)]
@@ -114,7 +118,6 @@ class KnowledgeCandidates:
             begun=begun,
             scored=(*_as_indexed(shown, points), *_as_recorded(stale, vectors, begun)),
             held={**held, **{it.item.id: held_terms(begun.query, vectors[it.item.digest]) for it in stale}},
-            size=size + len(stale),
             not_shown=len(points) - (len(shown) - len(stale)),
         )
 
@@ -142,16 +145,13 @@ class KnowledgeCandidates:
         """By digest."""
         return await self._items.embed([found.item for found in items], begun.fingerprint) if items else {}
 
-    async def _size(self, begun: Begun) -> int:
-        return 0 if begun.live is None else await self._index.size(begun.live, begun.lacking.projects)
-
     async def _likely_terms(self, begun: Begun, points: Mapping[str, IndexedItem]) -> Held:
         """Those of twice as many as there may be hits, the nearest ones: it is not known yet what moves them."""
-        idf, relevance = rarest_idf(begun.indexed), begun.query.relevance
+        relevance = begun.relevance
         with_words = [one for one in points.values() if one.candidate.bm25 is not None]
         nearest = sorted(
             with_words,
-            key=lambda it: relevance.evidence(it.candidate.cosine, (it.candidate.bm25 or 0.0) / idf),
+            key=lambda it: relevance.evidence(it.candidate.cosine, it.candidate.bm25),
             reverse=True,
         )
         return await self._terms(begun, {one.candidate.id: one.item_id for one in nearest[: 2 * begun.question.top_k]})

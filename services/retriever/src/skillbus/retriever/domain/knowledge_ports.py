@@ -45,10 +45,6 @@ class KnowledgeIndex(Protocol):
         """The index that is searched now; None while nothing was ever indexed."""
         ...
 
-    async def size(self, live: LiveIndex, projects: tuple[Project, ...]) -> int:
-        """How many items these projects have there; may be some seconds old."""
-        ...
-
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
         """How many items pass the filter."""
         ...

@@ -2,7 +2,7 @@
 
     score = 1 / (1 + e^-(evidence + factors))
 
-Evidence is that of `relevance`, the same map of the model as for tools; factors are those of `knowledge_weights`. The
+Evidence is that of `knowledge_relevance`; factors are those of `knowledge_weights`. The
 order is total: evidence with its factors, then cosine, both descending, then id. So the order of what was found makes
 no difference, and the same request of the same knowledge has the same answer.
 """
@@ -15,8 +15,9 @@ from datetime import datetime
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match
+from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
-from skillbus.retriever.domain.relevance import Relevance, probability, rarest_idf
+from skillbus.retriever.domain.relevance import probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class RankedItem:
     @property
     def log_odds(self) -> float:
         """What it is ordered by."""
-        moved = self.factors.scope + self.factors.priority + self.factors.freshness + self.factors.feedback
-        return self.evidence + moved
+        moved = self.factors
+        return self.evidence + moved.scope + moved.tag + moved.priority + moved.freshness + moved.feedback
 
     @property
     def score(self) -> float:
@@ -67,10 +68,7 @@ class KnowledgeRanking:
 
     request: SearchKnowledge
     weights: KnowledgeWeights
-    relevance: Relevance
-    """The map of the model that embedded the query."""
-    indexed: int
-    """Points that the store counts IDF over."""
+    relevance: KnowledgeRelevance
     now: datetime
 
     def rank(self, scored: Sequence[ScoredItem]) -> tuple[RankedItem, ...]:
@@ -85,8 +83,8 @@ class KnowledgeRanking:
         ranked = [
             RankedItem(
                 scored=one,
-                evidence=self.evidence(one.cosine, one.bm25),
-                factors=self.weights.factors(one.found, near, self.now, feedback=self.request.feedback),
+                evidence=self.relevance.evidence(one.cosine, one.bm25),
+                factors=self._factors(one.found, near),
                 scope_match=near,
                 dense_rank=dense.get(one.found.item.id),
                 lexical_rank=lexical.get(one.found.item.id),
@@ -95,12 +93,9 @@ class KnowledgeRanking:
         ]
         return tuple(sorted(ranked, key=lambda it: (-it.log_odds, -_or_least(it.scored.cosine), it.id)))
 
-    def evidence(self, cosine: float | None, bm25: float | None) -> float:
-        """Log-odds of fitting, without the factors."""
-        words = (bm25 or 0.0) / rarest_idf(self.indexed)
-        nearest = self.weights.nearest
-        near = None if cosine is None else min(max(cosine, 1.0 - nearest), nearest)
-        return self.relevance.evidence(near, words) + self.weights.relevance
+    def _factors(self, found: FoundItem, near: ScopeMatch | None) -> Factors:
+        request = self.request
+        return self.weights.factors(found, near, self.now, query=request.query, feedback=request.feedback)
 
     def _matches(self, one: ScoredItem) -> tuple[ScopeMatch | None, ...]:
         """How its scope lies to the one asked for; nothing where it says nothing about it."""

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillbus.contracts.knowledge_search import KnowledgeExplanation, SearchKnowledge
-from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.knowledge_candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
 from skillbus.retriever.domain.knowledge_found import FoundKnowledge
 from skillbus.retriever.domain.knowledge_hit import hit_of
 from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge_weights import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.relevance import probability
+from skillbus.retriever.domain.relevance import logit, probability
 from skillbus.retriever.domain.stages import Stages
 
 
@@ -26,7 +25,11 @@ class KnowledgeLimits:
     candidates: int
     """Of each side, at least."""
     fits: float
-    """Below this score the best of many is taken not to fit."""
+    """Where a request names no threshold, nothing is found when the best item has a score below this.
+
+    Unlike with tools it is the same whatever there is to search: of 3 to 1,400 items, the best of those that answer
+    nothing scores about as much.
+    """
     weights: KnowledgeWeights = NEUTRAL
 
 
@@ -46,7 +49,7 @@ class KnowledgeSearch:
         question = KnowledgeQuestion(request, top_k, max(self._limits.candidates, 2 * top_k), self._clock())
         gathered = await self._candidates.gather(question, stages)
         ranked = self._rank(gathered)
-        least = least_evidence(self._limits.fits, gathered.size)
+        least = logit(self._limits.fits)
         fitting = _fitting(ranked, gathered, least)
         best = fitting[:top_k]
         held = await self._candidates.terms(gathered, (it.scored for it in best))
@@ -59,10 +62,10 @@ class KnowledgeSearch:
 
     def _rank(self, gathered: Gathered) -> tuple[RankedItem, ...]:
         begun = gathered.begun
-        ranking = KnowledgeRanking(
-            begun.question.request, self._limits.weights, begun.query.relevance, begun.indexed, begun.question.now
+        question = begun.question
+        return KnowledgeRanking(question.request, self._limits.weights, begun.relevance, question.now).rank(
+            gathered.scored
         )
-        return ranking.rank(gathered.scored)
 
 
 def _fitting(ranked: tuple[RankedItem, ...], gathered: Gathered, least: float) -> tuple[RankedItem, ...]:

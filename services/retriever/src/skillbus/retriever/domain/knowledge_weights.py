@@ -13,6 +13,7 @@ from skillbus.contracts.knowledge import DEFAULT_PRIORITY, KnowledgeItem, Knowle
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import Factors
 from skillbus.contracts.scope import ScopeMatch, fixed_part
+from skillbus.retriever.domain.named_tags import names_one
 
 _DAY_S: Final = 86_400.0
 
@@ -21,18 +22,15 @@ _DAY_S: Final = 86_400.0
 class KnowledgeWeights:
     """Log-odds. Of scopes the nearest counts most, of patterns the one that says most."""
 
-    relevance: float = 0.0
-    """Added to the evidence of every item: how much likelier, or less, knowledge fits than a tool as near as it."""
-    nearest: float = 0.99
-    """Cosines above it count as it, and those below 1 less it as that: near 1 and 0 a cosine stands for any log-odds,
-    and the rounding of stored vectors would outweigh every factor."""
     exact: float = 3.0
-    within: float = 2.5
-    pattern: float = 2.0
+    within: float = 2.75
+    pattern: float = 2.25
     pattern_segment: float = 0.03
     """For each segment before the first `*`; with all that a scope may have it stays below `within`."""
-    parent: float = 1.0
+    parent: float = 1.25
     general: float = 0.0
+    tag: float = 0.75
+    """Where the query names one of its tags: it tells `timeout` from `keepalive_timeout`."""
     priority: float = 0.3
     """At priority 10; the same less at 0, nothing at 5."""
     freshness: float = 0.3
@@ -44,10 +42,13 @@ class KnowledgeWeights:
     votes: float = 8.0
     """How many say as much as is believed of an item that nobody spoke of: Beta(4, 4)."""
 
-    def factors(self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, feedback: bool) -> Factors:
+    def factors(
+        self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, query: str = "", feedback: bool
+    ) -> Factors:
         """What moves an item. `match` is None where no scope was asked for."""
         return Factors(
             scope=self._scope(match, found.item.scope),
+            tag=self.tag if names_one(query, found.item.tags) else 0.0,
             priority=self.priority * (found.item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
             freshness=self._freshness(found.item, now),
             feedback=self._feedback(found) if feedback else 0.0,

@@ -47,9 +47,9 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import ToolPoints
-from skillbus.indexer.domain.index_entry import IndexEntry, entry_of
 from skillbus.indexer.domain.record import SkillRecord
 from skillbus.indexer.domain.together import in_batches
+from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings
@@ -147,7 +147,7 @@ async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> f
     fingerprint = model.fingerprint
     entries = [entry for tool in tools if (entry := entry_of(tool))]
 
-    async def embed(batch: Sequence[IndexEntry]) -> None:
+    async def embed(batch: Sequence[ToolEntry]) -> None:
         await points.of(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()

@@ -41,8 +41,8 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.domain.describing import read_description
-from skillbus.indexer.domain.index_entry import IndexEntry
 from skillbus.indexer.domain.together import in_batches
+from skillbus.indexer.domain.tool_entry import ToolEntry
 from skillbus.indexer.domain.tool_record import digest_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -68,9 +68,9 @@ def lines(tools: Sequence[Line], count: int, mark: str) -> list[Line]:
     return made
 
 
-def entry(line: Line) -> IndexEntry:
+def entry(line: Line) -> ToolEntry:
     tool = read_description(line, None)
-    return IndexEntry(
+    return ToolEntry(
         project="default",
         tool_id=tool.id,
         tool_type=tool.tool_type,
@@ -88,7 +88,7 @@ async def embed_alone(bus: Bus, tools: Sequence[Line]) -> float:
     assert model.fingerprint is not None
     points, fingerprint, entries = ToolPoints(bus.caller), model.fingerprint, [entry(line) for line in tools]
 
-    async def embed(batch: Sequence[IndexEntry]) -> None:
+    async def embed(batch: Sequence[ToolEntry]) -> None:
         await points.of(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()

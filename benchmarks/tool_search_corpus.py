@@ -9,7 +9,7 @@ from pathlib import Path
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.tools import IMPORTED_SOURCE, ToolType
-from skillbus.indexer.domain.index_entry import IndexEntry
+from skillbus.indexer.domain.tool_entry import ToolEntry
 from skillbus.indexer.domain.tool_text import lexical_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
@@ -30,9 +30,9 @@ class Tool:
     parameters: dict[str, object]
 
     @property
-    def entry(self) -> IndexEntry:
+    def entry(self) -> ToolEntry:
         """As the indexer has it."""
-        return IndexEntry(
+        return ToolEntry(
             project=DEFAULT_PROJECT,
             tool_id=self.id,
             tool_type=ToolType(self.tool_type),

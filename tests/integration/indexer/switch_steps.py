@@ -15,8 +15,8 @@ from skillbus.contracts.message import Empty
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import point_of
 from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.index_entry import entry_of
 from skillbus.indexer.domain.record import SkillRecord, tool_id_of
+from skillbus.indexer.domain.tool_entry import entry_of
 from skillbus.indexer.domain.tool_text import dense_text
 from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.datasets import TOOLS, model_of
@@ -32,9 +32,9 @@ async def install_many(running: Running, package: Package, count: int) -> None:
         await asyncio.gather(*(running.install(package(name, f"Does {name}.")) for name in names[at : at + 8]))
 
 
-async def state_of(bus: Bus) -> IndexState:
-    (state,) = (await bus.caller.call(LIST_INDEXES, Empty())).indexes
-    return state
+async def state_of(bus: Bus, alias: str = TOOLS.alias) -> IndexState:
+    states = {state.alias: state for state in (await bus.caller.call(LIST_INDEXES, Empty())).indexes}
+    return states[alias]
 
 
 async def until_phase(

@@ -146,6 +146,7 @@ async def imported(directory: Path, described: Sequence[JsonValue], kills: Seque
                         deaths += process.returncode is not None
                         if not requests:
                             audited = await bus.caller.call(AUDIT_INDEX, AuditIndex(), timeout_s=60)
+                            audited = audited.model_copy(update={"knowledge_problem": None})  # no learner is running
                             break
             everything = {"created_at", "updated_at"}
             records = {r.id: r.model_dump(mode="json", exclude=everything) async for r in (await open_tools(bus)).all()}

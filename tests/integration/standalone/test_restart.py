@@ -77,7 +77,7 @@ async def test_after_a_restart_skills_are_found_and_those_unchanged_were_skipped
                 return {log["skill"] for log in logs if log["event"] == "skill_unchanged_skipped"}
 
             assert await eventually(skipped, lambda names: len(names) == 2) == {"weather", "translate"}
-            assert [log for log in logs if log["event"] in ("skill_installed", "tools_collection_live")] == []
+            assert [log for log in logs if log["event"] in ("skill_installed", "collection_live")] == []
     assert {path: path.read_text() for path in tmp_path.glob("skills/*/.vectorized")} == marks
     assert await _indexed_at(tmp_path) == before
 

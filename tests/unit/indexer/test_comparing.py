@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 from skillbus.contracts.tools import ToolType
 from skillbus.indexer.domain.comparing import Differences, _between
 from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.index_entry import IndexEntry
+from skillbus.indexer.domain.tool_entry import ToolEntry
 
 
-def entry(name: str, digest: str = "one") -> IndexEntry:
-    return IndexEntry("default", name, ToolType.MCP, name, "Does something.", "lab", digest)
+def entry(name: str, digest: str = "one") -> ToolEntry:
+    return ToolEntry("default", name, ToolType.MCP, name, "Does something.", "lab", digest)
 
 
-async def compared(points: list[IndexEntry], *read: IndexEntry) -> Differences:
-    async def entries() -> AsyncIterator[IndexEntry]:
+async def compared(points: list[ToolEntry], *read: ToolEntry) -> Differences:
+    async def entries() -> AsyncIterator[ToolEntry]:
         for one in read:
             yield one
 

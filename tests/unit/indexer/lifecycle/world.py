@@ -12,13 +12,14 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import Finding
 from skillbus.indexer.adapters.disk_folders import DiskFolders
 from skillbus.indexer.domain.announcing import Change, Outcome
-from skillbus.indexer.domain.index_entry import IndexEntry, Key, entry_of
+from skillbus.indexer.domain.entries import Key
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import SkillPackage
 from skillbus.indexer.domain.reconciling import Reconciler
 from skillbus.indexer.domain.record import PackageKey, SkillRecord, Stored
 from skillbus.indexer.domain.storage import Staged
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of
 
 from ..switching.world import (
     ALIAS,
@@ -146,12 +147,12 @@ class FakeAnnouncer:
 class SkillEntries:
     catalogue: FakeCatalogue
 
-    async def all(self, project: str | None = None) -> AsyncIterator[IndexEntry]:
+    async def all(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
         for record in await self.catalogue.all(project):
             if made := entry_of(record):
                 yield made
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
+    async def of(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
         names = [(project, tool_id.removeprefix("skill:")) for project, tool_id in keys]
         stored = [await self.catalogue.get(*name) for name in names]
         return [made for found in stored if found and (made := entry_of(found.record))]
@@ -180,7 +181,7 @@ class Life:
         """A process begins."""
         self.folders.prepare()
         entries = SkillEntries(self.catalogue)
-        self.index = ToolIndex(
+        self.index = Index(
             ALIAS, self.collections, entries, FakeSwitches(self.calls), FakeModels(), on_model_back=lambda: None
         )
         self.installer = Installer(

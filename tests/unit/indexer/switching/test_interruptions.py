@@ -139,7 +139,7 @@ async def test_a_driver_that_was_held_up_over_a_rollback_does_not_undo_it() -> N
         await asyncio.wait([first, waiting], return_when=asyncio.FIRST_COMPLETED, timeout=5)
         waiting.cancel()
         world.calls.before = _nothing
-        await world.decisions.roll_back(ALIAS)
+        await world.decisions.roll_back()
         go_on.set()
         await asyncio.wait_for(first, 5)
         await world.driver("two").look()

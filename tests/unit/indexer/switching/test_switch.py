@@ -7,12 +7,12 @@ import pytest
 from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.content_hash import NO_MODEL
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
-from skillbus.indexer.domain.switch_decisions import Decision, decide
-from skillbus.indexer.domain.tool_collections import DefaultModel
-from skillbus.indexer.domain.tool_index import model_of_index
-from skillbus.vectors import tools as vectors
+from skillbus.indexer.domain.index import model_of_index
+from skillbus.indexer.domain.index_collections import DefaultModel
+from skillbus.indexer.domain.switch_decisions import Decision, Indexes, decide
+from skillbus.vectors import datasets as vectors
 
-from .world import ALIAS, TIMING, A, B, C, World, collection, entry, key, skill
+from .world import TIMING, A, B, C, World, collection, entry, key, skill
 
 
 async def switched(to_b: World) -> World:
@@ -73,7 +73,7 @@ async def test_what_is_searched_is_compared_with_the_catalogue_once_after_it_cha
 
 async def test_a_rolled_back_index_is_the_old_one_and_not_switched_again_by_itself() -> None:
     world = await switched(World())
-    state = await world.decisions.roll_back(ALIAS)
+    state = await world.decisions.roll_back()
     assert state.live is not None
     assert (state.live.collection, world.phase) == (collection(A), SwitchPhase.ROLLED_BACK)
     assert world.holds_exactly(A)
@@ -89,17 +89,17 @@ async def test_a_rolled_back_index_is_the_old_one_and_not_switched_again_by_itse
 
 async def test_after_a_rollback_a_switch_can_be_asked_for() -> None:
     world = await switched(World())
-    await world.decisions.roll_back(ALIAS)
+    await world.decisions.roll_back()
     world.catalogue.lacks("tool-0")
     await world.index.remove([key("tool-0")])
-    assert (await world.decisions.start(ALIAS)).switch is not None
+    assert (await world.decisions.start()).switch is not None
     await world.driver().look()
     world.assert_switched_to(B)
 
 
 async def test_after_a_rollback_another_default_model_is_switched_to_and_then_the_first_may_be_again() -> None:
     world = await switched(World())
-    await world.decisions.roll_back(ALIAS)
+    await world.decisions.roll_back()
     await world.default_is(A)
     await world.default_is(B)
     await world.driver().look()
@@ -113,7 +113,7 @@ async def test_a_running_switch_can_be_given_up(phase: SwitchPhase) -> None:
 
     async def give_up(_: int) -> None:
         if world.phase is phase:
-            await world.decisions.roll_back(ALIAS)
+            await world.decisions.roll_back()
 
     world.calls.before = give_up
     driver = world.driver()
@@ -128,27 +128,25 @@ async def test_a_running_switch_can_be_given_up(phase: SwitchPhase) -> None:
 async def test_a_second_rollback_and_one_of_what_is_done_are_refused() -> None:
     world = World()
     with pytest.raises(RollBackRefusedError):
-        await world.decisions.roll_back(ALIAS)
+        await world.decisions.roll_back()
     await switched(world)
     world.later(TIMING.keep_s)
     await world.driver().look()
     with pytest.raises(RollBackRefusedError):
-        await world.decisions.roll_back(ALIAS)
+        await world.decisions.roll_back()
     await world.default_is(A)
-    await world.decisions.roll_back(ALIAS)
+    await world.decisions.roll_back()
     with pytest.raises(RollBackRefusedError):
-        await world.decisions.roll_back(ALIAS)
+        await world.decisions.roll_back()
 
 
 async def test_an_index_that_is_not_there_can_be_neither_switched_nor_rolled_back() -> None:
     world = World()
     with pytest.raises(IndexMissingError):
-        await world.decisions.start("knowledge")
-    with pytest.raises(IndexMissingError):
-        await world.decisions.roll_back("knowledge")
+        Indexes((world.decisions,)).of("nothing")
     world.models.model = None
     with pytest.raises(NoDefaultModelError):
-        await world.decisions.start(ALIAS)
+        await world.decisions.start()
 
 
 async def test_a_new_default_in_the_middle_takes_the_place_of_the_one_before() -> None:
@@ -308,4 +306,4 @@ async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() ->
 
 def test_the_name_for_no_model_is_that_of_the_vector_store() -> None:
     assert NO_MODEL == vectors.NO_MODEL
-    assert vectors.model_of(vectors.collection_of(NO_MODEL)) == NO_MODEL
+    assert vectors.model_of(vectors.TOOLS.collection_of(NO_MODEL)) == NO_MODEL

@@ -15,13 +15,13 @@ from skillbus.indexer.domain.errors import (
     SwitchConflictError,
     ToolConflictError,
 )
-from skillbus.indexer.domain.index_entry import CatalogueEntries, IndexEntry, entry_of
+from skillbus.indexer.domain.index import Index
+from skillbus.indexer.domain.index_collections import DefaultModel, IndexedPoint
 from skillbus.indexer.domain.record import SkillRecord, Stored, tool_id_of
 from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.tool_collections import DefaultModel, IndexedTool
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import CatalogueEntries, ToolEntry, entry_of
 from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord, ToolWrite
 
 ALIAS = "tools"
@@ -216,10 +216,10 @@ class FakeCollections:
     async def count(self, collection: str) -> int:
         return len(self._of(collection))
 
-    async def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+    async def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
         at = await self.calls.begin()
-        for (project, tool_id), value in list(self._of(collection).items()):
-            yield IndexedTool(project, tool_id, value)
+        for key, value in list(self._of(collection).items()):
+            yield IndexedPoint(key, value)
         await self.calls.end(at)
 
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
@@ -231,7 +231,7 @@ class FakeCollections:
     async def write(
         self,
         collection: str,
-        entries: Sequence[IndexEntry],
+        entries: Sequence[ToolEntry],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
@@ -323,7 +323,7 @@ class World:
         self.entries = CatalogueEntries(self.catalogue, FakeTools())
         self.collections.points[collection(A)] = hashes(records, A)
         self.collections.alias = collection(A)
-        self.index = ToolIndex(ALIAS, self.collections, self.entries, self.switches, self.models, self._on_moved)
+        self.index = Index(ALIAS, self.collections, self.entries, self.switches, self.models, self._on_moved)
         self.decisions = SwitchDecisions(
             self.index, self.switches, self.models, self.announcer, self.now, wake=lambda: None
         )
@@ -334,7 +334,7 @@ class World:
     def later(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 
-    def driver(self, owner: str = "one", timing: SwitchTiming = TIMING) -> SwitchDriver:
+    def driver(self, owner: str = "one", timing: SwitchTiming = TIMING) -> SwitchDriver[ToolEntry]:
         ports = SwitchPorts(ALIAS, self.collections, self.entries, self.switches, self.announcer, self.now)
         return SwitchDriver(ports, owner, timing, self._on_moved)
 
@@ -354,7 +354,7 @@ class World:
     def phase(self) -> SwitchPhase:
         return self.record.switch.phase
 
-    async def take_over(self, owner: str = "two") -> SwitchDriver:
+    async def take_over(self, owner: str = "two") -> SwitchDriver[ToolEntry]:
         """Another replica, which waits until the lease has run out."""
         driver = self.driver(owner)
         await driver.look()
@@ -378,7 +378,7 @@ def key(name: str) -> Key:
     return "default", tool_id_of(name)
 
 
-def entry(record: SkillRecord) -> IndexEntry:
+def entry(record: SkillRecord) -> ToolEntry:
     made = entry_of(record)
     assert made is not None
     return made

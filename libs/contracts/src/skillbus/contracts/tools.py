@@ -225,7 +225,7 @@ class SetToolState(Message):
 
 
 class AuditIndex(Message):
-    """Whether catalogue, vectors and packages agree."""
+    """Whether catalogue, knowledge base, vectors and packages agree."""
 
     project: Project | None = None
     """All when absent."""
@@ -236,9 +236,10 @@ class Difference(Message):
     """A kind of disagreement."""
 
     kind: str
-    """`not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`, `not_catalogued`."""
+    """`not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`, `not_catalogued`; of
+    knowledge `knowledge_not_indexed`, `knowledge_indexed_otherwise`, `knowledge_indexed_only`."""
     ids: tuple[str, ...]
-    """As `<project>/<tool id>`; the first hundred."""
+    """As `<project>/<tool id>`, of knowledge `<project>/<item id>`; the first hundred."""
     count: int
     fixed: int = 0
 
@@ -251,7 +252,13 @@ class IndexAudited(Message):
     inactive: int
     """Disabled or quarantined."""
     indexed: int
-    """Points of the index."""
+    """Points of the index of tools."""
+    knowledge: int | None = None
+    """Active items of knowledge; absent when record or index of them cannot be had."""
+    knowledge_indexed: int | None = None
+    """Points of the index of knowledge."""
+    knowledge_problem: str | None = None
+    """Why knowledge could not be compared."""
     differences: tuple[Difference, ...] = ()
 
 
@@ -337,7 +344,7 @@ AUDIT_INDEX: Final = Endpoint(
     name="audit_index",
     request=AuditIndex,
     reply=IndexAudited,
-    summary="Compare catalogue, vectors and packages, and make them agree if asked to.",
+    summary="Compare catalogue, knowledge base, vectors and packages, and make them agree if asked to.",
     timeout_s=120.0,
     example={"fix": False},
 )

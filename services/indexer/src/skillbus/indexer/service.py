@@ -21,6 +21,7 @@ from skillbus.contracts.indexer import (
     SkillUninstalled,
     UpdateSkill,
 )
+from skillbus.contracts.knowledge_index import KnowledgeChanged
 from skillbus.contracts.message import Empty, Message
 from skillbus.contracts.network_approval import ApproveNetwork
 from skillbus.contracts.tools import (
@@ -40,16 +41,17 @@ from skillbus.contracts.tools import (
 from skillbus.indexer.domain.auditing import Auditor
 from skillbus.indexer.domain.checking import check
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
+from skillbus.indexer.domain.following_knowledge import KnowledgeFollower
 from skillbus.indexer.domain.incoming import IncomingPackages
-from skillbus.indexer.domain.index_entry import skill_name_of
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.keeping_tools import ToolKeeper
 from skillbus.indexer.domain.listing import list_page
 from skillbus.indexer.domain.record import Catalogue
 from skillbus.indexer.domain.status import status_of
 from skillbus.indexer.domain.storage import SkillFolders
-from skillbus.indexer.domain.switch_decisions import SwitchDecisions
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.switch_decisions import Indexes
+from skillbus.indexer.domain.tool_entry import ToolEntry, skill_name_of
 from skillbus.indexer.domain.tool_listing import ToolListing, tool_of_skill
 from skillbus.indexer.domain.tool_record import ToolCatalogue
 from skillbus.indexer.domain.uploads import Uploads
@@ -61,10 +63,10 @@ class IndexerHandlers:
 
     installer: Installer
     catalogue: Catalogue
-    index: ToolIndex
+    index: Index[ToolEntry]
     incoming: IncomingPackages
     folders: SkillFolders
-    decisions: SwitchDecisions
+    indexes: Indexes
     tools: ToolCatalogue
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
@@ -120,15 +122,15 @@ class IndexerHandlers:
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
         """What is searched, and how far a change of it is."""
-        return IndexesListed(indexes=await self.decisions.states())
+        return IndexesListed(indexes=await self.indexes.states())
 
     async def start_switch(self, request: NameIndex) -> IndexState:
         """Take an index to the default model."""
-        return await self.decisions.start(request.alias)
+        return await self.indexes.of(request.alias).start()
 
     async def roll_back(self, request: NameIndex) -> IndexState:
         """Take an index back to where it was."""
-        return await self.decisions.roll_back(request.alias)
+        return await self.indexes.of(request.alias).roll_back()
 
     async def index_reachable(self) -> Check:
         """Whether vectors can be written."""
@@ -195,7 +197,8 @@ class IndexerListeners:
 
     installer: Installer
     uploads: Uploads
-    decisions: SwitchDecisions
+    indexes: Indexes
+    knowledge: KnowledgeFollower
 
     async def on_upload(self, delivery: Delivery) -> None:
         """Something was put into the bucket `skills`, or taken out."""
@@ -210,4 +213,9 @@ class IndexerListeners:
 
     async def on_default_model(self, _: Delivery) -> None:
         """Another model is the default; which one is asked, as a later change may have been heard before this one."""
-        await self.decisions.consider()
+        await self.indexes.consider()
+
+    async def on_knowledge_changed(self, delivery: Delivery) -> None:
+        """Items were written; at which version they are is asked, as a later change may have been heard before."""
+        changed = delivery.decode(KnowledgeChanged)
+        await self.knowledge.follow([(item.project, item.id) for item in changed.items])

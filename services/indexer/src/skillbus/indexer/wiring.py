@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final, Generic
 from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
@@ -17,12 +18,22 @@ from skillbus.contracts import index_switch
 from skillbus.contracts import indexer as contract
 from skillbus.contracts import tools as tools_contract
 from skillbus.contracts.network_approval import APPROVE_NETWORK
-from skillbus.contracts.resources import INDEXER_CHANGES, INDEXER_MODELS, INDEXER_UPLOADS, PACKAGES, UPLOADS
+from skillbus.contracts.resources import (
+    INDEXER_CHANGES,
+    INDEXER_KNOWLEDGE,
+    INDEXER_MODELS,
+    INDEXER_UPLOADS,
+    PACKAGES,
+    UPLOADS,
+)
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
+from skillbus.indexer.adapters.bus_knowledge import BusKnowledge
 from skillbus.indexer.adapters.bus_models import BusModels
 from skillbus.indexer.adapters.disk_folders import DiskFolders
+from skillbus.indexer.adapters.embedded_points import Points
 from skillbus.indexer.adapters.folder_watch import watch_folders
 from skillbus.indexer.adapters.incoming_packages import BusPackages
+from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
 from skillbus.indexer.adapters.kv_switches import open_switches
@@ -30,41 +41,66 @@ from skillbus.indexer.adapters.kv_tools import open_tools
 from skillbus.indexer.adapters.object_packages import ObjectPackages
 from skillbus.indexer.adapters.object_uploads import ObjectUploads
 from skillbus.indexer.adapters.tool_points import ToolPoints
-from skillbus.indexer.adapters.vector_collections import VectorToolCollections
-from skillbus.indexer.domain.auditing import Auditor
-from skillbus.indexer.domain.index_entry import CatalogueEntries
+from skillbus.indexer.adapters.vector_collections import StoredCollections
+from skillbus.indexer.domain.auditing import Auditor, IndexAuditor
+from skillbus.indexer.domain.entries import Entries, EntryT
+from skillbus.indexer.domain.following_knowledge import KnowledgeFollower
+from skillbus.indexer.domain.index import Index
+from skillbus.indexer.domain.index_collections import EmbeddingModels
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.keeping_tools import ToolKeeper
-from skillbus.indexer.domain.reconciling import (
-    Reconciler,
-    follow_folders,
-    going_on,
-    keep_reconciled,
-    keep_switching,
-)
-from skillbus.indexer.domain.switch_decisions import SwitchDecisions
+from skillbus.indexer.domain.keeping_up import follow_folders, going_on, keep_reconciled, keep_switching
+from skillbus.indexer.domain.knowledge_entry import KnowledgeEntries, KnowledgeEntry
+from skillbus.indexer.domain.reconciling import Reconciler
+from skillbus.indexer.domain.reconciling_knowledge import KnowledgeReconciler
+from skillbus.indexer.domain.switch_decisions import Indexes, SwitchDecisions
+from skillbus.indexer.domain.switch_record import Switches
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import CatalogueEntries, ToolEntry
 from skillbus.indexer.domain.tool_listing import ToolListing
 from skillbus.indexer.domain.uploads import Uploads
 from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
-from skillbus.vectors.datasets import TOOLS
+
+_LEARNER_AGAIN_S: Final = (2.0, 5.0, 15.0, 30.0)
+"""Before each further try when the learner, or what else knowledge needs, cannot be had; the last again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What every index works with."""
+
+    store: VectorStore
+    switches: Switches
+    models: EmbeddingModels
+    announcer: BusAnnouncer
+    settings: IndexerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed(Generic[EntryT]):
+    """An index, and what takes it from model to model."""
+
+    entries: Entries[EntryT]
+    index: Index[EntryT]
+    decisions: SwitchDecisions
+    driver: SwitchDriver[EntryT]
+    wanted: asyncio.Event
+    """Set when it is to be compared with its record."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
     handlers: IndexerHandlers
-    tools: ToolHandlers
+    tool_handlers: ToolHandlers
     listeners: IndexerListeners
     reconciler: Reconciler
+    knowledge_reconciler: KnowledgeReconciler
     folders: DiskFolders
-    decisions: SwitchDecisions
-    driver: SwitchDriver
-    wanted: asyncio.Event
-    """Set when the reconciler is to run."""
+    tools: _Indexed[ToolEntry]
+    knowledge: _Indexed[KnowledgeEntry]
 
 
 @asynccontextmanager
@@ -73,7 +109,7 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     parts = await _build(bus, settings, store)
     health = ServiceHealth(contract.SERVICE, (parts.handlers.index_reachable,))
     async with (
-        serve(bus, contract.SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tools)], health, to_wire),
+        serve(bus, contract.SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
         _keeping_up(parts, settings),
     ):
@@ -86,36 +122,50 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     package_store = await open_object_store(bus, PACKAGES)
     folders = DiskFolders(settings.data)
     await asyncio.to_thread(folders.prepare)
-    models, announcer, wanted = BusModels(bus.caller), BusAnnouncer(bus), asyncio.Event()
-    collections = VectorToolCollections(store, ToolPoints(bus.caller))
-    tools = await open_tools(bus)
-    entries, listed = CatalogueEntries(catalogue, tools), KvListedTools(bus.jetstream)
-    index = ToolIndex(TOOLS.alias, collections, entries, switches, models, on_model_back=wanted.set)
+    announcer = BusAnnouncer(bus)
+    shared = _Shared(store, switches, BusModels(bus.caller), announcer, settings)
+    records, listed = await open_tools(bus), KvListedTools(bus.jetstream)
+    tools = _indexed(shared, ToolPoints(bus.caller), CatalogueEntries(catalogue, records))
+    record = BusKnowledge(bus.caller)
+    knowledge = _indexed(shared, KnowledgePoints(bus.caller), KnowledgeEntries(record))
+    follower = KnowledgeFollower(knowledge.index, record, announcer)
+    indexes = Indexes((tools.decisions, knowledge.decisions))
+    packages = ObjectPackages(package_store)
+    installer = Installer(catalogue, packages, folders, tools.index, announcer, now=_now)
+    uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
+    tools_auditor = IndexAuditor(tools.index, tools.entries, tools.index.follow)
+    knowledge_auditor = IndexAuditor(knowledge.index, knowledge.entries, follower.follow, "knowledge_")
+    incoming = BusPackages(package_store)
+    return _Parts(
+        handlers=IndexerHandlers(installer, catalogue, tools.index, incoming, folders, indexes, records),
+        tool_handlers=ToolHandlers(
+            ToolKeeper(records, listed, tools.index, announcer, now=_now),
+            ToolListing(catalogue, records, listed),
+            installer,
+            Auditor(catalogue, listed, tools_auditor, knowledge_auditor, packages, folders),
+        ),
+        listeners=IndexerListeners(installer, uploads, indexes, follower),
+        reconciler=Reconciler(catalogue, tools.entries, packages, folders, tools.index, installer, announcer),
+        knowledge_reconciler=KnowledgeReconciler(knowledge.index, record, follower, announcer),
+        folders=folders,
+        tools=tools,
+        knowledge=knowledge,
+    )
+
+
+def _indexed(shared: _Shared, points: Points[EntryT], entries: Entries[EntryT]) -> _Indexed[EntryT]:
+    alias, wanted = points.layout.dataset.alias, asyncio.Event()
+    collections = StoredCollections(shared.store, points)
+    index = Index(alias, collections, entries, shared.switches, shared.models, on_model_back=wanted.set)
+    settings = shared.settings
     driver = SwitchDriver(
-        SwitchPorts(TOOLS.alias, collections, entries, switches, announcer, _now),
+        SwitchPorts(alias, collections, entries, shared.switches, shared.announcer, _now),
         owner=uuid4().hex,
         timing=SwitchTiming(keep_s=settings.keep_old_index_s, lease_s=settings.switch_lease_s),
         on_moved=wanted.set,
     )
-    decisions = SwitchDecisions(index, switches, models, announcer, _now, driver.wake)
-    packages = ObjectPackages(package_store)
-    installer = Installer(catalogue, packages, folders, index, announcer, now=_now)
-    uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
-    return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, index, BusPackages(package_store), folders, decisions, tools),
-        tools=ToolHandlers(
-            ToolKeeper(tools, listed, index, announcer, now=_now),
-            ToolListing(catalogue, tools, listed),
-            installer,
-            Auditor(catalogue, listed, entries, index, packages, folders),
-        ),
-        listeners=IndexerListeners(installer, uploads, decisions),
-        reconciler=Reconciler(catalogue, entries, packages, folders, index, installer, announcer),
-        folders=folders,
-        decisions=decisions,
-        driver=driver,
-        wanted=wanted,
-    )
+    decisions = SwitchDecisions(index, shared.switches, shared.models, shared.announcer, _now, driver.wake)
+    return _Indexed(entries, index, decisions, driver, wanted)
 
 
 def _now() -> datetime:
@@ -158,6 +208,7 @@ def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
         Subscription(INDEXER_UPLOADS, listeners.on_upload),
         Subscription(INDEXER_CHANGES, listeners.on_change),
         Subscription(INDEXER_MODELS, listeners.on_default_model),
+        Subscription(INDEXER_KNOWLEDGE, listeners.on_knowledge_changed),
     ]
 
 
@@ -165,19 +216,34 @@ def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
 async def _keeping_up(parts: _Parts, settings: IndexerSettings) -> AsyncGenerator[None]:
     """Reconcile, follow the folders and switch models while the context is open."""
     stop = asyncio.Event()
+    reconciler, every_s = parts.reconciler, settings.reconcile_every_s
+    of_tools = {
+        "scan_folders": reconciler.scan_folders,
+        "compare_index": reconciler.compare_index,
+        "sweep_packages": reconciler.sweep_packages,
+    }
+    of_knowledge = {"compare_knowledge": parts.knowledge_reconciler.compare}
+    tools, knowledge = parts.tools, parts.knowledge
     tasks = [
-        asyncio.create_task(keep_reconciled(parts.reconciler, settings.reconcile_every_s, parts.wanted, stop)),
-        asyncio.create_task(follow_folders(parts.reconciler, lambda: watch_folders(parts.folders, stop), stop)),
-        asyncio.create_task(keep_switching(parts.decisions, parts.driver, stop)),
+        asyncio.create_task(going)
+        for going in (
+            keep_reconciled(of_tools, every_s, tools.wanted, stop),
+            follow_folders(reconciler, lambda: watch_folders(parts.folders, stop), stop),
+            keep_switching(tools.decisions, tools.driver, stop),
+            keep_reconciled(of_knowledge, every_s, knowledge.wanted, stop, _LEARNER_AGAIN_S),
+            keep_switching(knowledge.decisions, knowledge.driver, stop, _LEARNER_AGAIN_S),
+        )
     ]
     try:
         yield
     finally:
         stop.set()
-        parts.wanted.set()
-        parts.driver.wake()
+        for indexed in (tools, knowledge):
+            indexed.wanted.set()
+            indexed.driver.wake()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with going_on("release_switch"):
-            await parts.driver.release()
+        for indexed in (tools, knowledge):
+            with going_on("release_switch"):
+                await indexed.driver.release()

@@ -1,7 +1,8 @@
-"""Facts about skills, on the bus."""
+"""Facts about skills, tools, knowledge and indexes, on the bus."""
 
 import hashlib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import uuid4
 
@@ -11,6 +12,8 @@ from skillbus.contracts import indexer as contract
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
 from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected, UploadTaken
+from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
+from skillbus.contracts.knowledge_index import KNOWLEDGE_INDEXED, KnowledgeIndexed
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.tools import TOOL_QUARANTINED, ToolHeld
 from skillbus.indexer.domain.announcing import Change, Outcome
@@ -96,6 +99,21 @@ class BusAnnouncer:
             f"{record.awaited_digest}:{record.updated_at.isoformat()}",
             project=record.project,
         )
+
+    async def indexed(self, items: Sequence[KnowledgeRef]) -> None:
+        by_project = defaultdict[str, list[KnowledgeRef]](list)
+        for item in items:
+            by_project[item.project].append(item)
+        for project, of_project in by_project.items():
+            for at in range(0, len(of_project), MAX_IDS):
+                await publish_fact(
+                    self._bus,
+                    KNOWLEDGE_INDEXED,
+                    KnowledgeIndexed(items=tuple(of_project[at : at + MAX_IDS])),
+                    identity=project,
+                    message_id=f"knowledge-indexed:{uuid4().hex}",  # said again, it is another fact: it was not heard
+                    project=project,
+                )
 
     async def progressed(self, alias: str, switch: IndexSwitch) -> None:
         await publish_fact(

@@ -6,7 +6,7 @@ from skillbus.common.bus.caller import Caller
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
 from skillbus.contracts.registry import GET_DEFAULT_MODEL
-from skillbus.indexer.domain.tool_collections import DefaultModel
+from skillbus.indexer.domain.index_collections import DefaultModel
 
 _NONE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
 

@@ -1,53 +1,53 @@
-"""Collections of tools in the vector store: one point a tool."""
+"""Collections of an index in the vector store: one point an entry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Generic
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
-from skillbus.indexer.adapters.tool_points import ToolPoints, point_of
+from skillbus.indexer.adapters.embedded_points import Points
+from skillbus.indexer.domain.entries import EntryT, Key
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_entry import IndexEntry
-from skillbus.indexer.domain.tool_collections import IndexedTool
-from skillbus.indexer.domain.tool_record import Key
+from skillbus.indexer.domain.index_collections import IndexedPoint
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
-from skillbus.vectors.datasets import TOOLS, model_of
-
-_PREFIX: Final = f"{TOOLS.alias}-"
-_KEYWORDS: Final = ("tool_type", "tags", "name", "source")
-_COMPARED: Final = ("project", "tool_id", "content_hash")
+from skillbus.vectors.datasets import model_of
 
 
-class VectorToolCollections:
-    """The collections of tools, and the alias `tools` before them."""
+class StoredCollections(Generic[EntryT]):
+    """The collections of a dataset, and its alias before them."""
 
-    def __init__(self, store: VectorStore, points: ToolPoints) -> None:
+    def __init__(self, store: VectorStore, points: Points[EntryT]) -> None:
         self._store = store
         self._points = points
+        self._layout = points.layout
+        self._dataset = points.layout.dataset
+        self._compared = ("project", self._layout.id_field, "content_hash")
 
     def collection_of(self, fingerprint: str) -> str:
-        return TOOLS.collection_of(fingerprint)
+        return self._dataset.collection_of(fingerprint)
 
     def fingerprint_of(self, collection: str) -> str:
         return model_of(collection)
 
     async def live(self) -> str | None:
         with _unavailable():
-            return await self._store.resolve_alias(TOOLS.alias)
+            return await self._store.resolve_alias(self._dataset.alias)
 
     async def names(self) -> frozenset[str]:
         with _unavailable():
-            return frozenset(name for name in await self._store.list_collections() if name.startswith(_PREFIX))
+            names = await self._store.list_collections()
+        return frozenset(name for name in names if name.startswith(self._dataset.prefix))
 
     async def ensure(self, model: IndexModel) -> None:
+        spec = CollectionSpec(model.dimensions, self._layout.keywords, self._layout.numbers)
         with _unavailable():
-            await self._store.ensure_collection(model.collection, CollectionSpec(model.dimensions, _KEYWORDS))
+            await self._store.ensure_collection(model.collection, spec)
 
     async def point_alias(self, collection: str) -> None:
         with _unavailable():
-            await self._store.switch_aliases({TOOLS.alias: collection})
+            await self._store.switch_aliases({self._dataset.alias: collection})
 
     async def delete(self, collection: str) -> None:
         with _unavailable():
@@ -57,27 +57,27 @@ class VectorToolCollections:
         with _unavailable():
             return await self._store.count(collection)
 
-    async def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+    async def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
         offset: str | None = None
         while True:
             with _unavailable():
-                records, offset = await self._store.scroll(collection, offset=offset, with_payload=_COMPARED)
+                records, offset = await self._store.scroll(collection, offset=offset, with_payload=self._compared)
             for record in records:
-                yield _tool(record.payload or {})
+                yield self._point(record.payload or {})
             if offset is None:
                 return
             await asyncio.sleep(0)  # an embedded store answers without giving others a turn
 
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         with _unavailable():
-            found = await self._store.retrieve(collection, [point_of(*key) for key in keys], with_payload=_COMPARED)
-        tools = [_tool(record.payload or {}) for record in found]
-        return {tool.key: tool.content_hash for tool in tools}
+            found = await self._store.retrieve(collection, self._ids(keys), with_payload=self._compared)
+        points = [self._point(record.payload or {}) for record in found]
+        return {point.key: point.content_hash for point in points}
 
     async def write(
         self,
         collection: str,
-        entries: Sequence[IndexEntry],
+        entries: Sequence[EntryT],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
@@ -92,11 +92,14 @@ class VectorToolCollections:
     async def remove(self, collection: str, keys: Sequence[Key]) -> None:
         if keys:
             with _unavailable():
-                await self._store.delete(collection, [point_of(*key) for key in keys])
+                await self._store.delete(collection, self._ids(keys))
 
+    def _ids(self, keys: Sequence[Key]) -> list[str]:
+        return [self._points.point_of(key) for key in keys]
 
-def _tool(payload: Mapping[str, str]) -> IndexedTool:
-    return IndexedTool(payload.get("project", ""), payload.get("tool_id", ""), payload.get("content_hash", ""))
+    def _point(self, payload: Mapping[str, str]) -> IndexedPoint:
+        project, entry_id, content_hash = (payload.get(field, "") for field in self._compared)
+        return IndexedPoint((project, entry_id), content_hash)
 
 
 @contextmanager

@@ -1,24 +1,26 @@
 """Whether catalogue, vectors and packages agree, told kind by kind, and made so if asked to."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic
 
 import structlog
 
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited
-from skillbus.indexer.domain.comparing import Differences, differences, still_different
-from skillbus.indexer.domain.filling import SETTLE_S
-from skillbus.indexer.domain.index_entry import Entries, key_of
+from skillbus.indexer.domain.comparing import SETTLE_S, Differences, lasting_differences, still_different
+from skillbus.indexer.domain.entries import Entries, EntryT, Key
+from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.index import Index
+from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry
 from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import Packages, SkillFolders
 from skillbus.indexer.domain.together import in_batches
-from skillbus.indexer.domain.tool_index import ToolIndex
-from skillbus.indexer.domain.tool_record import Key
+from skillbus.indexer.domain.tool_entry import ToolEntry, key_of
 
 _TOLD: Final = 100
 """Ids of a kind that are told."""
@@ -27,51 +29,67 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class IndexAuditor(Generic[EntryT]):
+    """Compares the index of a dataset with its record. Methods raise IndexUnavailableError when it cannot be had."""
+
+    index: Index[EntryT]
+    entries: Entries[EntryT]
+    follow: Callable[[Sequence[Key]], Awaitable[None]]
+    """Has the index follow the record."""
+    prefix: str = ""
+    """Of the kinds of differences."""
+    settle_s: tuple[float, ...] = SETTLE_S
+
+    async def audit(self, project: str | None, *, fix: bool) -> tuple[Differences, list[Difference]]:
+        """What a look found, and what of it was no write under way; with `fix`, how much of that differs no more."""
+        collections, live = self.index.collections, await self.index.live()
+        found, lasting = await lasting_differences(collections, self.entries, live, self.settle_s, project)
+        unmended = set(lasting.keys)
+        if fix and lasting:
+            await in_batches(lasting.keys, self.follow)
+            unmended = set((await still_different(collections, self.entries, live, lasting.keys)).keys)
+        kinds = {
+            "not_indexed": lasting.missing,
+            "indexed_otherwise": lasting.stale,
+            "indexed_only": lasting.ghosts,
+        }
+        told = [_difference(f"{self.prefix}{kind}", keys, unmended) for kind, keys in kinds.items() if keys]
+        return found, told
+
+
+@dataclass(frozen=True, slots=True)
 class Auditor:
     """Compares, and mends. Methods raise IndexUnavailableError when the index cannot be had."""
 
     skills: Catalogue
     listed: ListedTools
-    entries: Entries
-    index: ToolIndex
+    tools: IndexAuditor[ToolEntry]
+    knowledge: IndexAuditor[KnowledgeEntry]
     packages: Packages
     folders: SkillFolders
-    settle_s: tuple[float, ...] = SETTLE_S
 
     async def audit(self, request: AuditIndex) -> IndexAudited:
         """What differs, after what was under way had time to end; with `fix`, how much of it does no more."""
-        live = await self.index.live()
-        found = await differences(self.index.collections, self.entries, live, request.project)
-        lasting = found
-        for wait_s in self.settle_s:
-            if not lasting:
-                break
-            await asyncio.sleep(wait_s)
-            lasting = await self._still(live, lasting.keys)
-        told = [*await self._of_index(live, lasting, fix=request.fix), *await self._of_packages(request)]
+        found, told = await self.tools.audit(request.project, fix=request.fix)
+        told += await self._of_packages(request)
         audited = IndexAudited(
             catalogued=found.total,
             inactive=await self.listed.inactive(request.project),
             indexed=found.points,
             differences=tuple(told),
         )
-        log.info("index_audited", catalogued=audited.catalogued, indexed=audited.indexed, kinds=len(told))
+        audited = await self._with_knowledge(audited, request)
+        log.info("index_audited", **audited.model_dump(exclude={"differences"}), kinds=len(audited.differences))
         return audited
 
-    async def _still(self, live: str, keys: Sequence[Key]) -> Differences:
-        return await still_different(self.index.collections, self.entries, live, keys)
-
-    async def _of_index(self, live: str, lasting: Differences, *, fix: bool) -> list[Difference]:
-        unmended = set(lasting.keys)
-        if fix and lasting:
-            await in_batches(lasting.keys, self.index.follow)
-            unmended = set((await self._still(live, lasting.keys)).keys)
-        kinds = {
-            "not_indexed": lasting.missing,
-            "indexed_otherwise": lasting.stale,
-            "indexed_only": lasting.ghosts,
-        }
-        return [_difference(kind, keys, unmended) for kind, keys in kinds.items() if keys]
+    async def _with_knowledge(self, audited: IndexAudited, request: AuditIndex) -> IndexAudited:
+        """What is told of tools does not depend on whether the learner is there."""
+        try:
+            found, told = await self.knowledge.audit(request.project, fix=request.fix)
+        except (IndexUnavailableError, RequestError) as error:
+            return audited.model_copy(update={"knowledge_problem": str(error)})
+        update = {"knowledge": found.total, "knowledge_indexed": found.points}
+        return audited.model_copy(update={**update, "differences": (*audited.differences, *told)})
 
     async def _of_packages(self, request: AuditIndex) -> list[Difference]:
         records = {record.package: record for record in await self.skills.all(request.project)}

@@ -3,12 +3,13 @@
 import hashlib
 from typing import Final
 
-from skillbus.indexer.domain.index_entry import Digested
+from skillbus.indexer.domain.entries import Digested
 
 NO_MODEL: Final = "lexical"
 """In place of a model's fingerprint: the point has a sparse vector only."""
 _PAYLOAD_VERSION: Final = 2
-"""Raised when what a point holds is computed otherwise, so that all points are made again."""
+"""Raised when what points hold is computed otherwise, so that all of every index are made again; for those of one
+index, the schema of its dataset is raised."""
 
 
 def content_hash(entry: Digested, fingerprint: str) -> str:

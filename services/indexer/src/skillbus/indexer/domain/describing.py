@@ -11,7 +11,7 @@ from skillbus.contracts.tools import (
     SKILLS_SOURCE,
     ToolDescription,
 )
-from skillbus.indexer.domain.index_entry import SKILL_ID_PREFIX
+from skillbus.indexer.domain.tool_entry import SKILL_ID_PREFIX
 
 _PARAMETERS_BYTES: Final = 64 * 1024
 _METADATA_BYTES: Final = 16 * 1024

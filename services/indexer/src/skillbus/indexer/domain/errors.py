@@ -139,4 +139,4 @@ class UnsettledError(IndexerError):
     """Verification found differences in every round."""
 
     def __init__(self, rounds: int, differing: int) -> None:
-        super().__init__(f"After {rounds} rounds of verification {differing} tools still differ from the catalogue.")
+        super().__init__(f"After {rounds} rounds of verification {differing} entries still differ from the record.")

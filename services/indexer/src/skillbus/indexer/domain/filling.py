@@ -1,31 +1,27 @@
-"""A collection filled from the catalogue, and verified against it, while both change."""
+"""A collection filled from the record, and verified against it, while both change."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Generic
 
-from skillbus.indexer.domain.comparing import Differences, differences, still_different
+from skillbus.indexer.domain.comparing import SETTLE_S, Differences, differences, lasting_differences
+from skillbus.indexer.domain.entries import Entries, EntryT, Key
 from skillbus.indexer.domain.errors import UnsettledError
-from skillbus.indexer.domain.index_entry import Entries
+from skillbus.indexer.domain.index_collections import FilledCollections
 from skillbus.indexer.domain.together import in_batches
-from skillbus.indexer.domain.tool_collections import ToolCollections
-from skillbus.indexer.domain.tool_record import Key
 
 Report = Callable[[int, int], Awaitable[None]]
-"""Hears how many tools of how many are done."""
+"""Hears how many entries of how many are done."""
 
-SETTLE_S: Final = (0.0, 0.2, 1.0)
-"""After these waits a difference is looked at again, to tell one that stays from a write that is under way."""
 _MAX_ROUNDS: Final = 10
 
 
-class Filling:
+class Filling(Generic[EntryT]):
     """Fills one collection with vectors of its model."""
 
     def __init__(
         self,
-        collections: ToolCollections,
-        entries: Entries,
+        collections: FilledCollections[EntryT],
+        entries: Entries[EntryT],
         collection: str,
         report: Report,
         settle_s: tuple[float, ...] = SETTLE_S,
@@ -37,7 +33,7 @@ class Filling:
         self._settle_s = settle_s
 
     async def backfill(self) -> None:
-        """Write every tool that has no point; what an earlier try wrote, or a writer meanwhile, is left as it is.
+        """Write every entry that has no point; what an earlier try wrote, or a writer meanwhile, is left as it is.
 
         Raises:
             IndexUnavailableError: Not now; called again it goes on where it ended.
@@ -58,9 +54,9 @@ class Filling:
     async def verify(self) -> None:
         """Mend what differs, until a whole comparison finds nothing that stays different.
 
-        A record that was read here before it was changed can be written over a newer point, and a tool be written
-        after it was uninstalled; the round that follows finds both. So the last round is one that wrote nothing, and
-        since writers write here too, all that the catalogue has then, and gets from then on, is here.
+        A record that was read here before it was changed can be written over a newer point, and an entry be written
+        after it was removed; the round that follows finds both. So the last round is one that wrote nothing, and
+        since writers write here too, all that the record has then, and gets from then on, is here.
 
         Raises:
             UnsettledError: Each round found something.
@@ -75,15 +71,9 @@ class Filling:
         raise UnsettledError(_MAX_ROUNDS, len(differing.keys))
 
     async def _lasting(self) -> Differences:
-        differing = await differences(self._collections, self._entries, self._collection)
-        total = differing.total
-        for wait_s in self._settle_s:
-            if not differing:
-                break
-            await asyncio.sleep(wait_s)
-            differing = await still_different(self._collections, self._entries, self._collection, differing.keys)
-        await self._report(total - len(differing.unwritten), total)
-        return differing
+        found, lasting = await lasting_differences(self._collections, self._entries, self._collection, self._settle_s)
+        await self._report(found.total - len(lasting.unwritten), found.total)
+        return lasting
 
     async def _mend(self, batch: Sequence[Key]) -> None:
         await self._collections.write(self._collection, await self._entries.of(batch), dense_required=True)

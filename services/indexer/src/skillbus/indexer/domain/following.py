@@ -7,12 +7,12 @@ import structlog
 from skillbus.common.archive import Archive
 from skillbus.indexer.domain.announcing import Announcer
 from skillbus.indexer.domain.errors import IndexUnavailableError, RecordConflictError
-from skillbus.indexer.domain.index_entry import key_of
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.locks import SkillLocks
 from skillbus.indexer.domain.package import KEPT_LIMITS, SkillPackage, open_package
 from skillbus.indexer.domain.record import Catalogue, PackageKey, SkillRecord, tool_id_of
 from skillbus.indexer.domain.storage import Packages, SkillFolders
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry, key_of
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ class Follower:
         catalogue: Catalogue,
         packages: Packages,
         folders: SkillFolders,
-        index: ToolIndex,
+        index: Index[ToolEntry],
         announcer: Announcer,
         locks: SkillLocks,
     ) -> None:

@@ -23,12 +23,12 @@ from skillbus.indexer.domain.errors import (
 )
 from skillbus.indexer.domain.following import Follower
 from skillbus.indexer.domain.history import Reason, version_to_go_back_to
-from skillbus.indexer.domain.index_entry import key_of
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.locks import SkillLocks
 from skillbus.indexer.domain.package import SkillPackage, open_package, with_description
 from skillbus.indexer.domain.record import Catalogue, Change, PackageKey, SkillRecord, Stored, record_of
 from skillbus.indexer.domain.storage import Packages, SkillFolders, Staged
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry, key_of
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class Installer:
         catalogue: Catalogue,
         packages: Packages,
         folders: SkillFolders,
-        index: ToolIndex,
+        index: Index[ToolEntry],
         announcer: Announcer,
         now: Callable[[], datetime],
     ) -> None:

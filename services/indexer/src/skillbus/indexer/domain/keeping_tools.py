@@ -23,10 +23,10 @@ from skillbus.indexer.domain.errors import (
     ToolConflictError,
     ToolMissingError,
 )
-from skillbus.indexer.domain.index_entry import entry_of_tool
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.together import all_of, in_batches
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of_tool
 from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, ToolWrite, digest_of
 
 _TRIES: Final = 20
@@ -74,7 +74,7 @@ class ToolKeeper:
         self,
         tools: ToolCatalogue,
         listed: ListedTools,
-        index: ToolIndex,
+        index: Index[ToolEntry],
         announcer: ToolAnnouncer,
         now: Callable[[], datetime],
     ) -> None:

@@ -1,32 +1,27 @@
 """Catalogue, folders and index made to agree: at start, every few minutes, and when a folder changes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from skillbus.contracts.errors import RequestError
 from skillbus.indexer.domain.announcing import Announcer
-from skillbus.indexer.domain.comparing import differences, still_different
-from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
-from skillbus.indexer.domain.index_entry import Entries, key_of
+from skillbus.indexer.domain.comparing import lasting_differences
+from skillbus.indexer.domain.entries import Entries
+from skillbus.indexer.domain.errors import SkillPinnedError
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.installing import Installer
 from skillbus.indexer.domain.package import open_folder
 from skillbus.indexer.domain.package_errors import PackageError, findings_of
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
 from skillbus.indexer.domain.storage import FolderState, Packages, SkillFolders
-from skillbus.indexer.domain.switch_decisions import SwitchDecisions
-from skillbus.indexer.domain.switching import SwitchDriver
 from skillbus.indexer.domain.together import in_batches
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry, key_of
 
-_WATCH_AGAIN_S: Final = 5.0
-_LOOK_AGAIN_S: Final = 2.0
+AT_ONCE: Final = (0.0,)
+"""How long a comparison waits for what is under way if it mends what is not: it is made again in some minutes."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,10 +40,10 @@ class Reconciler:
     def __init__(
         self,
         catalogue: Catalogue,
-        entries: Entries,
+        entries: Entries[ToolEntry],
         packages: Packages,
         folders: SkillFolders,
-        index: ToolIndex,
+        index: Index[ToolEntry],
         installer: Installer,
         announcer: Announcer,
     ) -> None:
@@ -87,9 +82,8 @@ class Reconciler:
             IndexUnavailableError: Not now.
         """
         collections, live = self._index.collections, await self._index.live()
-        differing = await differences(collections, self._entries, live)
         # What was under way then is there by now, and not written again, which could only make it worse.
-        differing = await still_different(collections, self._entries, live, differing.keys)
+        _, differing = await lasting_differences(collections, self._entries, live, AT_ONCE)
         skills = await self._catalogue.all()
         waiting = [record for record in skills if record.skill.enabled and not record.skill.indexed]
         await in_batches([*dict.fromkeys((*differing.keys, *map(key_of, waiting)))], self._index.follow)
@@ -144,57 +138,3 @@ def _is_left_over(record: SkillRecord, state: FolderState) -> bool:
     current, *earlier = record.history
     was_installed = state.content_digest in {version.content_digest for version in earlier}
     return state.installed_digest is None and was_installed and state.changed_at < current.installed_at
-
-
-async def keep_reconciled(reconciler: Reconciler, every_s: float, wanted: asyncio.Event, stop: asyncio.Event) -> None:
-    """Reconcile now, every `every_s` seconds and when it is `wanted`, until `stop` is set, which sets `wanted` too.
-
-    Cancelling alone is not enough to end it: before Python 3.12 `asyncio.wait_for`, which nats-py waits with, can
-    swallow a cancellation that comes together with what it waits for.
-    """
-    while not stop.is_set():
-        wanted.clear()
-        for part in (reconciler.scan_folders, reconciler.compare_index, reconciler.sweep_packages):
-            with going_on(part.__name__):
-                await part()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(every_s):
-                await wanted.wait()
-
-
-async def keep_switching(decisions: SwitchDecisions, driver: SwitchDriver, stop: asyncio.Event) -> None:
-    """Take the index to the default model whenever that is another one, until `stop` is set, which wakes the driver."""
-    while not stop.is_set():
-        considered_in_s = looked_in_s = _LOOK_AGAIN_S
-        with going_on("consider_models"):
-            await decisions.consider()
-            considered_in_s = inf
-        with going_on("switch_models"):
-            looked_in_s = await driver.look()
-        await driver.rest(min(considered_in_s, looked_in_s))
-
-
-async def follow_folders(
-    reconciler: Reconciler, watch: Callable[[], AsyncIterator[set[Path]]], stop: asyncio.Event
-) -> None:
-    """Look at each folder that changes, until `stop` is set; a watch that ends in an error is begun again."""
-    while not stop.is_set():
-        with going_on("watch_folders"):
-            async for folders in watch():
-                for folder in sorted(folders):
-                    with going_on("look_at_folder", folder=folder.name):
-                        await reconciler.look_at(folder)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_WATCH_AGAIN_S):
-                await stop.wait()
-
-
-@contextmanager
-def going_on(task: str, **values: str) -> Generator[None]:
-    """Supervise one round of a task: what it meets is logged, and the next round comes."""
-    try:
-        yield
-    except (IndexerError, RequestError) as error:
-        log.warning("task_postponed", task=task, reason=str(error), **values)
-    except Exception:
-        log.exception("task_failed", task=task, **values)

@@ -2,12 +2,13 @@
 
 from skillbus.contracts.indexer import IndexerStatus
 from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.record import Catalogue
-from skillbus.indexer.domain.tool_index import ToolIndex
+from skillbus.indexer.domain.tool_entry import ToolEntry
 from skillbus.indexer.domain.tool_record import ToolCatalogue
 
 
-async def status_of(catalogue: Catalogue, tools: ToolCatalogue, index: ToolIndex) -> IndexerStatus:
+async def status_of(catalogue: Catalogue, tools: ToolCatalogue, index: Index[ToolEntry]) -> IndexerStatus:
     """Counts of the catalogue and the index; those of the index are absent when it cannot be reached."""
     records = await catalogue.all()
     waiting = sum(record.skill.enabled and not record.skill.indexed for record in records)

@@ -1,9 +1,11 @@
 """When an index goes to another model, and what people may ask of that."""
 
-from collections.abc import Callable
+from asyncio import gather
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+from typing import Protocol
 from uuid import uuid4
 
 import structlog
@@ -15,6 +17,8 @@ from skillbus.indexer.domain.errors import (
     NoDefaultModelError,
     RollBackRefusedError,
 )
+from skillbus.indexer.domain.index import model_of_index
+from skillbus.indexer.domain.index_collections import Collections, DefaultModel, EmbeddingModels
 from skillbus.indexer.domain.switch_record import (
     StoredSwitch,
     Switches,
@@ -23,8 +27,6 @@ from skillbus.indexer.domain.switch_record import (
     forgiven,
     rolled_back,
 )
-from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels
-from skillbus.indexer.domain.tool_index import ToolIndex, model_of_index
 
 log = structlog.get_logger(__name__)
 
@@ -54,11 +56,29 @@ def decide(record: SwitchRecord | None, live: str, default: IndexModel) -> Decis
     return Decision.FORGIVE if record is not None and record.refused else Decision.NOTHING
 
 
+class SearchedIndex(Protocol):
+    """The index behind an alias, whatever it is of."""
+
+    @property
+    def alias(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def collections(self) -> Collections:
+        """What it is in."""
+        ...
+
+    async def live(self) -> str:
+        """The collection that is searched. Raises IndexUnavailableError when it cannot be had."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SwitchDecisions:
     """Writes down what is to become of an index; a driver carries it out, here or in another replica."""
 
-    index: ToolIndex
+    index: SearchedIndex
     switches: Switches
     models: EmbeddingModels
     announcer: SwitchAnnouncer
@@ -72,52 +92,45 @@ class SwitchDecisions:
         Raises:
             IndexerError, RequestError: Not now; consider it again later.
         """
-        default = await self.models.default()
-        if default is None:
+        default, live = await self.models.default(), await self.index.collections.live()
+        if default is None or live is None:  # what is made first is made for the default model
             return
-        live = await self.index.live()
         stored = await self.switches.get(self.index.alias)
         record = stored.record if stored else None
         decision = decide(record, live, model_of_index(self.index.collections, default))
         await self._put(decision, stored, live, default)
 
-    async def states(self) -> tuple[IndexState, ...]:
-        """Every index, and its last switch."""
-        return (await self._state(),)
-
-    async def start(self, alias: str) -> IndexState:
+    async def start(self) -> IndexState:
         """Begin a switch to the default model, also after a rollback; one that runs to it goes on.
 
         Raises:
-            IndexMissingError, NoDefaultModelError, SwitchConflictError, IndexUnavailableError: It was not begun.
+            NoDefaultModelError, SwitchConflictError, IndexUnavailableError: It was not begun.
         """
-        self._check(alias)
         default = await self.models.default()
         if default is None:
             raise NoDefaultModelError
         live = await self.index.live()
-        stored = await self.switches.get(alias)
+        stored = await self.switches.get(self.index.alias)
         record = forgiven(stored.record) if stored else None
         decision = decide(record, live, model_of_index(self.index.collections, default))
         await self._put(decision, stored, live, default)
-        return await self._state()
+        return await self.state()
 
-    async def roll_back(self, alias: str) -> IndexState:
+    async def roll_back(self) -> IndexState:
         """Go back to the source of the last switch, or give up one that runs.
 
         Raises:
-            IndexMissingError, RollBackRefusedError, SwitchConflictError, IndexUnavailableError: It was not done.
+            RollBackRefusedError, SwitchConflictError, IndexUnavailableError: It was not done.
         """
-        self._check(alias)
-        stored = await self.switches.get(alias)
+        stored = await self.switches.get(self.index.alias)
         if stored is None:
             raise RollBackRefusedError("This index was never switched: there is nothing to go back to.")
         source = await self._source_of(stored.record)
         # Recorded first: were the alias moved first, a driver that follows the record would move it back.
         stored = await self._write(rolled_back(stored.record, self.now(), refused=True), stored.revision)
         await self.index.collections.point_alias(source)
-        log.info("index_rolled_back", alias=alias, collection=source)
-        return await self._state()
+        log.info("index_rolled_back", alias=self.index.alias, collection=source)
+        return await self.state()
 
     async def _source_of(self, record: SwitchRecord) -> str:
         phase, source = record.switch.phase, record.switch.source
@@ -150,7 +163,8 @@ class SwitchDecisions:
         await announce(self.announcer, self.index.alias, stored.record.switch)
         return stored
 
-    async def _state(self) -> IndexState:
+    async def state(self) -> IndexState:
+        """What is searched, and the last switch."""
         live = await self.index.collections.live()
         stored = await self.switches.get(self.index.alias)
         record = stored.record if stored else None
@@ -178,6 +192,31 @@ class SwitchDecisions:
             dimensions=known.dimensions if known else 0,
         )
 
-    def _check(self, alias: str) -> None:
-        if alias != self.index.alias:
-            raise IndexMissingError(alias)
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """The decisions of every index."""
+
+    decisions: Sequence[SwitchDecisions]
+
+    def of(self, alias: str) -> SwitchDecisions:
+        """Those of one. Raises IndexMissingError."""
+        for decisions in self.decisions:
+            if decisions.index.alias == alias:
+                return decisions
+        raise IndexMissingError(alias)
+
+    async def states(self) -> tuple[IndexState, ...]:
+        """Every index, and its last switch."""
+        return tuple([await decisions.state() for decisions in self.decisions])
+
+    async def consider(self) -> None:
+        """Begin what the default model asks for, of each index whether or not it can be had of the others.
+
+        Raises:
+            IndexerError, RequestError: Not now of one of them; consider all again later.
+        """
+        considered = await gather(*(decisions.consider() for decisions in self.decisions), return_exceptions=True)
+        for outcome in considered:
+            if isinstance(outcome, BaseException):
+                raise outcome

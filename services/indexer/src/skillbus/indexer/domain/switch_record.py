@@ -115,7 +115,7 @@ def advanced(record: SwitchRecord, phase: SwitchPhase) -> SwitchRecord:
 
 
 def progressed(record: SwitchRecord, done: int, total: int) -> SwitchRecord:
-    """So many tools of so many are in the new collection."""
+    """So many entries of so many are in the new collection."""
     return _switch(record, done=done, total=total, problem=None)
 
 

@@ -1,7 +1,7 @@
 """Carries out what the record of a switch says.
 
 Each step can be done again, and is done from the start by whoever takes over: the collection is made if it is missing,
-filled with what it lacks, compared with the catalogue. Nothing but the record tells how far it is.
+filled with what it lacks, compared with the record. Nothing but the record tells how far it is.
 """
 
 import asyncio
@@ -10,16 +10,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic
 
 import structlog
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.announcing import SwitchAnnouncer, announce
+from skillbus.indexer.domain.comparing import SETTLE_S
+from skillbus.indexer.domain.entries import Entries, EntryT
 from skillbus.indexer.domain.errors import IndexerError, SwitchConflictError
-from skillbus.indexer.domain.filling import SETTLE_S, Filling
-from skillbus.indexer.domain.index_entry import Entries
+from skillbus.indexer.domain.filling import Filling
+from skillbus.indexer.domain.index_collections import FilledCollections
 from skillbus.indexer.domain.switch_lease import LeaseWatch, SwitchLease
 from skillbus.indexer.domain.switch_record import (
     StoredSwitch,
@@ -32,7 +34,6 @@ from skillbus.indexer.domain.switch_record import (
     switched,
 )
 from skillbus.indexer.domain.together import together
-from skillbus.indexer.domain.tool_collections import ToolCollections
 
 _PROGRESS_S: Final = 2.0
 _PROGRESS_SHARE: Final = 0.05
@@ -54,21 +55,23 @@ class SwitchTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchPorts:
+class SwitchPorts(Generic[EntryT]):
     """What a driver works with."""
 
     alias: str
-    collections: ToolCollections
-    entries: Entries
+    collections: FilledCollections[EntryT]
+    entries: Entries[EntryT]
     switches: Switches
     announcer: SwitchAnnouncer
     now: Callable[[], datetime]
 
 
-class SwitchDriver:
+class SwitchDriver(Generic[EntryT]):
     """Carries out switches of one alias, if no other replica does."""
 
-    def __init__(self, ports: SwitchPorts, owner: str, timing: SwitchTiming, on_moved: Callable[[], None]) -> None:
+    def __init__(
+        self, ports: SwitchPorts[EntryT], owner: str, timing: SwitchTiming, on_moved: Callable[[], None]
+    ) -> None:
         self._ports = ports
         self._owner = owner
         self._timing = timing
@@ -167,9 +170,8 @@ class SwitchDriver:
         ports, target = self._ports, lease.record.target
         # In every phase: the store may have lost it, and a replica that swept old collections may have taken it.
         await ports.collections.ensure(target)
-        filling = Filling(
-            ports.collections, ports.entries, target.collection, _Progress(lease, ports), self._timing.settle_s
-        )
+        report = _Progress(lease, ports.alias, ports.announcer)
+        filling = Filling(ports.collections, ports.entries, target.collection, report, self._timing.settle_s)
         match lease.switch.phase:
             case SwitchPhase.BUILDING:
                 await lease.update(lambda record: advanced(record, SwitchPhase.BACKFILLING))
@@ -181,7 +183,7 @@ class SwitchDriver:
                 await lease.renew()  # whoever lost the lease while it verified must not move the alias
                 await ports.collections.point_alias(target.collection)
                 await lease.update(lambda record: switched(record, ports.now(), self._timing.keep_s))
-                log.info("index_switched", target=target.collection, tools=lease.switch.total)
+                log.info("index_switched", target=target.collection, entries=lease.switch.total)
         await announce(ports.announcer, ports.alias, lease.switch)
 
     async def _hindered(self, lease: SwitchLease, problem: str) -> None:
@@ -244,9 +246,10 @@ class SwitchDriver:
 class _Progress:
     """Writes down how far a switch is, and says so: at most every 5 % or 2 s."""
 
-    def __init__(self, lease: SwitchLease, ports: SwitchPorts) -> None:
+    def __init__(self, lease: SwitchLease, alias: str, announcer: SwitchAnnouncer) -> None:
         self._lease = lease
-        self._ports = ports
+        self._alias = alias
+        self._announcer = announcer
         self._at = time.monotonic()
 
     async def __call__(self, done: int, total: int) -> None:
@@ -257,4 +260,4 @@ class _Progress:
             return
         self._at = now
         await self._lease.update(lambda record: progressed(record, done, total))
-        await announce(self._ports.announcer, self._ports.alias, self._lease.switch)
+        await announce(self._announcer, self._alias, self._lease.switch)

@@ -16,9 +16,9 @@ from skillbus.contracts.tools import (
     ToolType,
 )
 from skillbus.indexer.domain.errors import ToolMissingError
-from skillbus.indexer.domain.index_entry import skill_metadata, skill_name_of
 from skillbus.indexer.domain.listed_tool import ListedTool, ListedTools
 from skillbus.indexer.domain.record import PAGE_BYTES, Catalogue, SkillRecord
+from skillbus.indexer.domain.tool_entry import skill_metadata, skill_name_of
 from skillbus.indexer.domain.tool_record import ToolCatalogue, digest_of
 
 

@@ -1,10 +1,10 @@
-"""The index of tools, written wherever a change of it has to arrive.
+"""An index, written wherever a change of it has to arrive.
 
 While an index goes from one model to another, each write goes to the collection that is searched and to the other one.
-Nothing can be lost between a writer and a switch that begins at the same time: a writer changes the catalogue first,
+Nothing can be lost between a writer and a switch that begins at the same time: a writer changes the record first,
 and only then reads the state of the switch, from where it is kept and not from a copy. If it reads that there is none,
-the switch is recorded later than the catalogue was changed, and the switch, which reads the catalogue after it is
-recorded, finds the change there. If it reads one, it writes to both.
+the switch is recorded later than the change, and the switch, which reads the record of entries after its own is
+written, finds the change there. If it reads one, it writes to both.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Generic
 
 import structlog
 
@@ -20,15 +20,14 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.domain.comparing import differences
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
+from skillbus.indexer.domain.entries import Digested, Entries, EntryT, Key
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_entry import Digested, Entries, IndexEntry
+from skillbus.indexer.domain.index_collections import Collections, DefaultModel, EmbeddingModels, FilledCollections
 from skillbus.indexer.domain.switch_record import Switches
 from skillbus.indexer.domain.together import BATCH, in_batches
-from skillbus.indexer.domain.tool_collections import DefaultModel, EmbeddingModels, ToolCollections
-from skillbus.indexer.domain.tool_record import Key
 
 _OTHERS_TIMEOUT_S: Final = 5.0
-"""How long an install waits for the collection that is not searched; verification writes what it did not get."""
+"""How long a write waits for the collection that is not searched; verification writes what it did not get."""
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +42,7 @@ class IndexCounts:
     points: int
 
 
-def model_of_index(collections: ToolCollections, model: DefaultModel | None) -> IndexModel:
+def model_of_index(collections: Collections, model: DefaultModel | None) -> IndexModel:
     """The collection of a model, or the one for when there is no model."""
     fingerprint = model.fingerprint if model else NO_MODEL
     return IndexModel(
@@ -54,14 +53,14 @@ def model_of_index(collections: ToolCollections, model: DefaultModel | None) -> 
     )
 
 
-class ToolIndex:
+class Index(Generic[EntryT]):
     """The index behind one alias. Methods raise IndexUnavailableError when store, embedder or bus cannot be had."""
 
     def __init__(
         self,
         alias: str,
-        collections: ToolCollections,
-        entries: Entries,
+        collections: FilledCollections[EntryT],
+        entries: Entries[EntryT],
         switches: Switches,
         models: EmbeddingModels,
         on_model_back: Callable[[], None],
@@ -76,8 +75,8 @@ class ToolIndex:
         self._owed: set[str] = set()
         """Collections that got points without the vectors of their model."""
 
-    async def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Index tools that are in the catalogue already, in place of what was indexed of them."""
+    async def put(self, entries: Sequence[EntryT]) -> None:
+        """Index entries that are recorded already, in place of what was indexed of them."""
         for at in range(0, len(entries), BATCH):
             batch = entries[at : at + BATCH]
             await self._everywhere(partial(self._write, batch))
@@ -85,23 +84,25 @@ class ToolIndex:
     async def follow(
         self,
         keys: Sequence[Key],
-        known: Sequence[IndexEntry] | None = None,
+        known: Sequence[EntryT] | None = None,
         settled: Callable[[], Awaitable[bool]] | None = None,
+        read: Callable[[Sequence[Key]], Awaitable[Sequence[EntryT]]] | None = None,
     ) -> None:
-        """Index tools as the catalogue has them now, or as is `known` of them; take out what is not to be found.
+        """Index entries as the record has them now, or as is `known` of them; take out what is not to be found.
 
-        Read again once it is written: of two that change a tool at the same time, here or in two replicas, the one
+        Read again once it is written: of two that change an entry at the same time, here or in two replicas, the one
         whose point is written last sees what the other made of the record, and writes that. `settled` may spare it
-        that: it tells whether nobody has changed what was known.
+        that: it tells whether nobody has changed what was known. `read` reads the record in place of `Entries.of`.
         """
-        entries = await self._entries.of(keys) if known is None else known
+        read = read or self._entries.of
+        entries = await read(keys) if known is None else known
         while keys:
             written = {entry.key: entry.digest for entry in entries}
             await self.put(entries)
             await self.remove([key for key in keys if key not in written])
             if settled is not None and await settled():
                 return
-            now = {entry.key: entry for entry in await self._entries.of(keys)}
+            now = {entry.key: entry for entry in await read(keys)}
             keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
             entries = [now[key] for key in keys if key in now]
 
@@ -115,7 +116,7 @@ class ToolIndex:
         return frozenset(e.key for e in entries if hashes.get(e.key) == content_hash(e, fingerprint))
 
     async def remove(self, keys: Sequence[Key]) -> None:
-        """Take out tools that are not to be found any more. That they are not there is fine."""
+        """Take out entries that are not to be found any more. That they are not there is fine."""
         if keys:
             await self._everywhere(lambda collection: self.collections.remove(collection, keys))
 
@@ -135,7 +136,7 @@ class ToolIndex:
             return IndexCounts(None, None, 0)
         return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
 
-    async def _write(self, entries: Sequence[IndexEntry], collection: str) -> None:
+    async def _write(self, entries: Sequence[EntryT], collection: str) -> None:
         if not await self.collections.write(collection, entries):
             self._owed.add(collection)
         elif collection in self._owed:  # the model is back: what it owes need not wait for the next comparison
@@ -144,12 +145,14 @@ class ToolIndex:
 
     async def _open(self) -> str:
         model = model_of_index(self.collections, await self._models.default())
+        async for _ in self._entries.all():
+            break  # nothing is made for a record that cannot be had
         await self.collections.ensure(model)
         differing = await differences(self.collections, self._entries, model.collection)
         await in_batches(differing.unwritten, partial(self._write_keys, model.collection))
         await self.collections.remove(model.collection, differing.ghosts)
         await self.collections.point_alias(model.collection)
-        log.info("tools_collection_live", collection=model.collection, tools=differing.total)
+        log.info("collection_live", collection=model.collection, entries=differing.total)
         return model.collection
 
     async def _write_keys(self, collection: str, keys: Sequence[Key]) -> None:

@@ -6,35 +6,22 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer import Skill
 from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
+from skillbus.indexer.domain.entries import Key
 from skillbus.indexer.domain.record import Catalogue, SkillRecord
-from skillbus.indexer.domain.tool_record import Key, ToolCatalogue, ToolRecord
+from skillbus.indexer.domain.tool_record import ToolCatalogue, ToolRecord
 
 SKILL_ID_PREFIX: Final = "skill:"
 _SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 
-class Digested(Protocol):
-    """A tool that is to be found, and what it is told from another by."""
-
-    @property
-    def key(self) -> Key:
-        """Whose it is."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """Of all that its point is made from."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class IndexEntry:
+class ToolEntry:
     """A tool that is to be found."""
 
     project: str
@@ -58,24 +45,12 @@ class IndexEntry:
         return self.project, self.tool_id
 
 
-class Entries(Protocol):
-    """What the index is made from, read from the catalogue each time."""
-
-    def all(self, project: str | None = None) -> AsyncIterator[IndexEntry]:
-        """Every tool that is to be found."""
-        ...
-
-    async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
-        """Those of them that are to be found."""
-        ...
-
-
-def entry_of(record: SkillRecord) -> IndexEntry | None:
+def entry_of(record: SkillRecord) -> ToolEntry | None:
     """The entry of a skill; None of one that is not to be found."""
     skill = record.skill
     if not skill.enabled:
         return None
-    return IndexEntry(
+    return ToolEntry(
         project=skill.project,
         tool_id=record.tool_id,
         tool_type=ToolType.SKILL,
@@ -99,12 +74,12 @@ def skill_metadata(skill: Skill) -> dict[str, JsonValue]:
     }
 
 
-def entry_of_tool(record: ToolRecord) -> IndexEntry | None:
+def entry_of_tool(record: ToolRecord) -> ToolEntry | None:
     """The entry of a tool that is no skill; None of one that is not to be found."""
     if record.state is not ToolState.ACTIVE:
         return None
     tool = record.tool
-    return IndexEntry(
+    return ToolEntry(
         project=record.project,
         tool_id=tool.id,
         tool_type=tool.tool_type,
@@ -142,7 +117,7 @@ class CatalogueEntries:
     skills: Catalogue
     tools: ToolCatalogue
 
-    async def all(self, project: str | None = None) -> AsyncIterator[IndexEntry]:
+    async def all(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
         for record in await self.skills.all(project):
             if entry := entry_of(record):
                 yield entry
@@ -150,7 +125,7 @@ class CatalogueEntries:
             if entry := entry_of_tool(tool):
                 yield entry
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[IndexEntry]:
+    async def of(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
         tools = defaultdict[str, list[str]](list)
         skills = list[tuple[str, str]]()
         for project, tool_id in keys:
@@ -159,7 +134,7 @@ class CatalogueEntries:
                 tools[project].append(tool_id)
             else:
                 skills.append((project, name))
-        entries = list[IndexEntry | None]()
+        entries = list[ToolEntry | None]()
         if skills:
             entries += [entry_of(stored.record) for stored in (await self.skills.get_many(skills)).values()]
         for project, tool_ids in tools.items():

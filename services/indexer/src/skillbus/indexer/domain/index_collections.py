@@ -1,29 +1,23 @@
-"""Ports to the collections that hold tools, one for each model, and to what the embedder says of models."""
+"""Ports to the collections of an index, one for each model, and to what the embedder says of models."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.index_switch import IndexModel
-from skillbus.indexer.domain.index_entry import IndexEntry
-from skillbus.indexer.domain.tool_record import Key
+from skillbus.indexer.domain.entries import EntryT_contra, Key
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedTool:
+class IndexedPoint:
     """A point of a collection."""
 
-    project: str
-    tool_id: str
+    key: Key
+    """Whose point it is."""
     content_hash: str
 
-    @property
-    def key(self) -> Key:
-        """Whose point it is."""
-        return self.project, self.tool_id
 
-
-class ToolCollections(Protocol):
+class Collections(Protocol):
     """Collections and the alias before them. Every method raises IndexUnavailableError when the store cannot be had."""
 
     def collection_of(self, fingerprint: str) -> str:
@@ -39,7 +33,7 @@ class ToolCollections(Protocol):
         ...
 
     async def names(self) -> frozenset[str]:
-        """Every collection of tools that there is."""
+        """Every collection of the index that there is."""
         ...
 
     async def ensure(self, model: IndexModel) -> None:
@@ -58,7 +52,7 @@ class ToolCollections(Protocol):
         """Points of a collection."""
         ...
 
-    def tools(self, collection: str) -> AsyncIterator[IndexedTool]:
+    def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
         """Every point of a collection."""
         ...
 
@@ -66,23 +60,27 @@ class ToolCollections(Protocol):
         """The content hashes of those of `keys` that have a point."""
         ...
 
+    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+        """Take entries out. That they are not there is fine."""
+        ...
+
+
+class FilledCollections(Collections, Protocol[EntryT_contra]):
+    """Collections that are written."""
+
     async def write(
         self,
         collection: str,
-        entries: Sequence[IndexEntry],
+        entries: Sequence[EntryT_contra],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
     ) -> bool:
-        """Embed tools with the model of the collection and write their points; tells whether that model could be had.
+        """Embed entries with the model of the collection and write their points; tells whether that model could be had.
 
         Without it they are written with sparse vectors alone, and content hashes that tell so; with `dense_required`
         that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.
         """
-        ...
-
-    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
-        """Take tools out. That they are not there is fine."""
         ...
 
 

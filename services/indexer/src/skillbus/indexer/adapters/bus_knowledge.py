@@ -1,0 +1,47 @@
+"""The record of knowledge as the learner tells of it."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.knowledge import MAX_IDS, KnowledgeItem
+from skillbus.contracts.knowledge_index import (
+    LIST_KNOWLEDGE_DIGESTS,
+    READ_KNOWLEDGE,
+    ItemDigest,
+    ItemKey,
+    ListDigests,
+    ReadKnowledge,
+)
+from skillbus.contracts.message import MSGPACK
+from skillbus.indexer.domain.entries import Key
+
+
+class BusKnowledge:
+    """Asks the learner, as often as its messages need."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def read(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
+        items = list[KnowledgeItem]()
+        waiting = tuple(ItemKey(project=project, id=item_id) for project, item_id in keys)
+        while waiting:
+            asked, waiting = waiting[:MAX_IDS], waiting[MAX_IDS:]
+            reply = await self._caller.call(READ_KNOWLEDGE, ReadKnowledge(keys=asked), content_type=MSGPACK)
+            if len(reply.left) == len(asked):
+                raise RequestError(ErrorCode.INTERNAL, f"The learner has left out all of {len(asked)} items: none fit.")
+            items += reply.items
+            waiting = reply.left + waiting
+        return items
+
+    async def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
+        after: ItemKey | None = None
+        while True:
+            page = ListDigests(project=project, after=after)
+            reply = await self._caller.call(LIST_KNOWLEDGE_DIGESTS, page, content_type=MSGPACK)
+            for item in reply.items:
+                yield item
+            after = reply.next
+            if after is None:
+                return

@@ -1,0 +1,81 @@
+"""Points of knowledge."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pydantic import JsonValue
+
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.scope import fixed_key, keys_above
+from skillbus.indexer.adapters.embedded_points import Layout, MadePoints, Texts, TextVectors
+from skillbus.indexer.domain.content_hash import content_hash
+from skillbus.indexer.domain.entries import Key
+from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry
+from skillbus.vectors import point_id
+from skillbus.vectors.datasets import KNOWLEDGE
+from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
+
+_LAYOUT: Final = Layout(
+    KNOWLEDGE,
+    "item_id",
+    keywords=("type", "tags", "source", "scope_fixed", "scope_above"),
+    numbers=("valid_from", "valid_to"),
+)
+_ALWAYS_FROM: Final = -62135596800.0
+"""Of an item that was always valid, in seconds since 1970: the beginning of the year 1."""
+_ALWAYS_TO: Final = 253402300800.0
+"""Of an item that stays valid: the end of the year 9999."""
+_LONGEST: Final = 32_768
+"""Characters that the embedder takes as one text."""
+
+
+def point_of(project: str, item_id: str) -> str:
+    """The id of an item's point."""
+    return point_id(KNOWLEDGE.alias, project, item_id)
+
+
+class KnowledgePoints:
+    """Makes points of items."""
+
+    layout = _LAYOUT
+
+    def __init__(self, caller: Caller) -> None:
+        self._vectors = TextVectors(caller)
+
+    def point_of(self, key: Key) -> str:
+        return point_of(*key)
+
+    async def of(self, fingerprint: str, entries: Sequence[KnowledgeEntry], *, dense_required: bool) -> MadePoints:
+        items = [entry.item for entry in entries]
+        texts = Texts(
+            dense=[dense_texts(item.title, item.content) for item in items],
+            lexical=tuple(lexical_text(item.title, item.content, item.tags)[:_LONGEST] for item in items),
+            asides=tuple(aside_text(item.scope) for item in items),
+            mean_terms=MEAN_TERMS,
+        )
+        vectors = await self._vectors.of(fingerprint, texts, dense_required=dense_required)
+        payloads = [_payload(entry, vectors.fingerprint) for entry in entries]
+        return vectors.points([point_of(*entry.key) for entry in entries], payloads)
+
+
+def _payload(entry: KnowledgeEntry, fingerprint: str) -> dict[str, JsonValue]:
+    """What is stored beside the vectors: what is filtered by. What is shown comes from the record."""
+    item = entry.item
+    return {
+        "project": item.project,
+        "item_id": item.id,
+        "version": item.version,
+        "type": item.type.value,
+        "tags": list(item.tags),
+        "source": item.source,
+        "scope_fixed": fixed_key(item.scope),
+        "scope_above": list(keys_above(item.scope)),
+        "valid_from": _seconds(item.valid_from, _ALWAYS_FROM),
+        "valid_to": _seconds(item.valid_to, _ALWAYS_TO),
+        "content_hash": content_hash(entry, fingerprint),
+    }
+
+
+def _seconds(moment: datetime | None, open_end: float) -> float:
+    return open_end if moment is None else moment.timestamp()

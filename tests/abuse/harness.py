@@ -92,6 +92,7 @@ class Harness:
         with _skill(abuse, self._planted) as folder:
             for _ in range(abuse.runs):
                 outcomes.append(await self._run(abuse, folder, limits, argv))
+                through |= set(self._at_once())
                 await self._settle()
                 through |= {*_of_outcome(abuse, outcomes[-1]), *self._around(outcomes[-1])}
         return Verdict(frozenset(through), tuple(outcomes))
@@ -124,8 +125,14 @@ class Harness:
                 )
             )
 
+    def _at_once(self) -> Iterator[str]:
+        """What must not be there any more when the run returns; with a pool, others may be starting by then."""
+        if not self._warm and set(self._traces.inside()) - self._known():
+            yield "a process outlived the run"
+
     async def _settle(self) -> None:
         """Until the sandboxes wait that are to, and none is being made: then what else is there is left over."""
+        await self._isolation.settled()
         if self._warm:
 
             async def settled() -> bool:

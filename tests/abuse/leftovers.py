@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skillbus.common.testing import sandbox_mounts
+from skillbus.sandbox.adapters.watchdog import is_ending
 
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _SEGMENTS = Path("/proc/sysvipc/shm")
@@ -53,6 +54,14 @@ class Traces:
                     yield int(folder.name)
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
+
+    def inside(self) -> Iterator[int]:
+        """Those that live and are in a process namespace of their own: not what only starts a sandbox."""
+        here = Path("/proc/self/ns/pid").readlink()
+        for pid in self.processes():
+            with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                if Path(f"/proc/{pid}/ns/pid").readlink() != here and not is_ending(pid):
+                    yield pid
 
     def segments(self) -> Iterator[int]:
         """Segments of shared memory of the runs' users."""

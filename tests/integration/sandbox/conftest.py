@@ -58,11 +58,17 @@ def nothing_runs(isolation: BubblewrapIsolation) -> Callable[[], Coroutine[objec
 
 
 @pytest.fixture
-def make_isolation() -> Callable[..., BubblewrapIsolation]:
-    def make(**options: object) -> BubblewrapIsolation:
-        return BubblewrapIsolation(**{"uids": UIDS, **options})  # type: ignore[arg-type]  # a test's shorthand
+async def make_isolation(nothing_left: None) -> AsyncIterator[Callable[..., BubblewrapIsolation]]:
+    """Each is closed at the end."""
+    made = list[BubblewrapIsolation]()
 
-    return make
+    def make(**options: object) -> BubblewrapIsolation:
+        made.append(BubblewrapIsolation(**{"uids": UIDS, **options}))  # type: ignore[arg-type]  # a test's shorthand
+        return made[-1]
+
+    yield make
+    for isolation in made:
+        await isolation.__aexit__()
 
 
 @pytest.fixture(params=[0, 1], ids=["cold", "warm"])

@@ -5,12 +5,15 @@ Attacks are in `tests/abuse`.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 
 import pytest
 
 from skillbus.contracts.sandbox import RunStatus
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.watchdog import is_ending
 from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.run import RunOutcome
+from skillbus.sandbox.domain.run import RunOutcome, runtime_of
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]
@@ -92,3 +95,39 @@ async def test_a_script_that_crashes_says_by_which_signal(run: Run) -> None:
     outcome = await run("import ctypes; ctypes.string_at(0)")
     assert (outcome.status, outcome.exit_code) == (RunStatus.KILLED, None)
     assert "SIGSEGV" in outcome.detail
+
+
+LEAVES_BEHIND = {
+    "main.py": "import os, signal, time\n"
+    "print(os.readlink('/proc/self/ns/pid'), flush=True)\n"
+    "for _ in range(3):\n"
+    "    if os.fork() == 0: signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(20)\n",
+    "main.sh": "readlink /proc/self/ns/pid; for n in 1 2 3; do (trap '' TERM; sleep 20) & done",
+    "main.js": "console.log(require('fs').readlinkSync('/proc/self/ns/pid'));"
+    "for (let n = 0; n < 3; n++) require('child_process').spawn('sleep', ['20'], {detached: true, stdio: 'ignore'}).unref()",
+}
+
+
+def processes_of(namespace: str) -> list[int]:
+    """All but one that is dead, and that bubblewrap has not buried yet."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if str((folder / "ns/pid").readlink()) == namespace and not is_ending(int(folder.name)):
+                found.append(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("name", LEAVES_BEHIND)
+async def test_when_a_run_has_returned_no_process_of_its_sandbox_is_left(
+    name: str, run: Run, isolation: BubblewrapIsolation
+) -> None:
+    if runtime_of(name) not in (await isolation.probe()).runtimes:
+        pytest.skip("Node is not installed")
+    for _ in range(3):
+        outcome = await run(LEAVES_BEHIND[name], name=name)
+        left = processes_of(namespace := outcome.stdout.decode().strip())
+        assert namespace.startswith("pid:["), outcome
+        assert left == []

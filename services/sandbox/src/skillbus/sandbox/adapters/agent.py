@@ -4,9 +4,10 @@ It takes one job from the control socket, runs the script as its child, kills wh
 and exits. Python scripts run in a fork of this process, which saves the start of a second interpreter; so it imports
 only what costs next to nothing, and nothing of the skill's folder is on its path.
 
-Started ahead of any run, as `agent.py <descriptor> warm`, it has imported what most Python scripts ask for when the job
-comes. A module that the skill brings itself is forgotten again, so that the script finds its own. As `agent.py
-<descriptor> warm <node> <boot file>` it has started Node, which waits for the name of its script.
+Started ahead of any run, as `agent.py <descriptor> warm`, it imports what most Python scripts ask for and makes the
+fork that the script will run in, until the job comes. A module that the skill brings itself is forgotten again, so that
+the script finds its own. As `agent.py <descriptor> warm <node> <boot file>` it has started Node, which waits for the
+name of its script.
 
 The job comes with a descriptor for standard input, unless that is empty.
 
@@ -33,7 +34,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs more than all the rest
     from collections.abc import Callable
-    from typing import TypedDict
+    from types import CodeType
+    from typing import Protocol, TypedDict
 
     class Job(TypedDict):
         """What the host sends."""
@@ -47,19 +49,31 @@ if TYPE_CHECKING:  # typing costs more than all the rest
         artifacts: int
         artifacts_bytes: int
 
+    class Waiting(Protocol):
+        """A process that waits to become a script."""
+
+        child: int
+        """It; 0 in itself."""
+
+        def run(self, job: Job, written: bytes, stdin: int | None) -> int:
+            """Let it become the script of a job: its process."""
+
 
 OUT = b"/work/out"
-PYTHON = "/agent_python.pyc"
+PYTHON, WARM = "/agent_python.pyc", "/agent_warm.pyc"
 PYC_HEADER = 16
 RELAY = "/relay.py"
 RELAY_PORT = 3128
 PR_SET_DUMPABLE = 4
+TOGETHER = 1 << 16
 ENTRIES_MAX = 4096
 DEPTH_MAX = 8
 
 control: int
-"""The host's end of the conversation is at the other side of this descriptor."""
-imported: frozenset[str] = frozenset()
+"""The host's end of the conversation is at the other side of this descriptor; in a fork that waits, process 1's."""
+python: dict[str, Callable[..., None]] = {}
+"""What runs Python scripts, once it is loaded."""
+imported: set[str] = set()
 """Modules that were imported ahead."""
 
 
@@ -91,8 +105,8 @@ def receive(size: int) -> bytes:
     return data
 
 
-def receive_job() -> tuple[Job, int | None]:
-    """The job, and the descriptor of its standard input."""
+def receive_job() -> tuple[bytes, int | None]:
+    """The job as the host wrote it, and the descriptor of its standard input."""
     peer = _socket.socket(fileno=os.dup(control))
     header, passed, _, _ = peer.recvmsg(8, _socket.CMSG_SPACE(4))
     peer.close()
@@ -100,14 +114,24 @@ def receive_job() -> tuple[Job, int | None]:
         os._exit(3)
     header += receive(8 - len(header))
     stdin = int.from_bytes(passed[0][2][:4], sys.byteorder) if passed else None
-    return marshal.loads(receive(int.from_bytes(header, "big"))), stdin  # noqa: S302 - from the host
+    return receive(int.from_bytes(header, "big")), stdin
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    """As it is sent."""
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+def write(data: bytes | bytearray) -> None:
+    """All of it, to the host."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(control, left) :]
 
 
 def send(kind: bytes, payload: bytes = b"") -> None:
     """One frame to the host."""
-    frame = memoryview(kind + len(payload).to_bytes(4, "big") + payload)
-    while frame:
-        frame = frame[os.write(control, frame) :]
+    write(frame(kind, payload))
 
 
 def limit_this_process(rlimits: dict[int, tuple[int, int]]) -> None:
@@ -180,15 +204,33 @@ def reap(child: int) -> bytes:
     return b"".join(value.to_bytes(4, "big", signed=True) for value in (code, signal, cpu_ms))
 
 
+class Account:
+    """Frames to the host, a few in one go: each that it gets wakes it up."""
+
+    def __init__(self) -> None:
+        self.unsent = bytearray()
+
+    def tell(self, kind: bytes, payload: bytes = b"") -> None:
+        """One frame, sent now or soon."""
+        self.unsent += frame(kind, payload)
+        if len(self.unsent) > TOGETHER:
+            self.send()
+
+    def send(self) -> None:
+        """All that was not sent yet."""
+        write(self.unsent)
+        self.unsent = bytearray()
+
+
 class FullError(Exception):
     """An artifact limit is reached."""
 
 
 class Collector:
-    """Sends the regular files under a folder, following no link and opening nothing that blocks."""
+    """Tells the regular files under a folder, following no link and opening nothing that blocks."""
 
-    def __init__(self, files: int, size: int) -> None:
-        self.files, self.size, self.entries = files, size, ENTRIES_MAX
+    def __init__(self, files: int, size: int, tell: Callable[[bytes, bytes], None] = send) -> None:
+        self.files, self.size, self.entries, self.tell = files, size, ENTRIES_MAX, tell
 
     def collect(self) -> None:
         """Everything, or as much as the limits allow and a word on the rest."""
@@ -196,9 +238,9 @@ class Collector:
             folder = os.open(OUT, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             self.walk(folder, b"", 1)
         except FullError as full:
-            send(b"L", str(full).encode())
+            self.tell(b"L", str(full).encode())
         except OSError as error:
-            send(b"L", f"the output folder: {error.strerror}".encode())
+            self.tell(b"L", f"the output folder: {error.strerror}".encode())
 
     def walk(self, folder: int, prefix: bytes, depth: int) -> None:
         """One folder, by its descriptor, in the order of names."""
@@ -209,10 +251,10 @@ class Collector:
             try:
                 self.visit(folder, name, prefix + name, depth)
             except OSError:
-                send(b"L", b"not a readable regular file: " + prefix + name)
+                self.tell(b"L", b"not a readable regular file: " + prefix + name)
 
     def visit(self, folder: int, name: bytes, path: bytes, depth: int) -> None:
-        """One entry: a folder is walked, a regular file sent, anything else left out."""
+        """One entry: a folder is walked, a regular file told, anything else left out."""
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
             kind = os.fstat(descriptor).st_mode & 0o170000
@@ -221,7 +263,7 @@ class Collector:
             elif kind == 0o100000:
                 self.send_file(descriptor, path)
             else:
-                send(b"L", b"not a regular file: " + path)
+                self.tell(b"L", b"not a regular file: " + path)
         finally:
             os.close(descriptor)
 
@@ -240,58 +282,38 @@ class Collector:
             content += chunk
         self.files -= 1
         self.size -= len(content)
-        send(b"A", len(path).to_bytes(2, "big") + path + content)
+        self.tell(b"A", len(path).to_bytes(2, "big") + path + content)
 
 
-def import_ahead() -> None:
-    """What most scripts import, in the time before there is one."""
-    global imported  # noqa: PLW0603 - set once, before the job
-    before = set(sys.modules)
-    import json  # noqa: F401, PLC0415 - and with it re, enum, functools and collections
-    import pathlib  # noqa: F401, PLC0415
-    import site  # noqa: F401, PLC0415
-
-    imported = frozenset(sys.modules) - before
+def load_python() -> None:
+    """What runs a Python script, from a file of its own: other runs do without it."""
+    if not python:
+        exec(code_of(PYTHON), python)  # noqa: S102 - from the host
 
 
-class WaitingNode:
-    """A Node that has started, with a socket to tell it its script and a file to give it its standard input."""
+def load_warm() -> dict[str, Callable[..., Waiting]]:
+    """What waits for a job, likewise."""
+    names: dict[str, Callable[..., Waiting]] = {}
+    exec(code_of(WARM), names)  # noqa: S102 - from the host
+    return names
 
-    def __init__(self, program: str, boot: str) -> None:
-        reading, self.stdin = self.make_stdin()
-        ours, theirs = _socket.socketpair()
-        self.child = os.fork()
-        if self.child == 0:
-            os.setsid()
-            os.dup2(reading, 0)
-            os.dup2(theirs.detach(), 3)
-            os.closerange(4, 1024)
-            default_signals()
-            os.execv(program, [program, boot])  # noqa: S606 - a shell is what must not come between
-        os.close(reading)
-        theirs.close()
-        self.peer = ours
-        ours.recv(1)
 
-    @staticmethod
-    def make_stdin() -> tuple[int, int]:
-        """A file that has no name any more, to read and to write."""
-        name = "/tmp/.stdin"  # noqa: S108 - nothing else runs yet
-        writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        reading = os.open(name, os.O_RDONLY)
-        os.unlink(name)  # noqa: PTH108 - pathlib costs more than all the rest
-        return reading, writing
+def code_of(path: str) -> CodeType:
+    """Of a part of the agent."""
+    file = os.open(path, os.O_RDONLY)
+    data = os.read(file, os.fstat(file).st_size)
+    os.close(file)
+    code: CodeType = marshal.loads(data[PYC_HEADER:])  # noqa: S302 - from the host
+    return code
 
-    def run(self, job: Job, stdin: int | None) -> int:
-        """Its process, which runs the script of a job from now on."""
-        while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
-            os.write(self.stdin, chunk)
-        os.close(self.stdin)
-        for kind, limits in job["rlimits"].items():
-            resource.prlimit(self.child, kind, limits)
-        self.peer.sendall(b"".join(os.fsencode(word) + b"\0" for word in job["exec"][1:]))
-        self.peer.close()
-        return self.child
+
+def begin(job: Job, written: bytes, stdin: int | None, waiting: Waiting | None) -> int:
+    """The process that becomes the script; 0 in itself."""
+    if waiting is None:
+        if os.access(RELAY, os.R_OK):
+            start_relay(job)
+        return os.fork()
+    return waiting.run(job, written, stdin) if waiting.child else 0
 
 
 def serve(warm: list[str]) -> Job:
@@ -303,38 +325,30 @@ def serve(warm: list[str]) -> Job:
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     go_first()
     set_dumpable(0)
-    node = WaitingNode(*warm[1:]) if len(warm) > 1 else None
-    if warm and node is None:
-        import_ahead()
+    parts = load_warm() if warm else {}
+    waiting = parts["start_node"](*warm[1:]) if len(warm) > 1 else None
     gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
     send(b"R")
-    job, stdin = receive_job()
-    if os.access(RELAY, os.R_OK):
-        start_relay(job)
-    child = node.run(job, stdin) if node is not None else os.fork()
+    if warm and waiting is None:
+        waiting = parts["fork_ahead"]()
+    written, stdin = receive_job()
+    job: Job = marshal.loads(written)  # noqa: S302 - from the host
+    child = begin(job, written, stdin, waiting)
     if child == 0:
         become_script(job, stdin)
         return job
     if stdin is not None:
         os.close(stdin)
-    ended = reap(child)
-    send(b"X", ended)
-    Collector(job["artifacts"], job["artifacts_bytes"]).collect()
-    send(b"E")
+    account = Account()
+    account.tell(b"X", reap(child))
+    Collector(job["artifacts"], job["artifacts_bytes"], account.tell).collect()
+    account.tell(b"E")
+    account.send()
     os._exit(0)
-
-
-def load_python() -> Callable[[Job, frozenset[str]], None]:
-    """What runs a Python script, from a file of its own: other runs do without it."""
-    file = os.open(PYTHON, os.O_RDONLY)
-    code = marshal.loads(os.read(file, os.fstat(file).st_size)[PYC_HEADER:])  # noqa: S302 - from the host
-    os.close(file)
-    namespace: dict[str, Callable[[Job, frozenset[str]], None]] = {}
-    exec(code, namespace)  # noqa: S102 - the same
-    return namespace["run_python"]
 
 
 if __name__ == "__main__":
     control = int(sys.argv[1])
     given = serve(sys.argv[2:])
-    load_python()(given, imported)
+    load_python()
+    python["run_python"](given, imported)

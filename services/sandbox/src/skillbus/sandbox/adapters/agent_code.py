@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from skillbus.sandbox.adapters.profile import AGENT, AGENT_PYTHON
+from skillbus.sandbox.adapters.profile import AGENT, AGENT_PYTHON, AGENT_WARM
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 
 _TIMEOUT_S: Final = 30.0
-_SOURCES: Final = {AGENT: "agent.py", AGENT_PYTHON: "agent_python.py"}
+_SOURCES: Final = {AGENT: "agent.py", AGENT_PYTHON: "agent_python.py", AGENT_WARM: "agent_warm.py"}
 _COMPILE: Final = (
     "import importlib.util, marshal, sys\n"
     "code = compile(sys.stdin.buffer.read(), sys.argv[1], 'exec')\n"

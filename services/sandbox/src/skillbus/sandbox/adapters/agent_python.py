@@ -25,23 +25,34 @@ if TYPE_CHECKING:
 
 
 SKILL = "/skill/"
+REHEARSED = b"import json, sys\nfor word in json.loads('[\"a\"]'):\n    said = f'{json.dumps({word: 1})}\\n'\n"
 
 
-def run_python(job: Job, imported: frozenset[str]) -> None:
+def be_ready() -> None:
+    """What is the same for every script. Safe to call again."""
+    import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
+
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
+
+
+def rehearse() -> None:
+    """A script of no effect, before there is one: in a fork the first to write to a page has to copy it."""
+    compile_script(REHEARSED, "<rehearsal>")({})
+
+
+def run_python(job: Job, imported: set[str]) -> None:
     """With its folder first on the path, the skill's root second, then the standard library, then packages.
 
     `imported` are modules that were imported ahead.
     """
-    import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
-
+    be_ready()
     forget_own(imported, job["path"])
     script = job["script"]
     sys.argv = [script, *job["argv"]]
     sys.path[:0] = job["path"]
     sys.path += job["packages"]  # as site-packages: behind the standard library, and no `.pth` in it is read
-    site.setquit()
-    site.setcopyright()
-    site.sethelper()
     main = type(sys)("__main__")
     loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", script)
     main.__dict__.update(
@@ -53,7 +64,7 @@ def run_python(job: Job, imported: frozenset[str]) -> None:
     finish(code)
 
 
-def forget_own(imported: frozenset[str], folders: list[str]) -> None:
+def forget_own(imported: set[str], folders: list[str]) -> None:
     """Modules imported ahead of which the script has its own: the first on the path is the one that it gets."""
     here = {entry.partition(".")[0] for folder in folders for entry in os.listdir(folder)}  # noqa: PTH208
     for name in imported:

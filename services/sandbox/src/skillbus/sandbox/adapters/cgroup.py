@@ -99,7 +99,6 @@ class CgroupMeter:
         self._cpus = cpus
         self._init = 0
         self._limits = Limits()
-        self._usage = Usage()
 
     async def enter(self, init: int) -> None:
         """See `Meter.enter`. In a thread: the kernel waits for a quiet moment of all processors."""
@@ -129,6 +128,16 @@ class CgroupMeter:
     def _look(self) -> Excess | None:
         return check_sockets(self._init, self._limits) or check_inodes(self._init, self._limits)
 
+    def usage(self) -> Usage:
+        """See `Meter.usage`. The peak is the kernel's, where it tells it (Linux 5.19)."""
+        if not self.folder.exists():
+            return Usage()
+        peak = int(_read(self.folder, "memory.peak")) if (self.folder / "memory.peak").exists() else None
+        events = dict(line.split() for line in _read(self.folder, "memory.events").splitlines())
+        if int(events["oom_kill"]) == 0:
+            return Usage(peak)
+        return Usage(peak, Excess(RunStatus.MEMORY, f"{self._limits.memory_bytes // MIB} MiB of memory, the limit"))
+
     async def leave(self) -> None:
         """See `Meter.leave`.
 
@@ -136,19 +145,7 @@ class CgroupMeter:
             TimeoutError: when the kernel does not end killed processes in ten seconds.
         """
         if self.folder.exists():
-            self._usage = self._used()
             await in_thread(partial(_remove, self.folder))
-
-    def usage(self) -> Usage:
-        """See `Meter.usage`. The peak is the kernel's, where it tells it (Linux 5.19)."""
-        return self._usage
-
-    def _used(self) -> Usage:
-        peak = int(_read(self.folder, "memory.peak")) if (self.folder / "memory.peak").exists() else None
-        events = dict(line.split() for line in _read(self.folder, "memory.events").splitlines())
-        if int(events["oom_kill"]) == 0:
-            return Usage(peak)
-        return Usage(peak, Excess(RunStatus.MEMORY, f"{self._limits.memory_bytes // MIB} MiB of memory, the limit"))
 
 
 def _remove(folder: Path) -> None:

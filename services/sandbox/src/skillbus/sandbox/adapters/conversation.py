@@ -5,7 +5,7 @@ import marshal
 import resource
 import signal
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.profile import DEPS, SKILL
@@ -24,6 +24,18 @@ _NO_DUMP: Final = 1
 Linux starts that one whatever the limit, unless it is exactly 1 (core(5), `fs/coredump.c`)."""
 _MARSHAL_VERSION: Final = 4
 """Read by every Python since 3.4."""
+
+
+class Readable(Protocol):
+    """A stream of bytes: asyncio's, or one that takes less to open."""
+
+    async def read(self, size: int, /) -> bytes:
+        """Some bytes, at most `size`; none at the end."""
+        ...
+
+    async def readexactly(self, size: int, /) -> bytes:
+        """So many. Raises IncompleteReadError at the end."""
+        ...
 
 
 class ProtocolError(Exception):
@@ -85,7 +97,7 @@ def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
     return pairs
 
 
-async def read_ready(reader: asyncio.StreamReader) -> None:
+async def read_ready(reader: Readable) -> None:
     """Wait for the agent's first word.
 
     Raises:
@@ -96,7 +108,7 @@ async def read_ready(reader: asyncio.StreamReader) -> None:
         raise ProtocolError(f"the agent began with {kind!r}")
 
 
-async def listen(reader: asyncio.StreamReader, limits: Limits, told: Told) -> None:
+async def listen(reader: Readable, limits: Limits, told: Told) -> None:
     """Take the agent's account down in `told` until it ends or the socket closes.
 
     Raises:
@@ -113,7 +125,7 @@ async def listen(reader: asyncio.StreamReader, limits: Limits, told: Told) -> No
         return
 
 
-async def _read_frame(reader: asyncio.StreamReader, size_max: int) -> tuple[bytes, bytes]:
+async def _read_frame(reader: Readable, size_max: int) -> tuple[bytes, bytes]:
     header = await reader.readexactly(_HEADER_BYTES)
     size = int.from_bytes(header[1:], "big")
     if size > size_max:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from skillbus.contracts.sandbox import RunStatus
-from skillbus.sandbox.adapters.conversation import Ended, Told, signal_name
+from skillbus.sandbox.adapters.conversation import Ended, Readable, Told, signal_name
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Meter
 from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, Stream
@@ -20,8 +20,10 @@ _SIGKILL = 9
 class Program(Protocol):
     """What is followed."""
 
-    stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
+    @property
+    def stdout(self) -> Readable: ...
+    @property
+    def stderr(self) -> Readable: ...
 
     def kill(self) -> None:
         """End every process of it, now. Safe to call again."""
@@ -99,7 +101,7 @@ class Following:
             timeout.cancel()
 
     def outcome(self, told: Told, level: Level) -> RunOutcome:
-        """When the meter was left."""
+        """When no process is left."""
         ending, ended, usage = self.ending, told.ended, self.meter.usage()
         if ending.status is None and usage.excess is not None:
             ending.status, ending.detail = usage.excess
@@ -125,7 +127,7 @@ class Following:
         await cancelled.wait()
         self.ending.end(RunStatus.CANCELLED, "cancelled by whoever asked for it")
 
-    async def _drain(self, reader: asyncio.StreamReader, stream: Stream) -> None:
+    async def _drain(self, reader: Readable, stream: Stream) -> None:
         """Reading stops at the limit: what a killed writer still holds is not counted, and not kept."""
         while chunk := await reader.read(_CHUNK):
             if not self.output.take(stream, chunk):

@@ -33,6 +33,13 @@ class Prepared:
         try:
             await self.sandbox.end()
         finally:
+            await self.clear()
+
+    async def clear(self) -> None:
+        """What is left of it when its processes have ended: what started them, its meter, its folder and its user."""
+        try:
+            await self.sandbox.bury()
+        finally:
             try:
                 await self.meter.leave()
                 await self.slot.remove()
@@ -59,12 +66,14 @@ async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxPr
     except OSError as error:
         raise SandboxBroken(f"the sandbox could not be started: {error}") from error
     try:
-        await sandbox.connect()
         init = await _first_word(sandbox, start_s)
         await meter.enter(init)
     except BaseException:
-        await sandbox.end()
-        await meter.leave()
+        try:
+            await sandbox.end()
+        finally:
+            await sandbox.bury()
+            await meter.leave()
         raise
     return sandbox, init
 

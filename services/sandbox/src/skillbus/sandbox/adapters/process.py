@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from io import FileIO
 from typing import Final
 
 from skillbus.common.in_time import in_time
+from skillbus.sandbox.adapters.incoming import Incoming
 
 _GONE_S: Final = 10.0
 _ATTACH_S: Final = 1.0
@@ -22,34 +22,28 @@ _INFO_MAX: Final = 4096
 
 
 class SandboxProcess:
-    """A started sandbox: its streams, its control socket, and the means to end it."""
+    """A started sandbox: what it sends, its control socket, and the means to end it."""
 
     def __init__(self, process: subprocess.Popen[bytes], ends: "Ends") -> None:
         self._process = process
-        self._ends = ends
-        self._own = ExitStack()
+        self._own = ends.ours
+        self._passing = ends.control
         try:
             self._bwrap = self._own_fd(os.pidfd_open(process.pid))
         except OSError:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=_GONE_S)
             raise
-        self._info = self._own_fd(ends.info)
+        self.stdout, self.stderr = self._incoming(ends.stdout), self._incoming(ends.stderr)
+        self.control, self._info = self._incoming(ends.control.fileno()), self._incoming(ends.info)
         self._said = b""
         self._init: int | None = None
+        self._gone = asyncio.Event()
 
     @property
     def pid(self) -> int:
         """Bubblewrap's, in the host's numbering."""
         return self._process.pid
-
-    async def connect(self) -> None:
-        """Open the streams; to be awaited once, right after the start."""
-        self.stdout = await self._open_pipe(self._ends.stdout)
-        self.stderr = await self._open_pipe(self._ends.stderr)
-        self._passing = self._own.enter_context(self._ends.control.dup())
-        self.control, self._writer = await asyncio.open_connection(sock=self._ends.control)
-        self._own.callback(self._writer.close)
 
     async def attach(self) -> int:
         """Process 1 of the sandbox, in the host's numbering; bubblewrap says it before it starts the agent.
@@ -58,23 +52,26 @@ class SandboxProcess:
             OSError, ValueError: when bubblewrap ended before.
         """
         while not self._said.endswith(b"}\n"):
-            await _readable(self._info)
-            said = os.read(self._info, _INFO_MAX)
+            said = await self._info.read(_INFO_MAX)
             if not said:
                 raise ProcessLookupError("bubblewrap ended before it started anything")
             self._said += said
         pid = int(json.loads(self._said)["child-pid"])
         self._init = self._own_fd(os.pidfd_open(pid))
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._init, self._when_gone, self._init)
+        self._own.callback(loop.remove_reader, self._init)
         return pid
 
     async def send(self, job: bytes, stdin: bytes) -> None:
         """To the agent: a job, and what its script reads from standard input."""
+        message = len(job).to_bytes(8, "big") + job
         with ExitStack() as stack:
             passed = [_sealed(stack, stdin)] if stdin else []
-            # Eight bytes always fit into the empty socket; the descriptor travels with them.
-            socket.send_fds(self._passing, [len(job).to_bytes(8, "big")], passed)
-        self._writer.write(job)
-        await self._writer.drain()
+            # Eight bytes at least always fit into the empty socket; the descriptor travels with them.
+            sent = socket.send_fds(self._passing, [message], passed)
+        if sent < len(message):
+            await asyncio.get_running_loop().sock_sendall(self._passing, message[sent:])
 
     def is_running(self) -> bool:
         """Whether bubblewrap has not ended."""
@@ -93,70 +90,78 @@ class SandboxProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kill it, wait until nothing of it is left, and give every descriptor back.
+        """Kill it, and wait until none of its processes is left. Safe to call again.
 
         Raises:
             TimeoutError: when the kernel does not end a killed process in ten seconds.
         """
-        try:
-            if self._init is None:
-                with suppress(OSError, ValueError):
-                    await in_time(self.attach(), _ATTACH_S)
-            self.kill()
-            for descriptor in (self._init, self._bwrap):
-                if descriptor is not None and not await in_time(_readable(descriptor), _GONE_S):
-                    raise TimeoutError
-        finally:
-            self._bury()
+        if self._init is None:
+            with suppress(OSError, ValueError):
+                await in_time(self.attach(), _ATTACH_S)
+        if self._gone.is_set():
+            return
+        self.kill()
+        if not await in_time(self._gone.wait() if self._init is not None else _readable(self._bwrap), _GONE_S):
+            raise TimeoutError
 
-    def _bury(self) -> None:
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(timeout=_GONE_S)
-        self._own.close()
-        self._ends.close()
+    async def bury(self) -> None:
+        """When it has ended: wait for bubblewrap, which then has nothing to do, and give every descriptor back.
+
+        Raises:
+            TimeoutError: as `end`.
+        """
+        try:
+            if not await in_time(_readable(self._bwrap), _GONE_S):
+                raise TimeoutError
+        finally:
+            if self._process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait(timeout=_GONE_S)
+            self._own.close()
+
+    def _when_gone(self, init: int) -> None:
+        """Process 1 is dead: with it every other process of the sandbox is, and nobody writes any more."""
+        asyncio.get_running_loop().remove_reader(init)
+        self._gone.set()
+        for incoming in (self.stdout, self.stderr, self.control):
+            incoming.finish()
 
     def _own_fd(self, descriptor: int) -> int:
         self._own.callback(os.close, descriptor)
         return descriptor
 
-    async def _open_pipe(self, pipe: FileIO) -> asyncio.StreamReader:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        # A descriptor of the transport's own: uvloop closes it some time after close(), without telling `pipe`, and
-        # the number may be another's by then.
-        own = FileIO(os.dup(pipe.fileno()))
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), own)
-        self._own.callback(transport.close)
-        return reader
+    def _incoming(self, descriptor: int) -> Incoming:
+        incoming = Incoming(descriptor)
+        self._own.callback(incoming.stop)
+        return incoming
 
 
 class Ends:
-    """The pairs of descriptors between host and sandbox: ours are attributes, theirs are closed after the start."""
+    """The pairs of descriptors between host and sandbox: theirs are closed after the start, ours with `ours`."""
 
     def __init__(self, theirs: ExitStack, owner: int | None) -> None:
-        stdout, self.their_stdout = _pipe(theirs, owner)
-        stderr, self.their_stderr = _pipe(theirs, owner)
-        self.info, self.their_info = _pipe(theirs, None)
-        self.stdout, self.stderr = FileIO(stdout), FileIO(stderr)
-        self.control, other = socket.socketpair()
-        self.their_control = theirs.enter_context(other).fileno()
+        self.ours = ExitStack()
+        try:
+            self.stdout, self.their_stdout = _pipe(self.ours, theirs, owner)
+            self.stderr, self.their_stderr = _pipe(self.ours, theirs, owner)
+            self.info, self.their_info = _pipe(self.ours, theirs, None)
+            self.control, other = socket.socketpair()
+            self.ours.enter_context(self.control).setblocking(False)
+            self.their_control = theirs.enter_context(other).fileno()
+        except BaseException:
+            self.ours.close()
+            raise
 
-    def close(self) -> None:
-        """Our ends, as far as nobody else has taken them over."""
-        for end in (self.stdout, self.stderr):
-            end.close()
-        self.control.close()
 
-
-def _pipe(theirs: ExitStack, owner: int | None) -> tuple[int, int]:
+def _pipe(ours: ExitStack, theirs: ExitStack, owner: int | None) -> tuple[int, int]:
     """A pipe whose writing end the user `owner` can open again, as `echo > /dev/stderr` does."""
-    ours, other = os.pipe()
-    theirs.callback(os.close, other)
+    reading, writing = os.pipe()
+    ours.callback(os.close, reading)
+    theirs.callback(os.close, writing)
     if owner is not None:
-        os.fchown(other, owner, owner)
-    return ours, other
+        os.fchown(writing, owner, owner)
+    return reading, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +184,7 @@ def start(plan: Start) -> SandboxProcess:
         try:
             return SandboxProcess(_spawn(plan, ends, theirs), ends)
         except BaseException:
-            os.close(ends.info)
-            ends.close()
+            ends.ours.close()
             raise
 
 

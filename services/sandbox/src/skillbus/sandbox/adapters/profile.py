@@ -19,6 +19,7 @@ from skillbus.sandbox.domain.run import Level
 SKILL: Final = "/skill"
 AGENT: Final = "/agent.pyc"
 AGENT_PYTHON: Final = "/agent_python.pyc"
+AGENT_WARM: Final = "/agent_warm.pyc"
 NODE_BOOT: Final = "/node_boot.cjs"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"

@@ -14,7 +14,8 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,10 @@ from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken
 
 _T = TypeVar("_T")
 _PREFIX: Final = "skillbus-run-"
+_FEW: Final = 32
+"""Entries of a folder that are done in the loop's thread: each takes some 10 µs."""
+_SHORT_BYTES: Final = 64 * 1024
+"""So is writing a file of that size."""
 _YOUNG_S: Final = 60.0
 """A folder is locked right after it is made, and not looked at before it is so old."""
 _SHARED: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - a folder of the user's own is made in it
@@ -65,30 +70,84 @@ class Slot:
             RunRejected: The skill's folder cannot be read.
             SandboxBroken: The files cannot be written.
         """
-        await in_thread(partial(self._fill, skill, given))
-
-    def _fill(self, skill: Path, given: Mapping[str, bytes]) -> None:
         try:
-            shutil.copytree(skill, self.skill, symlinks=True, copy_function=_link, dirs_exist_ok=True)
-            for folder in (self.skill, *(path for path in self.skill.rglob("*") if _is_folder(path))):
-                folder.chmod(0o755)
-        except (OSError, shutil.Error) as error:
+            await _done(_linking(str(skill), str(self.skill)))
+        except OSError as error:
             raise RunRejected(f"the skill's folder cannot be read: {error}") from error
         try:
-            for name, content in given.items():
-                path = self.given / name
-                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-                path.write_bytes(content)
-                path.chmod(0o444)
+            await _done(_writing(self.given, given))
         except OSError as error:
             raise SandboxBroken(f"the files of the run could not be written: {error}") from error
 
     async def remove(self) -> None:
         """The folder and all that is in it."""
         try:
+            await _done(_removing(str(self._folder)))
+        except OSError:
             await in_thread(partial(shutil.rmtree, self._folder, ignore_errors=True))
         finally:
             os.close(self._lock)
+
+
+Steps = Iterator[bool]
+"""Work that is done step by step: True before one that may take long."""
+
+
+async def _done(steps: Steps) -> None:
+    """A few short steps are done where they stand, in less than the way to a thread takes; the rest in one."""
+    for number, long in enumerate(steps):
+        if long or number == _FEW:
+            await in_thread(partial(deque, steps, 0))
+            return
+
+
+def _linking(source: str, target: str) -> Steps:
+    """Links what all may read; a copy of anything else is made readable, and the skill's own file stays as it is."""
+    with os.scandir(source) as entries:
+        for entry in entries:
+            path = f"{target}/{entry.name}"
+            yield False
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), path)  # noqa: PTH115, PTH211 - a thing of every file of every run
+            elif entry.is_dir():
+                os.mkdir(path)  # noqa: PTH102 - the same
+                os.chmod(path, 0o755)  # noqa: PTH101, S103 - read-only in the sandbox
+                yield from _linking(entry.path, path)
+            elif not _is_linked(entry, path):
+                yield True
+                copy = Path(shutil.copy(entry.path, path))
+                copy.chmod(copy.stat().st_mode & 0o755 | 0o644)
+
+
+def _is_linked(entry: "os.DirEntry[str]", path: str) -> bool:
+    if not entry.stat().st_mode & stat.S_IROTH:
+        return False
+    try:
+        os.link(entry.path, path)
+    except OSError:  # another file system, or one without links
+        return False
+    return True
+
+
+def _removing(folder: str) -> Steps:
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    for entry in found:
+        yield False
+        if entry.is_dir(follow_symlinks=False):
+            yield from _removing(entry.path)
+        else:
+            os.unlink(entry.path)  # noqa: PTH108 - as above
+    os.rmdir(folder)  # noqa: PTH106 - as above
+
+
+def _writing(folder: Path, given: Mapping[str, bytes]) -> Steps:
+    for name, content in given.items():
+        yield len(content) > _SHORT_BYTES
+        path = folder / name
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o444)
 
 
 def sweep(owners: Collection[int]) -> None:
@@ -107,22 +166,6 @@ def _remove_unheld(folder: Path) -> None:
         shutil.rmtree(folder)
     finally:
         os.close(lock)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _link(source: str, target: str) -> None:
-    """Links what all may read; a copy of anything else is made readable, and the skill's own file stays as it is."""
-    if not Path(source).stat().st_mode & stat.S_IROTH:
-        copy = Path(shutil.copy(source, target))
-        copy.chmod(copy.stat().st_mode & 0o755 | 0o644)
-        return
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copy(source, target)
 
 
 def is_open_to_all(path: Path) -> bool:

@@ -9,14 +9,14 @@ from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec
 
 
 async def supervise(ready: Prepared, job: bytes, spec: RunSpec, control: RunControl) -> RunOutcome:
-    """Hand the job over and see the run to its end. Whatever happens, nothing of the sandbox is left afterwards."""
+    """Hand the job over and see the run to its end. Whatever happens, no process of the sandbox is left afterwards."""
     sandbox, told = ready.sandbox, Told()
     following = Following.of(sandbox, spec.limits, ready.meter, control)
     try:
         ready.meter.limit(spec.limits)
         await following.follow(control.cancelled, _talk(sandbox, job, spec, told, following.ending))
     finally:
-        await ready.end()
+        await sandbox.end()
     return following.outcome(told, ready.level)
 
 

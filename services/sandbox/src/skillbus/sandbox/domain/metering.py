@@ -25,7 +25,7 @@ class Usage:
 
 
 class Meter(Protocol):
-    """Of one sandbox: entered when it has started, limited before it gets its job, left when it has ended."""
+    """Of one sandbox: entered when it has started, limited before its job, asked when it has ended, then left."""
 
     async def enter(self, init: int) -> None:
         """Count process `init`, in the host's numbering, and all that it starts from now on.
@@ -44,11 +44,11 @@ class Meter(Protocol):
     async def watch(self) -> Excess:
         """Wait until a limit is passed that the kernel does not hold by itself."""
 
+    def usage(self) -> Usage:
+        """Of a sandbox that has ended; before the meter is left."""
+
     async def leave(self) -> None:
         """Nothing that was counted is left afterwards, nor anything of the meter. Safe to call again."""
-
-    def usage(self) -> Usage:
-        """Of a meter that was left."""
 
 
 class Metering(Protocol):

@@ -1,0 +1,131 @@
+"""How a sandbox waits for its job: another part of the agent, which process 1 loads when it is started ahead.
+
+What is imported, forked and rehearsed here is not done in the time of a run.
+"""
+
+from __future__ import annotations
+
+import _socket
+import gc
+import os
+import resource
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from skillbus.sandbox.adapters import agent
+else:
+    agent = sys.modules["__main__"]
+
+AHEAD = ("json", "pathlib", "site")
+"""With json come re, enum, functools and collections."""
+
+
+def fork_ahead() -> WaitingFork:
+    """For Python and bash."""
+    import_ahead()
+    return WaitingFork()
+
+
+def start_node(program: str, boot: str) -> WaitingNode:
+    """For Node."""
+    return WaitingNode(program, boot)
+
+
+def import_ahead() -> None:
+    """What most scripts import, as far as there is time before there is one."""
+    before = set(sys.modules)
+    for name in AHEAD:
+        if job_has_come():
+            break
+        __import__(name)
+    agent.imported.update(set(sys.modules) - before)
+
+
+def job_has_come() -> bool:
+    """Whether the host waits already."""
+    peer = _socket.socket(fileno=os.dup(agent.control))
+    try:
+        peer.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    finally:
+        peer.close()
+    return True
+
+
+class WaitingFork:
+    """A fork of this process that waits to become a script, of Python or of bash, and a socket to tell it which."""
+
+    child = 0
+    """Its process; 0 in itself."""
+
+    def __init__(self) -> None:
+        self.peer, theirs = _socket.socketpair()
+        agent.load_python()
+        agent.python["be_ready"]()
+        gc.freeze()
+        self.child = os.fork()
+        if self.child:
+            theirs.close()
+        else:
+            self.wait(theirs)
+
+    def wait(self, theirs: _socket.socket) -> None:
+        """In the fork: the job comes from process 1, and the way to the host is not there."""
+        os.close(agent.control)
+        self.peer.close()
+        agent.control = theirs.detach()
+        if agent.imported.issuperset(AHEAD):
+            agent.python["rehearse"]()
+
+    def run(self, job: agent.Job, written: bytes, stdin: int | None) -> int:
+        """Its process, which runs the script of a job from now on."""
+        rights = [] if stdin is None else [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, stdin.to_bytes(4, sys.byteorder))]
+        message = len(written).to_bytes(8, "big") + written
+        try:  # noqa: SIM105 - contextlib costs more than all the rest
+            self.peer.sendall(message[self.peer.sendmsg([message], rights) :])
+        except OSError:
+            pass  # it is dead, which is told as any other end
+        self.peer.close()
+        return self.child
+
+
+class WaitingNode:
+    """A Node that has started, with a socket to tell it its script and a file to give it its standard input."""
+
+    def __init__(self, program: str, boot: str) -> None:
+        reading, self.stdin = self.make_stdin()
+        ours, theirs = _socket.socketpair()
+        self.child = os.fork()
+        if self.child == 0:
+            os.setsid()
+            os.dup2(reading, 0)
+            os.dup2(theirs.detach(), 3)
+            os.closerange(4, 1024)
+            agent.default_signals()
+            os.execv(program, [program, boot])  # noqa: S606 - a shell is what must not come between
+        os.close(reading)
+        theirs.close()
+        self.peer = ours
+        ours.recv(1)
+
+    @staticmethod
+    def make_stdin() -> tuple[int, int]:
+        """A file that has no name any more, to read and to write."""
+        name = "/tmp/.stdin"  # noqa: S108 - nothing else runs yet
+        writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        reading = os.open(name, os.O_RDONLY)
+        os.unlink(name)  # noqa: PTH108 - pathlib costs more than all the rest
+        return reading, writing
+
+    def run(self, job: agent.Job, written: bytes, stdin: int | None) -> int:
+        """Its process, which runs the script of a job from now on."""
+        while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
+            os.write(self.stdin, chunk)
+        os.close(self.stdin)
+        for kind, limits in job["rlimits"].items():
+            resource.prlimit(self.child, kind, limits)
+        self.peer.sendall(b"".join(os.fsencode(word) + b"\0" for word in job["exec"][1:]))
+        self.peer.close()
+        return self.child

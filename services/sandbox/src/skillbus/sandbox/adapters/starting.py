@@ -1,0 +1,152 @@
+"""How sandboxes are started: each from its plan, with a folder, a user and a filter of system calls."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from skillbus.contracts.indexer import Runtime
+from skillbus.sandbox.adapters.agent_code import compile_agent
+from skillbus.sandbox.adapters.installation import Installation, find_installation
+from skillbus.sandbox.adapters.prepared import Prepared, prepare
+from skillbus.sandbox.adapters.process import Ends, Start
+from skillbus.sandbox.adapters.profile import AGENT_WARM, ETC, NODE_BOOT, RELAY, Descriptors, Plan, Warm
+from skillbus.sandbox.adapters.seccomp import compile_filter
+from skillbus.sandbox.adapters.slots import Slot, in_thread
+from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.metering import Metering
+from skillbus.sandbox.domain.run import Level
+
+Profile = Callable[[Plan], Sequence[str]]
+WayOut = Callable[[Slot, int | None], Awaitable[Path]]
+
+_SECCOMP: Final = "seccomp"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a sandbox is to be like."""
+
+    level: Level
+    limits: Limits
+    layer: Path | None = None
+    """Packages that it shows."""
+    warm: Warm | None = None
+    way_out: WayOut | None = None
+    """Makes its way to the network."""
+
+
+class Starter:
+    """Starts sandboxes on this machine; when the service is root at most `len(uids)` at a time, more wait."""
+
+    def __init__(
+        self, installation: Installation | None, profile: Profile, metering: Metering, uids: range, start_s: float
+    ) -> None:
+        self._installation = installation
+        self._profile = profile
+        self._metering = metering
+        self._start_s = start_s
+        self._free: asyncio.LifoQueue[int] | None = None
+        if os.geteuid() == 0:
+            self._free = asyncio.LifoQueue()
+            for uid in reversed(uids):
+                self._free.put_nowait(uid)
+        self._agent: Mapping[str, bytes] = {}
+        self._filters: dict[bool, bytes] = {}
+        """By whether they open the network."""
+        self._relay = files(__package__).joinpath("relay.py").read_bytes()
+        self._node_boot = files(__package__).joinpath("node_boot.cjs").read_bytes()
+
+    @property
+    def host(self) -> Installation:
+        """What the machine has. Raises SandboxUnavailable when that is not enough."""
+        if self._installation is None:
+            self._installation = find_installation()
+        return self._installation
+
+    async def start(self, wanted: Wanted) -> Prepared:
+        """One that waits for its job.
+
+        Raises:
+            SandboxBroken: It did not start.
+            SandboxUnavailable: The agent cannot be compiled.
+        """
+        host = self.host
+        if not self._agent:
+            self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
+        async with AsyncExitStack() as undo:
+            uid = None if self._free is None else await self._free.get()
+            undo.callback(give_back := partial(self._give_back, uid))
+            slot = Slot.make(uid)
+            undo.push_async_callback(slot.remove)
+            egress = None if wanted.way_out is None else await wanted.way_out(slot, uid)
+            with _opened(host if uid is not None else None) as (bwrap, libraries):
+                plan = Plan(
+                    installation=host,
+                    level=wanted.level,
+                    limits=wanted.limits,
+                    skill_root=slot.skill,
+                    given_root=slot.given,
+                    descriptors=Descriptors(bwrap, libraries),
+                    uid=uid,
+                    layer=wanted.layer,
+                    egress=egress,
+                    warm=wanted.warm,
+                )
+                library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
+                command = partial(_command, self._profile, plan)
+                begun = Start(command, self._contents(egress, wanted.warm), uid, library_path)
+                ready = await prepare(begun, self._metering.meter(), slot, wanted.level, self._start_s, give_back)
+            undo.pop_all()
+            return ready
+
+    def _give_back(self, uid: int | None) -> None:
+        if self._free is not None and uid is not None:
+            self._free.put_nowait(uid)
+
+    def _contents(self, egress: Path | None, warm: Warm | None) -> Mapping[str, bytes]:
+        unused = AGENT_WARM if warm is None else None
+        return {
+            **{path: code for path, code in self._agent.items() if path != unused},
+            **({NODE_BOOT: self._node_boot} if warm is Warm.NODE else {}),
+            _SECCOMP: self._filter(network=egress is not None),
+            **({} if egress is None else {RELAY: self._relay}),
+            **ETC,
+        }
+
+    def _filter(self, *, network: bool) -> bytes:
+        if network not in self._filters:
+            self._filters[network] = compile_filter(self.host.architecture, network=network)
+        return self._filters[network]
+
+
+def _command(
+    profile: Profile, plan: Plan, ends: Ends, contents: Mapping[str, int]
+) -> tuple[Sequence[str], tuple[int, ...]]:
+    descriptors = replace(
+        plan.descriptors,
+        control=ends.their_control,
+        info=ends.their_info,
+        seccomp=contents[_SECCOMP],
+        files={path: descriptor for path, descriptor in contents.items() if path != _SECCOMP},
+    )
+    return profile(replace(plan, descriptors=descriptors)), descriptors.inherited()
+
+
+@contextmanager
+def _opened(host: Installation | None) -> Iterator[tuple[int | None, int | None]]:
+    """The wheel's program and its library's folder, opened for a user who may not be able to walk to them."""
+    if host is None or host.libraries is None:
+        yield None, None
+        return
+    with ExitStack() as stack:
+        opened = []
+        for path in (host.bwrap, host.libraries):
+            opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+            stack.callback(os.close, opened[-1])
+        yield opened[0], opened[1]

@@ -1,0 +1,15 @@
+"""Which levels bubblewrap may be asked for."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.domain.run import Level
+
+
+@pytest.mark.parametrize("levels", [(), (Level.NONE,), (Level.FULL, Level.NONE), (Level.RUNSC,), (Level.DOCKER,)])
+def test_a_level_that_bubblewrap_does_not_make_is_refused_by_name(levels: Sequence[Level]) -> None:
+    with pytest.raises(ValueError, match="bubblewrap isolates at the levels full, filtered, container") as caught:
+        BubblewrapIsolation(levels=levels)
+    assert all(level in str(caught.value) for level in levels)

@@ -16,10 +16,10 @@ from typing import Final
 
 from skillbus.retriever.domain.relevance import Relevance, rarest_idf
 
-DENSE: Final = 0.536
+DENSE: Final = 0.45
 """Of what the model's map for tools has."""
 LEXICAL: Final = 3.625
-OFFSET: Final = -4.625
+OFFSET: Final = -4.65
 ALONE_POWER: Final = 3.215
 ALONE_HALF: Final = 1.28
 _NEAREST: Final = 0.99

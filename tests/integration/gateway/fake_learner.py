@@ -29,6 +29,10 @@ class FakeLearner:
     held: dict[tuple[str, str], list[k.KnowledgeVersion]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     audit: list[k.AuditEntry] = field(default_factory=list)
+    page: int = 200
+    """Items of one page of an export, at most."""
+    breaks_after: str | None = None
+    """The page behind this item cannot be read."""
 
     def __post_init__(self) -> None:
         draft = k.KnowledgeDraft.model_validate(k.CREATE_KNOWLEDGE.example)
@@ -107,9 +111,11 @@ class FakeLearner:
         return k.KnowledgePut(results=tuple(self._put(request, item) for item in request.items), indexed=True)
 
     async def export(self, request: k.ExportKnowledge) -> k.KnowledgeExported:
+        if request.after is not None and request.after == self.breaks_after:
+            raise RequestError(ErrorCode.INTERNAL, "The database is gone.")
         items = sorted(self._items(request.project), key=lambda item: item.id)
         wanted = [it for it in items if it.status in request.statuses and it.id > (request.after or "")]
-        page = tuple(wanted[: request.limit])
+        page = tuple(wanted[: min(request.limit, self.page)])
         return k.KnowledgeExported(items=page, next=page[-1].id if len(wanted) > len(page) else None)
 
     async def list_audit(self, request: k.ListAudit) -> k.AuditListed:

@@ -5,9 +5,11 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
+import structlog
 from fastapi import Path, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
+from starlette.types import Send
 
 from skillbus.contracts import knowledge, knowledge_search, knowledge_usage
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -24,10 +26,20 @@ from skillbus.gateway.service.knowledge_asked import ActorInHeader, KnowledgeWan
 ProjectInPath = Annotated[Project, Path()]
 
 
+log = structlog.get_logger(__name__)
+
+
 class KnowledgeLines(StreamingResponse):
     """Items, a JSON object a line, to be saved."""
 
     media_type = knowledge_export.MEDIA_TYPE
+
+    async def stream_response(self, send: Send) -> None:
+        """Send them; where they cannot be read further, leave the body without its end, and the server hangs up."""
+        try:
+            await super().stream_response(send)
+        except RequestError as error:
+            log.warning("knowledge_export_broke_off", code=error.code, reason=error.message)
 
 
 @dataclass(frozen=True, slots=True)

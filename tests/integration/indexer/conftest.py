@@ -17,6 +17,7 @@ from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import VectorStore, open_vector_store
 
 from .fake_embedder import FakeEmbedder, open_fake_embedder
+from .fake_learner import FakeLearner, open_fake_learner
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,21 @@ async def embedder(bus: Bus) -> AsyncGenerator[FakeEmbedder]:
 async def running(
     bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: FakeEmbedder
 ) -> AsyncGenerator[Running]:
+    async with open_indexer(bus, settings, store):
+        yield Running(bus, store, settings.data)
+
+
+@pytest.fixture
+async def learner(bus: Bus) -> AsyncGenerator[FakeLearner]:
+    async with open_fake_learner(bus) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def knowing(
+    bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: FakeEmbedder, learner: FakeLearner
+) -> AsyncGenerator[Running]:
+    """An indexer beside a learner."""
     async with open_indexer(bus, settings, store):
         yield Running(bus, store, settings.data)
 

@@ -2,15 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
-
-import pytest
-from pydantic import JsonValue
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.indexer.adapters.knowledge_points import point_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -20,45 +16,14 @@ from skillbus.vectors.datasets import KNOWLEDGE
 from .conftest import Running
 from .fake_embedder import FakeEmbedder
 from .fake_learner import FakeLearner, item, open_fake_learner
+from .knowledge_steps import versions
 from .test_tools import put, tool
 
 ARCHIVED, PENDING = KnowledgeStatus.ARCHIVED, KnowledgeStatus.PENDING
 
 
-@pytest.fixture
-async def learner(bus: Bus) -> AsyncGenerator[FakeLearner]:
-    async with open_fake_learner(bus) as fake:
-        yield fake
-
-
-@pytest.fixture
-async def running(
-    bus: Bus, store: VectorStore, settings: IndexerSettings, embedder: FakeEmbedder, learner: FakeLearner
-) -> AsyncGenerator[Running]:
-    async with open_indexer(bus, settings, store):
-        yield Running(bus, store, settings.data)
-
-
-async def payload_of(store: VectorStore, one: KnowledgeItem) -> dict[str, JsonValue] | None:
-    """What the index has of an item."""
-    found = await store.retrieve(KNOWLEDGE.alias, [point_of(one.project, one.id)])
-    return found[0].payload if found else None
-
-
-async def versions(store: VectorStore) -> dict[tuple[str, str], int]:
-    """Of every item that has a point."""
-    found, offset = dict[tuple[str, str], int](), None
-    while True:
-        page, offset = await store.scroll(KNOWLEDGE.alias, offset=offset)
-        for point in page:
-            payload = point.payload or {}
-            found[payload["project"], payload["item_id"]] = payload["version"]
-        if offset is None:
-            return found
-
-
 async def test_an_item_that_is_written_has_a_point_with_all_that_is_filtered_by(
-    running: Running, learner: FakeLearner
+    knowing: Running, learner: FakeLearner
 ) -> None:
     """knowledge-base.md § 手动创建知识条目."""
     one = item(
@@ -71,7 +36,7 @@ async def test_an_item_that_is_written_has_a_point_with_all_that_is_filtered_by(
     )
     await learner.write(one)
     await learner.until_heard_of(one)
-    (point,) = await running.store.retrieve(KNOWLEDGE.alias, [point_of("team", "a")], with_vectors=True)
+    (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [point_of("team", "a")], with_vectors=True)
     payload = dict(point.payload or {})
     assert len(payload.pop("content_hash")) == 32
     assert payload == {
@@ -90,17 +55,17 @@ async def test_an_item_that_is_written_has_a_point_with_all_that_is_filtered_by(
     assert set(point.vector) == {DENSE, LEXICAL}
 
 
-async def test_a_new_version_takes_the_place_of_the_old_one(running: Running, learner: FakeLearner) -> None:
+async def test_a_new_version_takes_the_place_of_the_old_one(knowing: Running, learner: FakeLearner) -> None:
     """knowledge-base.md § 更新知识条目."""
     await learner.write(item("a", "Before."))
     changed = item("a", "After.", version=2)
     await learner.write(changed)
     await learner.until_heard_of(changed)
-    assert await versions(running.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", "a"): 2}
 
 
 async def test_a_version_whose_texts_did_not_change_is_indexed_as_that_version(
-    running: Running, learner: FakeLearner
+    knowing: Running, learner: FakeLearner
 ) -> None:
     one = item("a")
     await learner.write(one)
@@ -108,11 +73,11 @@ async def test_a_version_whose_texts_did_not_change_is_indexed_as_that_version(
     again = one.model_copy(update={"version": 2, "owner": "someone"})
     await learner.write(again)
     await learner.until_heard_of(again)
-    assert await versions(running.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", "a"): 2}
 
 
 async def test_an_archived_item_has_no_point_and_the_learner_hears_at_which_version(
-    running: Running, learner: FakeLearner
+    knowing: Running, learner: FakeLearner
 ) -> None:
     """knowledge-base.md § 删除知识条目."""
     one, other = item("a"), item("b")
@@ -121,23 +86,23 @@ async def test_an_archived_item_has_no_point_and_the_learner_hears_at_which_vers
     archived = item("a", version=2, status=ARCHIVED)
     await learner.write(archived)
     await learner.until_heard_of(archived)
-    assert await versions(running.store) == {("default", "b"): 1}
+    assert await versions(knowing.store) == {("default", "b"): 1}
 
 
-async def test_a_pending_item_has_a_point_once_it_is_approved(running: Running, learner: FakeLearner) -> None:
+async def test_a_pending_item_has_a_point_once_it_is_approved(knowing: Running, learner: FakeLearner) -> None:
     """knowledge-base.md § 审核待确认知识, § 拒绝无效知识."""
     pending, rejected = item("a", status=PENDING), item("b", status=PENDING)
     await learner.write(pending, rejected)
     await learner.until_heard_of(pending, rejected)
-    assert await versions(running.store) == {}
+    assert await versions(knowing.store) == {}
     approved, archived = item("a", version=2), item("b", version=2, status=ARCHIVED)
     await learner.write(approved, archived)
     await learner.until_heard_of(approved, archived)
-    assert await versions(running.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", "a"): 2}
 
 
 async def test_events_that_come_twice_or_late_change_nothing(
-    running: Running, learner: FakeLearner, embedder: FakeEmbedder
+    knowing: Running, learner: FakeLearner, embedder: FakeEmbedder
 ) -> None:
     first, second, third = item("a", "One."), item("a", "Two.", version=2), item("b", version=3, status=ARCHIVED)
     learner.has(second, third)
@@ -148,32 +113,32 @@ async def test_events_that_come_twice_or_late_change_nothing(
     await learner.tell(second)
     await learner.tell(third, item("b"), item("gone"))
     await learner.until_heard_of(third)
-    assert await versions(running.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", "a"): 2}
     assert embedder.embedded["aaaa"] == embedded
 
 
 async def test_items_of_one_event_are_embedded_together(
-    running: Running, learner: FakeLearner, embedder: FakeEmbedder
+    knowing: Running, learner: FakeLearner, embedder: FakeEmbedder
 ) -> None:
     items = [item(f"i{number}") for number in range(64)]
     await learner.write(*items)
     await learner.until_heard_of(*items)
-    assert len(await versions(running.store)) == 64
+    assert len(await versions(knowing.store)) == 64
     assert len(learner.heard) == 64
     assert len(learner.read) == 4  # twice, before and after, in two replies each
 
 
-async def test_items_as_long_as_they_may_be_are_indexed(running: Running, learner: FakeLearner) -> None:
+async def test_items_as_long_as_they_may_be_are_indexed(knowing: Running, learner: FakeLearner) -> None:
     learner.most = 5
     words = "".join(chr(0x4E00 + number % 20000) for number in range(31_000))
     items = [item(f"i{number}", words, tags=[f"{words[:90]}{tag}" for tag in range(50)]) for number in range(8)]
     await learner.write(*items)
     await learner.until_heard_of(*items)
-    assert len(await versions(running.store)) == 8
+    assert len(await versions(knowing.store)) == 8
 
 
 async def test_an_item_that_changes_while_it_is_written_ends_as_the_record_has_it(
-    running: Running, learner: FakeLearner, embedder: FakeEmbedder
+    knowing: Running, learner: FakeLearner, embedder: FakeEmbedder
 ) -> None:
     await learner.write(item("opens-the-index"))
     await learner.until_heard_of(item("opens-the-index"))
@@ -184,11 +149,11 @@ async def test_an_item_that_changes_while_it_is_written_ends_as_the_record_has_i
     learner.has(*last)
     embedder.going.set()
     await learner.until_heard_of(*last)
-    found = await versions(running.store)
+    found = await versions(knowing.store)
     assert found == {("default", "opens-the-index"): 1, ("default", "b"): 2}
 
 
-async def test_what_is_written_is_indexed_at_once(running: Running, learner: FakeLearner) -> None:
+async def test_what_is_written_is_indexed_at_once(knowing: Running, learner: FakeLearner) -> None:
     await learner.write(item("opens-the-index"))
     await learner.until_heard_of(item("opens-the-index"))
     took = []
@@ -213,7 +178,7 @@ async def test_without_a_learner_tools_are_indexed_and_knowledge_follows_when_it
             assert await versions(store) == {("default", "a"): 1}
 
 
-async def test_a_learner_that_is_away_when_items_change_is_asked_again(running: Running, learner: FakeLearner) -> None:
+async def test_a_learner_that_is_away_when_items_change_is_asked_again(knowing: Running, learner: FakeLearner) -> None:
     learner.down = True
     one = item("a")
     await learner.write(one)
@@ -241,18 +206,18 @@ async def test_what_nobody_was_told_of_is_mended_at_the_next_start(
     assert embedder.embedded["aaaa"] == embedded + texts_of_two_items
 
 
-async def test_items_of_one_id_in_two_projects_are_two(running: Running, learner: FakeLearner) -> None:
+async def test_items_of_one_id_in_two_projects_are_two(knowing: Running, learner: FakeLearner) -> None:
     ours, theirs = item("a", project="ours"), item("a", "Other.", project="theirs")
     await learner.write(ours, theirs)
     await learner.until_heard_of(ours, theirs)
     gone = item("a", project="ours", version=2, status=ARCHIVED)
     await learner.write(gone)
     await learner.until_heard_of(gone)
-    assert await versions(running.store) == {("theirs", "a"): 1}
+    assert await versions(knowing.store) == {("theirs", "a"): 1}
 
 
 async def test_without_the_model_items_are_found_by_their_words_until_it_is_back(
-    running: Running, learner: FakeLearner, embedder: FakeEmbedder
+    knowing: Running, learner: FakeLearner, embedder: FakeEmbedder
 ) -> None:
     """knowledge-base.md § 降级到TF-IDF."""
     await learner.write(item("opens-the-index"))
@@ -262,7 +227,7 @@ async def test_without_the_model_items_are_found_by_their_words_until_it_is_back
     await learner.until_heard_of(item("a"))
 
     async def vectors() -> set[str]:
-        (point,) = await running.store.retrieve(KNOWLEDGE.alias, [point_of("default", "a")], with_vectors=True)
+        (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [point_of("default", "a")], with_vectors=True)
         return set(point.vector) if isinstance(point.vector, dict) else set()
 
     assert await vectors() == {LEXICAL}

@@ -152,6 +152,9 @@ class SkillEntries:
             if made := entry_of(record):
                 yield made
 
+    async def check(self) -> None:
+        return
+
     async def of(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
         names = [(project, tool_id.removeprefix("skill:")) for project, tool_id in keys]
         stored = [await self.catalogue.get(*name) for name in names]

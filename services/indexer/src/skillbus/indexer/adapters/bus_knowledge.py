@@ -35,6 +35,9 @@ class BusKnowledge:
             waiting = reply.left + waiting
         return items
 
+    async def check(self) -> None:
+        await self._caller.call(LIST_KNOWLEDGE_DIGESTS, ListDigests(limit=1))
+
     async def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
         after: ItemKey | None = None
         while True:

@@ -30,6 +30,10 @@ EntryT_contra = TypeVar("EntryT_contra", bound=Digested, contravariant=True)
 class Entries(Protocol[EntryT_co]):
     """What an index is made from, read from the record each time. Methods raise RequestError when it cannot be had."""
 
+    async def check(self) -> None:
+        """Find out whether they can be had."""
+        ...
+
     def all(self, project: str | None = None) -> AsyncIterator[Digested]:
         """Everything that is to be found."""
         ...

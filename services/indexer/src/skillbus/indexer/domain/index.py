@@ -145,8 +145,7 @@ class Index(Generic[EntryT]):
 
     async def _open(self) -> str:
         model = model_of_index(self.collections, await self._models.default())
-        async for _ in self._entries.all():
-            break  # nothing is made for a record that cannot be had
+        await self._entries.check()  # nothing is made for a record that cannot be had
         await self.collections.ensure(model)
         differing = await differences(self.collections, self._entries, model.collection)
         await in_batches(differing.unwritten, partial(self._write_keys, model.collection))

@@ -50,6 +50,10 @@ class KnowledgeRecord(Protocol):
         """Those of them that are there, whatever their status."""
         ...
 
+    async def check(self) -> None:
+        """Find out whether it can be had."""
+        ...
+
     def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
         """Every active item, or those of a project."""
         ...
@@ -60,6 +64,9 @@ class KnowledgeEntries:
     """The entries of all items that are active."""
 
     record: KnowledgeRecord
+
+    async def check(self) -> None:
+        await self.record.check()
 
     async def all(self, project: str | None = None) -> AsyncIterator[Digested]:
         async for item in self.record.digests(project):

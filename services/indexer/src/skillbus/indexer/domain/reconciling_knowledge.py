@@ -24,6 +24,9 @@ class _Noting:
     record: KnowledgeRecord
     unindexed: dict[Key, KnowledgeRef] = field(default_factory=dict)
 
+    async def check(self) -> None:
+        await self.record.check()
+
     async def all(self, project: str | None = None) -> AsyncIterator[Digested]:
         async for item in self.record.digests(project):
             entry = KnowledgeDigest(item)

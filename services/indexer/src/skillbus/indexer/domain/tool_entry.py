@@ -117,6 +117,9 @@ class CatalogueEntries:
     skills: Catalogue
     tools: ToolCatalogue
 
+    async def check(self) -> None:
+        """Without the catalogue the indexer does not start."""
+
     async def all(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
         for record in await self.skills.all(project):
             if entry := entry_of(record):

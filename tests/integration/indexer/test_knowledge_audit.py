@@ -1,0 +1,89 @@
+"""An audit tells what of knowledge the index lacks, has otherwise, or has alone, and mends it."""
+
+import pytest
+from qdrant_client import models
+
+from skillbus.common.bus.connection import Bus
+from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, Difference, IndexAudited
+from skillbus.indexer.adapters.knowledge_points import point_of
+from skillbus.vectors import DENSE
+from skillbus.vectors.datasets import KNOWLEDGE
+
+from .conftest import Running
+from .fake_embedder import DIMENSIONS
+from .fake_learner import FakeLearner, item
+from .knowledge_steps import versions
+from .test_tools import put, tool
+
+
+async def audit(bus: Bus, *, fix: bool = False, project: str | None = None) -> IndexAudited:
+    return await bus.caller.call(AUDIT_INDEX, AuditIndex(fix=fix, project=project), timeout_s=10)
+
+
+async def drifted(knowing: Running, learner: FakeLearner) -> None:
+    """One item of each kind of difference, one that agrees, and one that does in another project."""
+    items = [item("same"), item("stale"), item("ghost"), item("same", project="other")]
+    await learner.write(*items)
+    await learner.until_heard_of(*items)
+    learner.has(item("stale", version=2), item("ghost", version=2, status=KnowledgeStatus.ARCHIVED), item("new"))
+    unknown = models.PointStruct(
+        id=point_of("other", "unknown"),
+        vector={DENSE: [0.5] * DIMENSIONS["aaaa"]},
+        payload={"project": "other", "item_id": "unknown", "version": 1, "content_hash": "?"},
+    )
+    await knowing.store.upsert(KNOWLEDGE.alias, [unknown])
+    await put(knowing.bus, tool("t"))
+
+
+async def test_differences_of_knowledge_are_told_by_kind_beside_those_of_tools(
+    knowing: Running, learner: FakeLearner
+) -> None:
+    await drifted(knowing, learner)
+    assert await audit(knowing.bus) == IndexAudited(
+        catalogued=1,
+        inactive=0,
+        indexed=1,
+        knowledge=4,
+        knowledge_indexed=5,
+        differences=(
+            Difference(kind="knowledge_not_indexed", ids=("default/new",), count=1),
+            Difference(kind="knowledge_indexed_otherwise", ids=("default/stale",), count=1),
+            Difference(kind="knowledge_indexed_only", ids=("default/ghost", "other/unknown"), count=2),
+        ),
+    )
+
+
+async def test_a_repair_makes_them_agree_and_the_learner_hears_of_it(knowing: Running, learner: FakeLearner) -> None:
+    await drifted(knowing, learner)
+    assert {(it.kind, it.count, it.fixed) for it in (await audit(knowing.bus, fix=True)).differences} == {
+        ("knowledge_not_indexed", 1, 1),
+        ("knowledge_indexed_otherwise", 1, 1),
+        ("knowledge_indexed_only", 2, 2),
+    }
+    assert (await audit(knowing.bus)).differences == ()
+    await learner.until_heard_of(item("stale", version=2), item("ghost", version=2), item("new"))
+    assert set(await versions(knowing.store)) == {
+        ("default", "same"),
+        ("default", "stale"),
+        ("default", "new"),
+        ("other", "same"),
+    }
+
+
+async def test_an_audit_of_a_project_is_of_that_one_alone(knowing: Running, learner: FakeLearner) -> None:
+    await drifted(knowing, learner)
+    found = await audit(knowing.bus, project="other")
+    assert (found.knowledge, found.knowledge_indexed) == (1, 2)
+    assert [(it.kind, it.ids) for it in found.differences] == [("knowledge_indexed_only", ("other/unknown",))]
+
+
+@pytest.mark.parametrize("fix", [False, True])
+async def test_without_the_learner_tools_are_audited_and_the_reason_is_told(
+    knowing: Running, learner: FakeLearner, fix: bool
+) -> None:
+    await drifted(knowing, learner)
+    learner.down = True
+    found = await audit(knowing.bus, fix=fix)
+    assert (found.catalogued, found.knowledge, found.differences) == (1, None, ())
+    assert found.knowledge_problem == "the learner is down"

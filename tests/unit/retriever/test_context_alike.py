@@ -1,9 +1,9 @@
 import pytest
 
 from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.retriever.domain.context_alike import alike, wording_of
+from skillbus.retriever.domain.context_alike import Said, alike, wording_of
 
-from .context_items import hit
+from .context_items import distinct, hit
 
 LONG = "直播电商模块的所有接口都必须在请求头中携带 game-id 参数,网关会校验它的格式,不合法的请求会被拒绝并记录。"
 ENGLISH = "All calls of the live module carry the header game-id; the gateway checks its form and logs what is wrong."
@@ -14,7 +14,13 @@ def item(content: str, title: str = "规则", scope: str = "") -> KnowledgeItem:
 
 
 def are_alike(one: KnowledgeItem, other: KnowledgeItem, wanted: str | None = None) -> bool:
-    return alike(wording_of(one), wording_of(other), wanted)
+    said = Said(wanted)
+    for unlike in distinct(20):
+        said.add(wording_of(unlike.item))
+    said.add(wording_of(one))
+    found = said.tells(wording_of(other))
+    assert found == alike(wording_of(one), wording_of(other), wanted)
+    return found
 
 
 def test_the_same_content_apart_from_case_width_blanks_and_punctuation_is_alike() -> None:

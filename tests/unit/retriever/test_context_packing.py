@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import pytest
@@ -220,6 +221,31 @@ def test_no_context_is_ever_over_its_budget(
     assert [kind for kind, _ in groupby(group.type for group in context.packed.groups)] == [
         group.type for group in context.packed.groups
     ]
+
+
+@dataclass
+class Watched:
+    """Counts, and how much it was given to count."""
+
+    inner: TokenCounter
+    characters: int = 0
+    name: str = "watched"
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return self.inner.count(text)
+
+    def count_part(self, text: str) -> int:
+        return self.count(text)
+
+
+@pytest.mark.parametrize("counter", [UpperBound(), BPE], ids=["upper_bound", "bpe"])
+@pytest.mark.parametrize("length", [5, 40, 800])
+def test_of_two_hundred_candidates_hardly_more_is_counted_than_comes_in(counter: TokenCounter, length: int) -> None:
+    watched = Watched(counter)
+    context = written(distinct(200, length), 4_000, watched)
+    assert context.tokens > 3_500
+    assert watched.characters < 6 * len(context.text)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

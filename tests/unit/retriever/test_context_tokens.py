@@ -31,6 +31,9 @@ class SentencePieces:
     def count(self, text: str) -> int:
         return len(self._pieces.encode(text))
 
+    def count_part(self, text: str) -> int:
+        return self.count(text)
+
 
 def bytes_alone(normalizer: normalizers.Normalizer) -> FileCounter:
     """The worst of its kind: byte-level BPE that has learnt no merge at all."""
@@ -112,6 +115,13 @@ def test_a_tokenizer_counts_a_whole_text_whatever_its_file_says_of_length(tmp_pa
     assert counter.name == "minilm"
     assert counter.count("one two") == 2
     assert counter.count("one two " * 500) == 1000
+
+
+def test_a_part_that_comes_again_is_not_counted_again() -> None:
+    counter = byte_level_bpe()
+    first = counter.count_part(PROSE)
+    counter.tokenizer.add_tokens([AddedToken(PROSE[:50])])
+    assert counter.count_part(PROSE) == first != counter.count(PROSE)
 
 
 def test_an_unknown_tokenizer_is_refused_with_what_there_is(tmp_path: Path) -> None:

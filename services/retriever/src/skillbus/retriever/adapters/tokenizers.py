@@ -3,7 +3,6 @@
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,17 +14,38 @@ if TYPE_CHECKING:
 _KEPT: Final = 8
 """Tokenizers in memory, of some 10 to 60 MB each."""
 _NAMED: Final = 20
+_PARTS: Final = 16_384
+"""Counts of parts that are remembered for each, of some 200 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
 class FileCounter:
     """Counts as a tokenizer does, whole texts, without its marks of beginning and end."""
 
-    name: str
-    tokenizer: "Tokenizer"
+    def __init__(self, name: str, tokenizer: "Tokenizer") -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self._parts: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._lock = threading.Lock()
 
     def count(self, text: str) -> int:
-        return len(self.tokenizer.encode(text, add_special_tokens=False)) if text else 0
+        if not text:
+            return 0
+        # Without the places of tokens in the text, which take a third of the time.
+        (encoded,) = self.tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        return len(encoded)
+
+    def count_part(self, text: str) -> int:
+        key = (hash(text), len(text))  # enough for a part: what parts come to is counted as a whole
+        with self._lock:
+            if (known := self._parts.get(key)) is not None:
+                self._parts.move_to_end(key)
+                return known
+        tokens = self.count(text)
+        with self._lock:
+            self._parts[key] = tokens
+            if len(self._parts) > _PARTS:
+                self._parts.popitem(last=False)
+        return tokens
 
 
 class TokenizerFiles:

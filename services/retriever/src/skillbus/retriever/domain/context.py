@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.knowledge_search import ContextItem, KnowledgeHit, Omitted
-from skillbus.retriever.domain.context_alike import Wording, alike, wording_of
+from skillbus.retriever.domain.context_alike import Said, wording_of
 from skillbus.retriever.domain.context_sentences import ends
 from skillbus.retriever.domain.token_count import TokenCounter
 
@@ -18,8 +18,12 @@ REPLY_BYTES: Final = 900_000
 """Of text and items as JSON, below the 1 MiB of a message: what is beyond is as far over as what is over the budget."""
 _ITEM_BYTES: Final = 2_000
 """Of an item in a reply beside its content, at most: title and scope, names of fields, figures."""
-_LONGEST_TOKEN: Final = 16
-"""Characters. A content with more of them for each token of the room is taken for too long, and not counted."""
+_IN_VAIN: Final = 8
+"""Items that are counted in vain, or cut in vain, before only those are that are likely to fit."""
+_USUAL_BYTES: Final = 6.4
+"""Of a token, at most; before anything was counted."""
+_MARK_BYTES: Final = 60
+"""Of an item beside title and content, about."""
 _NAMED: Final = 100
 
 
@@ -79,19 +83,43 @@ class Packed:
 
 
 @dataclass(slots=True)
+class _Gauge:
+    """How many bytes a token has, by what was counted: what is too long for its room need not be counted to know it.
+
+    Of English and of Chinese it is about the same.
+    """
+
+    most: float = _USUAL_BYTES
+    bytes: int = 0
+    tokens: int = 0
+    in_vain: int = 0
+
+    def saw(self, size: int, tokens: int) -> None:
+        """So many bytes had so many tokens."""
+        self.most = max(self.most if self.tokens else 0.0, size / tokens)
+        self.bytes += size
+        self.tokens += tokens
+
+    def may_fit(self, size: int, room: int) -> bool:
+        """Whether it is worth counting what has so many bytes."""
+        if self.in_vain < _IN_VAIN or not self.tokens:
+            return size <= 1.25 * self.most * room
+        return size <= 0.9 * self.bytes / self.tokens * room
+
+
+@dataclass(slots=True)
 class _Table:
     """What is in so far, and the room that is left."""
 
     tokens: int
     bytes: int = REPLY_BYTES
+    gauge: _Gauge = field(default_factory=_Gauge)
     items: list[ContextItem] = field(default_factory=list)
-    wordings: list[Wording] = field(default_factory=list)
     alike: list[int] = field(default_factory=list)
     kinds: set[KnowledgeType] = field(default_factory=set)
 
-    def place(self, item: ContextItem, wording: Wording, heading: int, size: int) -> None:
+    def place(self, item: ContextItem, heading: int, size: int) -> None:
         self.items.append(item)
-        self.wordings.append(wording)
         self.kinds.add(item.type)
         self.tokens -= heading + item.tokens
         self.bytes -= size
@@ -105,38 +133,50 @@ class Packer:
         self._counter = counter
         self._blocks = blocks
         self._wanted = wanted
+        self._headings: dict[KnowledgeType, int] = {}
 
     def pack(self, hits: Sequence[KnowledgeHit], room: int) -> Packed:
         """What of the hits has room in so many tokens, by priority and then by score.
 
         One that does not fit whole is cut if enough of it fits, else it is left out and smaller ones may follow.
         """
-        table, wanted = _Table(room), ranked(hits)
+        table, said, wanted = _Table(room), Said(self._wanted), ranked(hits)
         for position, hit in enumerate(wanted):
             kind = hit.item.type
-            heading = 0 if kind in table.kinds else self._counter.count(self._blocks.heading(kind))
-            item = self._fitting(hit, table.tokens - heading)
+            heading = 0 if kind in table.kinds else self._heading(kind)
+            item = self._fitting(hit, table.tokens - heading, table.gauge)
             if item is None:
                 continue
             size = size_of(self._blocks.block(item)) + size_of(item.content) + _ITEM_BYTES
             if size > table.bytes:
                 continue
             wording = wording_of(hit.item)
-            if any(alike(above, wording, self._wanted) for above in table.wordings):
+            if said.tells(wording):
                 table.alike.append(position)
             else:
-                table.place(item, wording, heading, size)
+                said.add(wording)
+                table.place(item, heading, size)
         return Packed(tuple(table.items), tuple(table.alike), tuple(hit.item.id for hit in wanted))
 
-    def _fitting(self, hit: KnowledgeHit, room: int) -> ContextItem | None:
+    def _heading(self, kind: KnowledgeType) -> int:
+        if kind not in self._headings:
+            self._headings[kind] = self._counter.count_part(self._blocks.heading(kind))
+        return self._headings[kind]
+
+    def _fitting(self, hit: KnowledgeHit, room: int, gauge: _Gauge) -> ContextItem | None:
         """As much of a hit as fits into so many tokens; None when that is not worth its place."""
-        if room <= 0:
-            return None
-        if len(hit.item.content) <= _LONGEST_TOKEN * room:
+        bare = len(hit.item.title.encode()) + _MARK_BYTES
+        size = bare + len(hit.item.content.encode())
+        if gauge.may_fit(size, room):
             whole = self._counted(hit, hit.item.content)
+            gauge.saw(size, whole.tokens)
             if whole.tokens <= room:
                 return whole
-        return self._cut(hit, room)
+        elif gauge.in_vain >= _IN_VAIN or not gauge.may_fit(bare, room - LEAST_CUT):
+            return None
+        item = self._cut(hit, room)
+        gauge.in_vain += item is None
+        return item
 
     def _cut(self, hit: KnowledgeHit, room: int) -> ContextItem | None:
         bare = self._counted(hit, "").tokens
@@ -145,22 +185,24 @@ class Packer:
         content = hit.item.content
         stops = self._stops(content, room - bare)
 
-        def until(count: int) -> ContextItem:
-            return self._counted(hit, content[: stops[count - 1]].rstrip())
+        tried = dict[int, ContextItem]()
 
-        count = most(len(stops), lambda count: until(count).tokens <= room)
-        item = until(count) if count else None
+        def fits(count: int) -> bool:
+            tried[count] = self._counted(hit, content[: stops[count - 1]].rstrip())
+            return tried[count].tokens <= room
+
+        item = tried.get(most(len(stops), fits))
         return item if item is not None and item.tokens - bare >= LEAST_CUT else None
 
     def _counted(self, hit: KnowledgeHit, content: str) -> ContextItem:
         item = _item_of(hit.item, hit.score, content)
-        return item.model_copy(update={"tokens": self._counter.count(self._blocks.block(item))})
+        return item.model_copy(update={"tokens": self._counter.count_part(self._blocks.block(item))})
 
     def _stops(self, content: str, room: int) -> list[int]:
         """Where it may be cut, up to about so many tokens."""
         stops, begin = list[int](), 0
         for end in ends(content):
-            room -= self._counter.count(content[begin:end])
+            room -= self._counter.count_part(content[begin:end])
             if room < 0:
                 break
             stops.append(end)

@@ -22,6 +22,10 @@ class TokenCounter(Protocol):
         """How many the text has; none if it is empty."""
         ...
 
+    def count_part(self, text: str) -> int:
+        """The same of a part that comes again with other requests. What was counted before may be remembered."""
+        ...
+
 
 class Tokenizers(Protocol):
     """The tokenizers that there are."""
@@ -57,3 +61,6 @@ class UpperBound:
         compatible = normalize("NFKC", text)
         forms = (text, normalize("NFC", text), compatible, compatible.casefold())
         return max(len(form.encode()) for form in forms) + 1
+
+    def count_part(self, text: str) -> int:
+        return self.count(text)

@@ -22,12 +22,14 @@ from skillbus.contracts.knowledge_index import (
     ReadKnowledge,
 )
 from skillbus.contracts.knowledge_usage import GiveFeedback
+from skillbus.learner.adapters.sql.finding_record import SqlFinding
 from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.usage_store import SqlUsage
 from skillbus.learner.domain.finding import Finder
 from skillbus.learner.domain.index_reading import IndexReading
 from skillbus.learner.domain.usage import Usage
 from skillbus.sql.engine import reading
+from skillbus.sql.reads import open_reads
 
 from .knowledge import BEGIN, Knowledge
 
@@ -35,8 +37,8 @@ HOSTILE = ("'; DROP TABLE knowledge; --", '" OR 1=1 --', "%_\\/*?[a-z]", ":id %(
 
 
 async def find(knowledge: Knowledge, **wanted: object) -> KnowledgeMatched:
-    finder = Finder(SqlIndexRecord(knowledge.engine), knowledge.clock)
-    return await finder.find(FindKnowledge.model_validate(wanted))
+    async with open_reads(knowledge.engine) as reads:
+        return await Finder(SqlFinding(reads), knowledge.clock).find(FindKnowledge.model_validate(wanted))
 
 
 async def found(knowledge: Knowledge, **wanted: object) -> list[str]:

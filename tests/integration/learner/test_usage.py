@@ -17,12 +17,13 @@ from skillbus.contracts.knowledge_usage import (
     NameUsage,
     Use,
 )
-from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.finding_record import SqlFinding
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
 from skillbus.learner.domain.usage import Usage, query_hash
 from skillbus.sql.engine import reading, writing
+from skillbus.sql.reads import open_reads
 
 from .knowledge import BEGIN, Knowledge
 
@@ -277,7 +278,8 @@ async def test_old_requests_are_forgotten_and_feedback_stays(knowledge: Knowledg
 async def test_feedback_moves_what_search_is_told(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     await vote(knowledge, item, True)
-    snapshot = await SqlIndexRecord(knowledge.engine).snapshot(FindKnowledge(ids=(item.id,)), knowledge.clock.at)
+    async with open_reads(knowledge.engine) as reads:
+        snapshot = await SqlFinding(reads).snapshot(FindKnowledge(ids=(item.id,)), knowledge.clock.at)
     assert [given.helpful for given in snapshot.votes[item.id]] == [True]
 
 

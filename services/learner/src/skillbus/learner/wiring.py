@@ -17,6 +17,7 @@ from skillbus.contracts.knowledge import SERVICE
 from skillbus.learner.adapters.bus_announcer import BusAnnouncer
 from skillbus.learner.adapters.index_listener import listen_to_index
 from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
+from skillbus.learner.adapters.sql.finding_record import SqlFinding
 from skillbus.learner.adapters.sql.import_store import SqlImports
 from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
@@ -44,6 +45,7 @@ from skillbus.learner.service.items import ItemHandlers
 from skillbus.learner.service.usage import UsageHandlers
 from skillbus.learner.settings import LearnerSettings
 from skillbus.sql.errors import DatabaseUnavailableError
+from skillbus.sql.reads import Reads, open_reads
 from skillbus.sql.schema import open_database
 
 _RELAY_EVERY_S: Final = 5.0
@@ -64,7 +66,8 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         relay = _relay(engine, bus)
         usage = Usage(SqlUsage(engine), _now, timedelta(days=settings.keep_usage_days))
         items, imports = _items(engine, waiting, relay.wake), _imports(engine, waiting, relay.wake)
-        index, used = _index(engine, waiting), UsageHandlers(usage)
+        reads = await stack.enter_async_context(open_reads(engine))
+        index, used = _index(engine, reads, waiting), UsageHandlers(usage)
         health = ServiceHealth(SERVICE, (items.record_answers,))
         routes = (*items.routes(), *imports.routes(), *index.routes(), *used.routes())
         await stack.enter_async_context(kept_up((relay, Recurring("forget_usage", usage.sweep, _FORGET_EVERY_S))))
@@ -99,9 +102,8 @@ def _imports(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], Non
     return ImportHandlers(Importer(record, waiting, _now, wrote), Exporting(record, _now))
 
 
-def _index(engine: AsyncEngine, waiting: IndexWaiting) -> IndexHandlers:
-    record = SqlIndexRecord(engine)
-    return IndexHandlers(Finder(record, _now), IndexReading(record, waiting.told))
+def _index(engine: AsyncEngine, reads: Reads, waiting: IndexWaiting) -> IndexHandlers:
+    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexReading(SqlIndexRecord(engine), waiting.told))
 
 
 def _now() -> datetime:

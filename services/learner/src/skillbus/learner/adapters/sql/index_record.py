@@ -1,33 +1,18 @@
-"""What index and search read of the record, each answer in one transaction, and which versions the index has."""
+"""What the indexer reads of the record, each answer in one transaction, and which versions the index has."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, func, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import bindparam, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.contracts.knowledge_index import FindKnowledge, ItemDigest, ItemKey, ListDigests
-from skillbus.learner.adapters.sql.project_chain import chain_of
+from skillbus.contracts.knowledge_index import ItemDigest, ItemKey, ListDigests
 from skillbus.learner.adapters.sql.record import reading, writing
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE
-from skillbus.learner.adapters.sql.unindexed import newest_unindexed
-from skillbus.learner.domain.finding import Kept, Snapshot
-from skillbus.learner.domain.votes import Vote
+from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 
 _of = KNOWLEDGE.c
-_content = func.substr(_of.content, 1, bindparam("characters"))
-# Made once: search waits for what is built here.
-_SHOWN: Final = select(
-    *(_content if column is _of.content else column for column in ITEM_COLUMNS),
-    func.length(_of.content) > bindparam("characters"),
-    _of.indexed_version,
-).where(_of.id.in_(bindparam("ids", expanding=True)), _of.project.in_(bindparam("projects", expanding=True)))
-_VOTES: Final = select(FEEDBACK.c.id, FEEDBACK.c.helpful, FEEDBACK.c.at).where(
-    FEEDBACK.c.project.in_(bindparam("projects", expanding=True)), FEEDBACK.c.id.in_(bindparam("ids", expanding=True))
-)
 _WHOLE: Final = select(*ITEM_COLUMNS).where(_of.id.in_(bindparam("ids", expanding=True)))
 # A version that the item never had, as in a record that came back from a backup, says nothing of those to come.
 _INDEXED: Final = (
@@ -43,20 +28,10 @@ _INDEXED: Final = (
 
 
 class SqlIndexRecord:
-    """The record for others."""
+    """The record, for the index."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-
-    async def snapshot(self, wanted: FindKnowledge, at: datetime) -> Snapshot:
-        async with reading(self._engine) as connection:
-            projects = await chain_of(connection, wanted.project) if wanted.inherit else (wanted.project,)
-            unindexed = await newest_unindexed(connection, wanted, projects, at)
-            ids = [*dict.fromkeys(wanted.ids), *unindexed]
-            if not ids:
-                return Snapshot(projects, {})
-            kept = await _shown(connection, ids, projects, wanted.content_characters)
-            return Snapshot(projects, kept, unindexed, await _votes(connection, ids, projects))
 
     async def read(self, keys: Sequence[ItemKey]) -> list[KnowledgeItem]:
         async with reading(self._engine) as connection:
@@ -86,20 +61,3 @@ class SqlIndexRecord:
             rows = [{"item": ref.id, "of_project": ref.project, "indexed": ref.version} for ref in ordered]
             async with writing(self._engine) as connection:
                 await connection.execute(_INDEXED, rows)
-
-
-async def _shown(
-    connection: AsyncConnection, ids: Sequence[str], projects: Sequence[str], characters: int
-) -> Mapping[str, Kept]:
-    rows = await connection.execute(_SHOWN, {"ids": ids, "projects": projects, "characters": characters})
-    kept = (Kept(item_of(row), bool(row[-2]), row[-1]) for row in rows)
-    return {one.item.id: one for one in kept}
-
-
-async def _votes(
-    connection: AsyncConnection, ids: Sequence[str], projects: Sequence[str]
-) -> Mapping[str, Sequence[Vote]]:
-    votes: dict[str, list[Vote]] = {}
-    for item, helpful, at in await connection.execute(_VOTES, {"ids": ids, "projects": projects}):
-        votes.setdefault(item, []).append(Vote(helpful, at))
-    return votes

@@ -2,13 +2,10 @@
 
 from typing import Final
 
-from sqlalchemy import String, bindparam, cast, literal, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, String, bindparam, cast, literal, select
 
 from skillbus.learner.adapters.sql.tables import PROJECTS
-
-LEVELS: Final = 8
-"""Above a project, at most."""
+from skillbus.learner.domain.ancestry import LEVELS
 
 _itself = select(cast(bindparam("project"), String(64)).label("project"), literal(0).label("level"))
 _level = _itself.cte("chain", recursive=True)
@@ -17,6 +14,6 @@ _chain = _level.union_all(_above.where(_level.c.level < LEVELS))
 _CHAIN: Final = select(_chain.c.project).order_by(_chain.c.level)
 
 
-async def chain_of(connection: AsyncConnection, project: str) -> tuple[str, ...]:
+def chain_of(connection: Connection, project: str) -> tuple[str, ...]:
     """The project, then those above it, nearest first."""
-    return tuple((await connection.execute(_CHAIN, {"project": project})).scalars())
+    return tuple(connection.execute(_CHAIN, {"project": project}).scalars())

@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, literal_column, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, literal_column, or_, select
 
 from skillbus.contracts.knowledge_index import FindKnowledge
 from skillbus.contracts.scope import ANY, match
@@ -30,9 +29,7 @@ _NEWEST: Final = (
 )
 
 
-async def newest_unindexed(
-    connection: AsyncConnection, wanted: FindKnowledge, projects: Sequence[str], at: datetime
-) -> list[str]:
+def newest_unindexed(connection: Connection, wanted: FindKnowledge, projects: Sequence[str], at: datetime) -> list[str]:
     """At most `wanted.unindexed` ids that are no candidates."""
     if not wanted.unindexed:
         return []
@@ -41,7 +38,7 @@ async def newest_unindexed(
     newest = _NEWEST
     for condition in _conditions(wanted):
         newest = newest.where(condition)
-    found = await connection.execute(newest, {"projects": projects, "at": at, "most": most})
+    found = connection.execute(newest, {"projects": projects, "at": at, "most": most})
     fitting = [item for item, scope in found if item not in candidates and _covers(scope, wanted.scope)]
     return fitting[: wanted.unindexed]
 

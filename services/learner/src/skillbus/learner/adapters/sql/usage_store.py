@@ -45,7 +45,7 @@ class SqlUsage:
     async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
         async with writing(self._engine) as connection:
             owner = await _owner(connection, feedback.id)
-            if owner not in await chain_of(connection, feedback.project):
+            if owner not in await connection.run_sync(chain_of, feedback.project):
                 raise UnknownItemError(feedback.project, feedback.id)
             await _keep_vote(connection, {**_said(feedback, at), "project": owner, "query_hash": query_hash})
             await _drop_oldest_votes(connection, owner, feedback.id)

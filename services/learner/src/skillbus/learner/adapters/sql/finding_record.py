@@ -1,0 +1,63 @@
+"""What search reads of the record: all of it at one moment, for it waits for each step."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from skillbus.contracts.knowledge_index import FindKnowledge
+from skillbus.learner.adapters.sql.project_chain import chain_of
+from skillbus.learner.adapters.sql.record import available
+from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
+from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE
+from skillbus.learner.adapters.sql.unindexed import newest_unindexed
+from skillbus.learner.domain.finding import Kept, Snapshot
+from skillbus.learner.domain.votes import Vote
+from skillbus.sql.reads import Reads
+
+_of = KNOWLEDGE.c
+_content = func.substr(_of.content, 1, bindparam("characters"))
+# Made once: search waits for what is built here.
+_SHOWN: Final = select(
+    *(_content if column is _of.content else column for column in ITEM_COLUMNS),
+    func.length(_of.content) > bindparam("characters"),
+    _of.indexed_version,
+).where(_of.id.in_(bindparam("ids", expanding=True)), _of.project.in_(bindparam("projects", expanding=True)))
+_VOTES: Final = select(FEEDBACK.c.id, FEEDBACK.c.helpful, FEEDBACK.c.at).where(
+    FEEDBACK.c.project.in_(bindparam("projects", expanding=True)), FEEDBACK.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
+class SqlFinding:
+    """The record, for search."""
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+
+    async def snapshot(self, wanted: FindKnowledge, at: datetime) -> Snapshot:
+        with available():
+            return await self._reads.run(lambda connection: _snapshot(connection, wanted, at))
+
+
+def _snapshot(connection: Connection, wanted: FindKnowledge, at: datetime) -> Snapshot:
+    projects = chain_of(connection, wanted.project) if wanted.inherit else (wanted.project,)
+    unindexed = newest_unindexed(connection, wanted, projects, at)
+    ids = [*dict.fromkeys(wanted.ids), *unindexed]
+    if not ids:
+        return Snapshot(projects, {})
+    kept = _shown(connection, ids, projects, wanted.content_characters)
+    return Snapshot(projects, kept, unindexed, _votes(connection, ids, projects))
+
+
+def _shown(connection: Connection, ids: Sequence[str], projects: Sequence[str], characters: int) -> Mapping[str, Kept]:
+    rows = connection.execute(_SHOWN, {"ids": ids, "projects": projects, "characters": characters})
+    kept = (Kept(item_of(row), bool(row[-2]), row[-1]) for row in rows)
+    return {one.item.id: one for one in kept}
+
+
+def _votes(connection: Connection, ids: Sequence[str], projects: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
+    votes: dict[str, list[Vote]] = {}
+    for item, helpful, at in connection.execute(_VOTES, {"ids": ids, "projects": projects}):
+        votes.setdefault(item, []).append(Vote(helpful, at))
+    return votes

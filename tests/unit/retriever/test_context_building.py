@@ -97,6 +97,12 @@ async def test_the_items_that_are_in_are_noted_as_applied_at_their_places(buildi
     )
 
 
+async def test_no_more_of_a_content_is_fetched_than_could_have_room(building: Building) -> None:
+    for budget in (10, 1_000_000):
+        await building.builder.build(BuildContext(query="x", budget_tokens=budget))
+    assert [asked.content_characters for asked, _ in building.finder.asked] == [80, 32_000]
+
+
 @pytest.mark.parametrize(
     ("more", "scene"), [({"use": "chat"}, "chat"), ({"use": "chat", "scene": "support"}, "support")]
 )

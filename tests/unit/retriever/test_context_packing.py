@@ -112,6 +112,15 @@ def test_a_long_item_is_cut_at_the_end_of_a_sentence(counter: TokenCounter, budg
     assert budget - 2 * LEAST_CUT < context.tokens <= budget
 
 
+def test_of_a_content_that_was_fetched_in_part_whole_sentences_come_in() -> None:
+    fetched = hit(1, "One sentence. " * 20 + "A sentence of which the end was not fe").model_copy(
+        update={"content_cut": True}
+    )
+    (item,) = written([fetched]).packed.items
+    assert item.cut
+    assert item.content == ("One sentence. " * 20).rstrip()
+
+
 def test_a_sentence_that_has_no_end_is_cut_all_the_same() -> None:
     (item,) = written([hit(1, "value " * 1_000)], 2_000).packed.items
     assert item.cut

@@ -80,6 +80,7 @@ def test_a_template_may_say_that_there_is_nothing() -> None:
         ("{{ groups.append }}", "unsafe"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
         ("{{ ''.join }}", "is a function"),
+        ("{{ ['a'] | map('upper') }}", r"add \| join or \| list"),
         ("{{ query | attr('__class__') }}", "unsafe"),
         ("{{ '{0.__class__}'.format(query) }}", "unsafe"),
         ("{{ cycler.__init__.__globals__ }}", "unsafe"),

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import BinaryIO, Final
@@ -91,9 +91,13 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def _printable(value: object) -> object:
-    """The value. Raises TemplateError for a function, whose text is its address."""
-    if callable(value) and not isinstance(value, Undefined):
+    """The value. Raises TemplateError for what has no text but its address, another one each time."""
+    if isinstance(value, Undefined):
+        return value
+    if callable(value):
         raise TemplateError(f"{getattr(value, '__name__', 'it')} is a function: call it with ()")
+    if isinstance(value, Iterator):
+        raise TemplateError("what a filter as map or select gives has no text: add | join or | list")
     return value
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Protocol
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.knowledge import KnowledgeType
 from skillbus.contracts.knowledge_search import ContextItem, KnowledgeHit, Omitted
 from skillbus.retriever.domain.context_alike import Said, wording_of
 from skillbus.retriever.domain.context_sentences import ends
@@ -167,7 +167,7 @@ class Packer:
         """As much of a hit as fits into so many tokens; None when that is not worth its place."""
         bare = len(hit.item.title.encode()) + _MARK_BYTES
         size = bare + len(hit.item.content.encode())
-        if gauge.may_fit(size, room):
+        if not hit.content_cut and gauge.may_fit(size, room):
             whole = self._counted(hit, hit.item.content)
             gauge.saw(size, whole.tokens)
             if whole.tokens <= room:
@@ -184,6 +184,8 @@ class Packer:
             return None
         content = hit.item.content
         stops = self._stops(content, room - bare)
+        if hit.content_cut and stops and stops[-1] == len(content):
+            stops.pop()  # where it ends, no sentence does
 
         tried = dict[int, ContextItem]()
 
@@ -195,7 +197,7 @@ class Packer:
         return item if item is not None and item.tokens - bare >= LEAST_CUT else None
 
     def _counted(self, hit: KnowledgeHit, content: str) -> ContextItem:
-        item = _item_of(hit.item, hit.score, content)
+        item = _item_of(hit, content)
         return item.model_copy(update={"tokens": self._counter.count_part(self._blocks.block(item))})
 
     def _stops(self, content: str, room: int) -> list[int]:
@@ -231,8 +233,9 @@ def most(count: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _item_of(item: KnowledgeItem, score: float, content: str) -> ContextItem:
+def _item_of(hit: KnowledgeHit, content: str) -> ContextItem:
     """An item with so much of its content."""
+    item = hit.item
     return ContextItem(
         id=item.id,
         version=item.version,
@@ -242,8 +245,8 @@ def _item_of(item: KnowledgeItem, score: float, content: str) -> ContextItem:
         title=item.title,
         scope=item.scope,
         content=content,
-        cut=len(content) < len(item.content.rstrip()),
-        score=score,
+        cut=hit.content_cut or len(content) < len(item.content.rstrip()),
+        score=hit.score,
         priority=item.priority,
         tokens=0,
     )

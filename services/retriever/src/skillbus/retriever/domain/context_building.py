@@ -23,6 +23,9 @@ _USES: Final = 100
 _TOP_K: Final = 100
 """Of a search, as its contract has it; more are asked for beside it."""
 
+_CHARACTERS_A_TOKEN: Final = 8
+"""More of a content than this for each token of the budget has no room in it, and need not be fetched."""
+
 
 class ContextWriter(Protocol):
     """A template."""
@@ -181,7 +184,7 @@ def _search_of(request: BuildContext) -> SearchKnowledge:
         query=request.query,
         top_k=min(request.candidates, _TOP_K),
         threshold=request.threshold,
-        content_characters=CONTENT_CHARACTERS,
+        content_characters=min(CONTENT_CHARACTERS, _CHARACTERS_A_TOKEN * request.budget_tokens),
         record_use=False,
     )
 

@@ -11,7 +11,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexUnavailableError
 
-from .world import ALIAS, A, B, World, collection, entry, forever, key, skill
+from .world import A, B, World, collection, entry, forever, key, skill
 
 
 async def _died_at(world: World, number: int, when: str) -> bool:

@@ -1,5 +1,6 @@
 """Uses, feedback and reports, on SQLite and on PostgreSQL."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -103,6 +104,13 @@ async def test_the_last_word_of_each_about_each_query_counts(knowledge: Knowledg
     assert said.rate.share == pytest.approx(2 / 3)
     assert said.rate.count == 3
     assert (await of(knowledge, item)).unhelpful == 1
+
+
+async def test_votes_of_one_person_at_once_are_one(knowledge: Knowledge) -> None:
+    item = await knowledge.create()
+    await asyncio.gather(*(vote(knowledge, item, number % 2 == 0) for number in range(8)))
+    said = await of(knowledge, item)
+    assert said.helpful + said.unhelpful == 1
 
 
 async def test_a_query_is_the_same_whatever_its_case_and_spaces(knowledge: Knowledge) -> None:

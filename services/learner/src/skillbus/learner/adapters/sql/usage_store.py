@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Insert, Table, delete, func, insert, select
+from sqlalchemy import Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -38,9 +38,9 @@ class SqlUsage:
         request = {**used.model_dump(exclude={"uses"}), "uses": len(used.uses)}
         uses = [{"request_id": used.request_id, **use.model_dump()} for use in used.uses]
         async with writing(self._engine) as connection:
-            await connection.execute(_new_only(connection, REQUESTS), request)
+            await connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), request)
             if uses:
-                await connection.execute(_new_only(connection, USES), uses)
+                await connection.execute(_inserting(connection, USES).on_conflict_do_nothing(), uses)
 
     async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
         async with writing(self._engine) as connection:
@@ -73,11 +73,9 @@ class SqlUsage:
         return len(ids) == _FORGOTTEN_AT_ONCE
 
 
-def _new_only(connection: AsyncConnection, table: Table) -> Insert:
-    """An insert that leaves rows as they are whose key is there."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+def _inserting(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An insert that can be told what to do with rows whose key is there."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 async def _owner(connection: AsyncConnection, item: str) -> str | None:
@@ -92,8 +90,9 @@ def _said(feedback: GiveFeedback, at: datetime) -> dict[str, object]:
 async def _keep_vote(connection: AsyncConnection, row: dict[str, object]) -> None:
     """The last word counts."""
     key = [column.name for column in FEEDBACK.primary_key]
-    await connection.execute(delete(FEEDBACK).where(*(FEEDBACK.c[name] == row[name] for name in key)))
-    await connection.execute(insert(FEEDBACK).values(row))
+    said = {name: value for name, value in row.items() if name not in key}
+    kept = _inserting(connection, FEEDBACK).values(row)
+    await connection.execute(kept.on_conflict_do_update(index_elements=key, set_=said))
 
 
 async def _drop_oldest_votes(connection: AsyncConnection, project: str, item: str) -> None:

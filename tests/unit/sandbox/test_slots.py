@@ -49,7 +49,7 @@ async def test_a_skill_and_its_files_appear_and_go(tmp_path: Path) -> None:
     await slot.fill(skill, {"b/c.txt": b"c"})
     assert slot.skill.joinpath("deep/a.txt").read_text() == "a"
     assert slot.given.joinpath("b/c.txt").read_bytes() == b"c"
-    await slot.remove()
+    slot.remove()
     assert not slot.skill.parent.exists()
     assert skill.joinpath("deep/a.txt").read_text() == "a"
 
@@ -61,7 +61,7 @@ async def test_what_cannot_be_read_or_written_is_an_error_of_its_own(tmp_path: P
     tmp_path.joinpath("skill").mkdir()
     with pytest.raises(SandboxBroken, match="files of the run"):
         await slot.fill(tmp_path / "skill", {"a" * 300: b""})
-    await slot.remove()
+    slot.remove()
 
 
 async def test_what_a_killed_service_left_is_removed_and_what_is_held_stays(shared: Path) -> None:
@@ -79,7 +79,7 @@ async def test_what_a_killed_service_left_is_removed_and_what_is_held_stays(shar
     sweep({os.geteuid()})
     assert not left.exists()
     assert mine.skill.is_dir()
-    await mine.remove()
+    mine.remove()
 
 
 async def test_a_folder_that_was_made_just_now_is_not_looked_at() -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from skillbus.sandbox.adapters.conversation import ProtocolError, read_ready
 from skillbus.sandbox.adapters.process import SandboxProcess, Start, start
-from skillbus.sandbox.adapters.slots import Slot
+from skillbus.sandbox.adapters.slots import Slot, in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.metering import Meter
 from skillbus.sandbox.domain.run import Level
@@ -37,14 +38,15 @@ class Prepared:
 
     async def clear(self) -> None:
         """What is left of it when its processes have ended: what started them, its meter, its folder and its user."""
-        try:
+        async with AsyncExitStack() as whatever_fails:
+            whatever_fails.callback(self.give_back)
+            whatever_fails.push_async_callback(in_thread, self._remove)
+            whatever_fails.push_async_callback(self.meter.leave)
             await self.sandbox.bury()
-        finally:
-            try:
-                await self.meter.leave()
-                await self.slot.remove()
-            finally:
-                self.give_back()
+
+    def _remove(self) -> None:
+        self.sandbox.let_go_of_mounts()
+        self.slot.remove()
 
 
 async def prepare(
@@ -73,6 +75,7 @@ async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxPr
             await sandbox.end()
         finally:
             await sandbox.bury()
+            await in_thread(sandbox.let_go_of_mounts)
             await meter.leave()
         raise
     return sandbox, init

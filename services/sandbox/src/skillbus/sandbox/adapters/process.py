@@ -39,6 +39,7 @@ class SandboxProcess:
         self._said = b""
         self._init: int | None = None
         self._gone = asyncio.Event()
+        self._mounts: tuple[int, ...] = ()
 
     @property
     def pid(self) -> int:
@@ -61,6 +62,7 @@ class SandboxProcess:
         loop = asyncio.get_running_loop()
         loop.add_reader(self._init, self._when_gone, self._init)
         self._own.callback(loop.remove_reader, self._init)
+        self._keep_mounts(pid)
         return pid
 
     async def send(self, job: bytes, stdin: bytes) -> None:
@@ -105,7 +107,7 @@ class SandboxProcess:
             raise TimeoutError
 
     async def bury(self) -> None:
-        """When it has ended: wait for bubblewrap, which then has nothing to do, and give every descriptor back.
+        """When it has ended: wait for bubblewrap, which then has nothing to do, and give the descriptors back.
 
         Raises:
             TimeoutError: as `end`.
@@ -126,6 +128,17 @@ class SandboxProcess:
         self._gone.set()
         for incoming in (self.stdout, self.stderr, self.control):
             incoming.finish()
+
+    def let_go_of_mounts(self) -> None:
+        """When it is buried. Blocking: this may take them down."""
+        for descriptor in self._mounts:
+            os.close(descriptor)
+        self._mounts = ()
+
+    def _keep_mounts(self, init: int) -> None:
+        """Else process 1 takes them down at its end, and waits for all processors at that."""
+        with suppress(OSError):  # who may not look into it waits
+            self._mounts = (os.open(f"/proc/{init}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC),)
 
     def _own_fd(self, descriptor: int) -> int:
         self._own.callback(os.close, descriptor)

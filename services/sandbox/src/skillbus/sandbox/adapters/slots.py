@@ -79,12 +79,10 @@ class Slot:
         except OSError as error:
             raise SandboxBroken(f"the files of the run could not be written: {error}") from error
 
-    async def remove(self) -> None:
-        """The folder and all that is in it."""
+    def remove(self) -> None:
+        """The folder and all that is in it. Blocking."""
         try:
-            await _done(_removing(str(self._folder)))
-        except OSError:
-            await in_thread(partial(shutil.rmtree, self._folder, ignore_errors=True))
+            shutil.rmtree(self._folder, ignore_errors=True)
         finally:
             os.close(self._lock)
 
@@ -127,18 +125,6 @@ def _is_linked(entry: "os.DirEntry[str]", path: str) -> bool:
     except OSError:  # another file system, or one without links
         return False
     return True
-
-
-def _removing(folder: str) -> Steps:
-    with os.scandir(folder) as entries:
-        found = list(entries)
-    for entry in found:
-        yield False
-        if entry.is_dir(follow_symlinks=False):
-            yield from _removing(entry.path)
-        else:
-            os.unlink(entry.path)  # noqa: PTH108 - as above
-    os.rmdir(folder)  # noqa: PTH106 - as above
 
 
 def _writing(folder: Path, given: Mapping[str, bytes]) -> Steps:

@@ -83,7 +83,7 @@ class Starter:
             uid = None if self._free is None else await self._free.get()
             undo.callback(give_back := partial(self._give_back, uid))
             slot = Slot.make(uid)
-            undo.push_async_callback(slot.remove)
+            undo.push_async_callback(in_thread, slot.remove)
             egress = None if wanted.way_out is None else await wanted.way_out(slot, uid)
             with _opened(host if uid is not None else None) as (bwrap, libraries):
                 plan = Plan(

@@ -20,6 +20,20 @@ from .context_items import PROSE, RULE, byte_level_bpe, distinct, hit, id_of, nu
 
 TEMPLATES = JinjaTemplates()
 BPE = byte_level_bpe()
+
+
+class Merging:
+    """A counter of whole sevens of characters: texts have more tokens together than apart."""
+
+    name = "merging"
+
+    def count(self, text: str) -> int:
+        return len(text) // 7
+
+    def count_part(self, text: str) -> int:
+        return self.count(text)
+
+
 MARK = re.compile(r"\[K-(?P<id>[A-Za-z0-9-]+) v(?P<version>\d+)] ")
 
 
@@ -181,6 +195,14 @@ def quoted(lines: Sequence[str]) -> list[str]:
     return [line[2:] for line in lines if line.startswith(">")]
 
 
+def test_what_is_over_when_it_is_counted_together_is_left_out() -> None:
+    hits = distinct(60, 3)
+    for budget in range(300, 400):
+        context = written(hits, budget, Merging())
+        assert Merging().count(context.text) == context.tokens <= budget
+        assert 0 < len(context.packed.items) < 60
+
+
 AWKWARD = "ab .。\n\r,，直播é\u0323ﷺ🙂\u2028\x85>#[]K-v1\t"
 TEXTS = (
     st.text(alphabet=st.sampled_from(AWKWARD), min_size=1, max_size=400) | st.text(min_size=1, max_size=100)
@@ -207,7 +229,7 @@ def some_hits(draw: st.DrawFn) -> list[KnowledgeHit]:
 @given(
     hits=some_hits(),
     budget=st.integers(1, 3_000) | st.integers(1, MAX_BUDGET),
-    counter=st.sampled_from([UpperBound(), BPE]),
+    counter=st.sampled_from([UpperBound(), BPE, Merging()]),
     use=st.sampled_from(["test_generation", "chat"]),
 )
 def test_no_context_is_ever_over_its_budget(

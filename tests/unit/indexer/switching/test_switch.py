@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import SwitchPhase
 from skillbus.indexer.domain.content_hash import NO_MODEL
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
@@ -307,3 +308,22 @@ async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() ->
 def test_the_name_for_no_model_is_that_of_the_vector_store() -> None:
     assert NO_MODEL == vectors.NO_MODEL
     assert vectors.model_of(vectors.TOOLS.collection_of(NO_MODEL)) == NO_MODEL
+
+
+async def test_what_is_not_there_is_not_switched_but_made_for_the_default_model() -> None:
+    world = World()
+    world.collections.points.clear()
+    world.collections.alias = None
+    await world.default_is(B)
+    assert world.switches.stored is None
+    assert await world.index.live() == collection(B)
+
+
+async def test_an_index_that_cannot_be_had_does_not_keep_another_from_its_switch() -> None:
+    world, away = World(), World()
+    away.collections.points.clear()
+    world.models.model = away.models.model = B
+    away.switches.broken = True
+    with pytest.raises(RequestError):
+        await Indexes((away.decisions, world.decisions)).consider()
+    assert world.record.target.fingerprint == B.fingerprint

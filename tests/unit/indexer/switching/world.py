@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer import Skill
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
+from skillbus.indexer.domain.entries import Digested
 from skillbus.indexer.domain.errors import (
     DenseUnavailableError,
     IndexUnavailableError,
@@ -176,6 +178,7 @@ class FakeCollections:
     alias: str | None = None
     without_dense: set[str] = field(default_factory=set)
     """Models that cannot be had now."""
+    written: list[Key] = field(default_factory=list)
 
     def collection_of(self, fingerprint: str) -> str:
         return f"tools-{fingerprint}-v1"
@@ -231,7 +234,7 @@ class FakeCollections:
     async def write(
         self,
         collection: str,
-        entries: Sequence[ToolEntry],
+        entries: Sequence[Digested],
         *,
         insert_only: bool = False,
         dense_required: bool = False,
@@ -244,6 +247,7 @@ class FakeCollections:
             fingerprint = NO_MODEL
         points = self._of(collection)
         for entry in entries:
+            self.written.append(entry.key)
             if not insert_only or entry.key not in points:
                 points[entry.key] = content_hash(entry, fingerprint)
         await self.calls.end(at)
@@ -265,8 +269,11 @@ class FakeCollections:
 class FakeSwitches:
     calls: Calls
     stored: StoredSwitch | None = None
+    broken: bool = False
 
     async def get(self, alias: str) -> StoredSwitch | None:
+        if self.broken:
+            raise RequestError(ErrorCode.UNAVAILABLE, "the bucket is away")
         at = await self.calls.begin()
         found = self.stored
         await self.calls.end(at)

@@ -24,7 +24,7 @@ from skillbus.learner.domain.errors import UnknownItemError
 
 VOTES_OF_AN_ITEM: Final = 1_000
 """The newest are kept: search reads them all, and the oldest of so many weigh little."""
-_FORGOTTEN_AT_ONCE: Final = 2_000
+_FORGOTTEN_AT_ONCE: Final = 500
 """Requests; others write in between."""
 
 

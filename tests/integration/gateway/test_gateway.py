@@ -17,7 +17,7 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
 from skillbus.common.http_server import PortInUseError
 from skillbus.common.runner import StartError
-from skillbus.contracts import agent, embedder, indexer, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, Skill, SkillInstalled
@@ -155,6 +155,9 @@ async def test_ready_when_every_service_on_the_bus_says_so(http: httpx.AsyncClie
     async def of_agent(_: Empty) -> Health:
         return healthy("agent")
 
+    async def of_learner(_: Empty) -> Health:
+        return healthy("learner")
+
     before = await http.get("/readyz")
     await serve(
         route(embedder.HEALTH, of_embedder),
@@ -162,6 +165,7 @@ async def test_ready_when_every_service_on_the_bus_says_so(http: httpx.AsyncClie
         route(retriever.HEALTH, of_retriever),
         route(sandbox.HEALTH, of_sandbox),
         route(agent.HEALTH, of_agent),
+        route(knowledge.HEALTH, of_learner),
     )
     after = await http.get("/readyz")
     assert (before.status_code, after.status_code) == (503, 200)

@@ -12,10 +12,10 @@ Fix = Annotated[bool, typer.Option("--fix", help="Mend what can be, and look aga
 
 
 async def audit(session: Session, fix: Fix = False) -> None:
-    """Show whether catalogue, vectors and what can be called agree.
+    """Show whether catalogue, knowledge base, vectors and what can be called agree.
 
-    Exits with 0 only when they do: every tool of the catalogue is indexed as it is described and can be called, nothing
-    else is, and every service and server could be asked.
+    Exits with 0 only when they do: every tool of the catalogue is indexed as it is described and can be called, every
+    active item of knowledge is indexed as it is, nothing else is, and every service and server could be asked.
     """
     found = await session.tools.audit(fix=fix)
     session.output.show(found, lambda: tool_tables.audit(found))

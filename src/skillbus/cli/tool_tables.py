@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from skillbus.contracts.indexer import Finding, Skill, SkillChecked, SkillHistory
     from skillbus.contracts.tools import CatalogueTool, Difference, ToolFinding, ToolSummary
 
-_PROBLEMS: Final = 50
-"""Lines of an import that are shown; `--json` has them all."""
 _IDS: Final = 5
 _VALUE_CHARACTERS: Final = 2_000
 """Of a field of a quarantined tool: a description of megabytes is cut, and says so."""
@@ -29,16 +27,9 @@ _VALUE_CHARACTERS: Final = 2_000
 
 def imported(report: ToolsImported) -> RenderableType:
     """What became of descriptions: how many of each outcome, and the lines that somebody should look at."""
-    counts = [(outcome, str(number)) for outcome, number in report.counts.items() if number]
-    parts: list[RenderableType] = [tables.rows(("outcome", "tools"), counts, numbers=("tools",))]
-    if report.results:
-        lines = [(str(it.line), it.id or "-", it.outcome, _said(it)) for it in report.results[:_PROBLEMS]]
-        parts += [Text(), tables.rows(("line", "id", "outcome", "what"), lines, numbers=("line",))]
-    if len(report.results) > _PROBLEMS:
-        parts.append(Text(f"and {len(report.results) - _PROBLEMS} more: --json has all", "dim"))
+    lines = [(str(it.line), it.id or "-", it.outcome, _said(it)) for it in report.results]
     later = "" if report.indexed else "; search finds them when the store and the embedder are back"
-    parts.append(Text(f"{report.total} tools{later}", "dim"))
-    return Group(*parts)
+    return tables.outcomes("tools", report.counts, ("line", lines), f"{report.total} tools{later}")
 
 
 def tools(found: Sequence[ToolSummary], total: int) -> RenderableType:
@@ -79,8 +70,8 @@ def servers(found: Sequence[McpServer]) -> RenderableType:
 
 
 def audit(found: Audit) -> RenderableType:
-    """The three numbers beside one another, and whatever makes them differ."""
-    parts: list[RenderableType] = [tables.rows(("what", "tools"), _numbers(found), numbers=("tools",))]
+    """The numbers beside one another, and whatever makes them differ."""
+    parts: list[RenderableType] = [tables.rows(("what", "count"), _numbers(found), numbers=("count",))]
     if repaired := list(_differences("", found.repaired)):
         lines = [
             (kind, count, str(it.fixed), ids)
@@ -88,8 +79,8 @@ def audit(found: Audit) -> RenderableType:
         ]
         parts += [Text(), tables.rows(("repaired", "found", "mended", "which"), lines, numbers=("found", "mended"))]
     if wrong := list(_wrong(found)):
-        parts += [Text(), tables.rows(("between", "difference", "tools", "which"), wrong, numbers=("tools",))]
-    said = "Catalogue, index and what can be called agree." if found.agrees else "They do not agree."
+        parts += [Text(), tables.rows(("between", "difference", "count", "which"), wrong, numbers=("count",))]
+    said = "Catalogue, knowledge base, indexes and what can be called agree." if found.agrees else "They do not agree."
     parts.append(Text(said, "bold"))
     return Group(*parts)
 
@@ -152,15 +143,32 @@ def _numbers(found: Audit) -> Iterator[tuple[str, str]]:
     yield "in the catalogue, active", "?" if index is None else str(index.catalogued)
     yield "indexed", "?" if index is None else str(index.indexed)
     yield "in the catalogue, disabled or quarantined", "?" if index is None else str(index.inactive)
+    if index is not None and (index.knowledge is not None or index.knowledge_indexed is not None):
+        yield "items of knowledge, active", _number(index.knowledge)
+        yield "items of knowledge, indexed", _number(index.knowledge_indexed)
     yield "of MCP servers and builtin, active", "?" if calls is None else str(calls.catalogued)
     yield "callable", "?" if calls is None else str(calls.callable)
+    yield "in the knowledge base, active", _known(None if index is None else index.knowledge)
+    yield "indexed of it", _known(None if index is None else index.knowledge_indexed)
+
+
+def _known(count: int | None) -> str:
+    return "?" if count is None else str(count)
+
+
+def _number(known: int | None) -> str:
+    return "?" if known is None else str(known)
 
 
 def _wrong(found: Audit) -> Iterator[tuple[str, str, str, str]]:
     for part in found.missing:
         yield part.service, "could not be asked", "?", part.message
+    if found.index is not None and found.index.knowledge_problem:
+        yield "index", "knowledge could not be compared", "?", found.index.knowledge_problem
     for server in found.calls.silent if found.calls else ():
         yield "calls", "a server is silent", "?", server
+    if found.index is not None and found.index.knowledge_problem is not None:
+        yield "index", "knowledge not compared", "?", found.index.knowledge_problem
     yield from _differences("index", found.index.differences if found.index else ())
     yield from _differences("calls", found.calls.differences if found.calls else ())
 

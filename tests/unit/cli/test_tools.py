@@ -199,6 +199,21 @@ def test_an_audit_that_agrees_exits_with_0(skillbus: CommandLine, tools: FakeToo
     assert tools.body() == {"fix": False}
 
 
+def test_an_audit_shows_knowledge_beside_tools_or_why_it_could_not_be_compared(
+    skillbus: CommandLine, tools: FakeTools
+) -> None:
+    index = {"catalogued": 5, "inactive": 1, "indexed": 5, "differences": []}
+    tools.answers["audit"] = audit_report(index=index | {"knowledge": 40, "knowledge_indexed": 39})
+    lines = skillbus("audit", outside=tools.outside()).stdout.splitlines()
+    assert [line.split()[-1] for line in lines if "knowledge base, active" in line or "indexed of it" in line] == [
+        "40",
+        "39",
+    ]
+    tools.answers["audit"] = audit_report(agrees=False, index=index | {"knowledge_problem": "No learner is running."})
+    away = skillbus("audit", outside=tools.outside())
+    assert (away.exit_code, "No learner is running." in away.stdout) == (1, True)
+
+
 def test_an_audit_that_differs_says_where_and_exits_with_1(skillbus: CommandLine, tools: FakeTools) -> None:
     stale = {"kind": "not_indexed", "ids": ["default/a"], "count": 7, "fixed": 0}
     tools.answers["audit"] = audit_report(

@@ -192,6 +192,8 @@ def audited(index: Message | Exception, calls: Message | Exception) -> World:
     [
         (INDEX, CALLS, True),
         (INDEX.model_copy(update={"differences": (STALE,)}), CALLS, False),
+        (INDEX.model_copy(update={"knowledge": 7, "knowledge_indexed": 7}), CALLS, True),
+        (INDEX.model_copy(update={"knowledge_problem": "No learner is running."}), CALLS, False),
         (INDEX, CALLS.model_copy(update={"differences": (GONE,)}), False),
         (INDEX, CALLS.model_copy(update={"silent": ("files",)}), False),
     ],

@@ -1,6 +1,6 @@
 """How the indexer takes an index from one embedding model to another, while it is searched and written.
 
-A switch builds a new collection, fills it, writes to both meanwhile, verifies it against the catalogue, and only then
+A switch builds a new collection, fills it, writes to both meanwhile, verifies it against the record, and only then
 points the alias at it. The old collection is kept for a while, and can be gone back to.
 """
 
@@ -22,7 +22,7 @@ class SwitchPhase(StrEnum):
     """The new collection is made; from here on writes go to both."""
     BACKFILLING = "backfilling"
     VERIFYING = "verifying"
-    """What differs from the catalogue is written again until nothing does."""
+    """What differs from the record is written again until nothing does."""
     KEPT = "kept"
     """The alias points at the new collection; the old one is still written, until `kept_until`."""
     DONE = "done"
@@ -50,7 +50,7 @@ class IndexSwitch(Message):
     """What was searched before; absent when there was nothing."""
     target: IndexModel
     done: int
-    """Tools in the new collection."""
+    """Entries in the new collection: tools, or items of knowledge."""
     total: int
     started_at: datetime
     switched_at: datetime | None = None
@@ -63,6 +63,7 @@ class IndexState(Message):
     """An alias, what is searched under it, and its last switch."""
 
     alias: str
+    """`tools` or `knowledge`."""
     live: IndexModel | None
     switch: IndexSwitch | None = None
 

@@ -1,4 +1,4 @@
-"""Whether catalogue, vectors and what can be called agree: the indexer's look and the agent's, as one."""
+"""Whether catalogue, knowledge base, vectors and what can be called agree: two looks, of indexer and agent, as one."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -36,9 +36,10 @@ class Audit(Message):
 
     project: Project
     agrees: bool
-    """All that is catalogued is indexed as it is and can be called, nothing else is, and all of it could be asked."""
+    """All that is catalogued is indexed as it is and can be called, all knowledge is indexed as it is, nothing else is,
+    and all of it could be asked."""
     index: IndexAudited | None = None
-    """Catalogue beside vectors and packages; absent when the indexer could not be asked."""
+    """Catalogue and knowledge base beside vectors and packages; absent when the indexer could not be asked."""
     calls: CallableAudited | None = None
     """Catalogue beside MCP servers and builtin tools; absent when the agent could not be asked."""
     missing: tuple[NotAudited, ...] = ()
@@ -101,6 +102,6 @@ async def _if_there(service: str, asked: Awaitable[T]) -> T | NotAudited:
 
 
 def _differs(index: IndexAudited | None, calls: CallableAudited | None) -> bool:
-    of_index = index is not None and bool(index.differences)
+    of_index = index is not None and bool(index.differences or index.knowledge_problem)
     of_calls = calls is not None and bool(calls.differences or calls.silent)
     return of_index or of_calls

@@ -11,6 +11,7 @@ The items are those of files in the form of ../shared/data/knowledge/*/docs.json
 """
 
 import argparse
+import asyncio
 import json
 import random
 import tempfile
@@ -68,6 +69,8 @@ from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts,
 
 ITEMS = 10_000
 CANDIDATES = 20
+REST_S = 0.02
+"""Between two searches: what one leaves to be told to the learner is not the next one's time."""
 SEEN = 20
 """Different texts among those that were seen before."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "knowledge"
@@ -266,6 +269,7 @@ async def compare(arms: Arms, queries: list[str], rounds: int) -> dict[str, obje
 
 
 async def timed(work: Awaitable[None]) -> float:
+    await asyncio.sleep(REST_S)
     start = time.perf_counter()
     await work
     return (time.perf_counter() - start) * 1000

@@ -148,12 +148,6 @@ def _numbers(found: Audit) -> Iterator[tuple[str, str]]:
         yield "items of knowledge, indexed", _number(index.knowledge_indexed)
     yield "of MCP servers and builtin, active", "?" if calls is None else str(calls.catalogued)
     yield "callable", "?" if calls is None else str(calls.callable)
-    yield "in the knowledge base, active", _known(None if index is None else index.knowledge)
-    yield "indexed of it", _known(None if index is None else index.knowledge_indexed)
-
-
-def _known(count: int | None) -> str:
-    return "?" if count is None else str(count)
 
 
 def _number(known: int | None) -> str:
@@ -167,8 +161,6 @@ def _wrong(found: Audit) -> Iterator[tuple[str, str, str, str]]:
         yield "index", "knowledge could not be compared", "?", found.index.knowledge_problem
     for server in found.calls.silent if found.calls else ():
         yield "calls", "a server is silent", "?", server
-    if found.index is not None and found.index.knowledge_problem is not None:
-        yield "index", "knowledge not compared", "?", found.index.knowledge_problem
     yield from _differences("index", found.index.differences if found.index else ())
     yield from _differences("calls", found.calls.differences if found.calls else ())
 

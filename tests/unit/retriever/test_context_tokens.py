@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from unicodedata import normalize
 
@@ -137,6 +138,15 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps({"model": "unknown"}))
     with pytest.raises(TokenizerUnusableError, match="mine"):
         TokenizerFiles(tmp_path).named("mine")
+
+
+def test_without_the_package_that_reads_them_it_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "minilm.json").write_bytes(minilm_file().read_bytes())
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(TokenizerUnusableError, match=r"skillbus-retriever\[tokenizers\]"):
+        TokenizerFiles(tmp_path).named("minilm")
 
 
 def test_a_tokenizer_is_read_once_and_again_when_its_file_changes(tmp_path: Path) -> None:

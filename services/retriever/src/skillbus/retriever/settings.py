@@ -16,9 +16,9 @@ class RetrieverSettings(BaseSettings):
     tokenizers: Path | None = None
     """The folder of the tokenizers whose tokens contexts can be counted in: each a `<name>.json` in the format of
     Hugging Face."""
-    contexts_at_once: int = Field(default=4, ge=1)
-    """Contexts that are written at the same time, each in a thread, and with a process if a caller brings a template;
-    others wait."""
+    contexts_at_once: int = Field(default=2, ge=1)
+    """Contexts that are written at the same time, each in a thread; and as many more with templates of callers, each
+    with a process. Others wait."""
     candidates: int = Field(default=20, ge=10, le=1000)
     """How many tools each side of the search gives to the ranking, at least; never less than twice the limit.
 

@@ -66,12 +66,14 @@ class ContextBuilder:
     def __init__(
         self, finder: KnowledgeFinder, usage: UsageLog, tokenizers: Tokenizers, templates: Templates, at_once: int
     ) -> None:
-        """`at_once` contexts are packed and written at the same time, each in a thread; others wait."""
+        """`at_once` contexts are packed and written at the same time, each in a thread, and as many more with templates
+        of callers; others wait."""
         self._finder = finder
         self._usage = usage
         self._tokenizers = tokenizers
         self._templates = templates
         self._turn = asyncio.Semaphore(at_once)
+        self._own_turn = asyncio.Semaphore(at_once)
 
     async def build(self, request: BuildContext) -> ContextBuilt:
         """A context within its budget; an empty one where nothing fits or nothing has room.
@@ -84,7 +86,8 @@ class ContextBuilder:
         start = time.perf_counter()
         counter = await self._counter_of(request)
         found = await self._finder.find(_search_of(request), at_most=request.candidates)
-        async with self._turn:
+        # Templates that take all the time they may have hold up each other alone.
+        async with self._turn if request.template is None else self._own_turn:
             written = await asyncio.to_thread(write_context, request, found.hits, counter, self._templates)
         built = ContextBuilt(
             text=written.text,

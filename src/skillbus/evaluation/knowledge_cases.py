@@ -2,15 +2,17 @@
 
 A folder has `docs.jsonl`, items as `put_knowledge` takes them, whose `id` is what queries name; and `queries.jsonl`,
 beside which there may be more files of queries, as `scope_queries.jsonl`. A query: `query`, `relevant` (`id` and, if
-some answer better than others, a higher `grade`), and if known `scope`, `lang` and `kind`.
+some answer better than others, a higher `grade`), and if known `scope`, `lang` and `kind`. Lines
+whose query is blank are passed over.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.calibration.judged import read_lines
@@ -35,8 +37,13 @@ class _Relevant(Message):
     grade: float = Field(default=1.0, gt=0)
 
 
+def _none_if_blank(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
 class _Asked(Message):
-    query: Query
+    query: Annotated[Query | None, BeforeValidator(_none_if_blank)]
+    """None where the line has a blank one."""
     relevant: tuple[_Relevant, ...] = ()
     scope: Scope | None = None
     lang: str = ""
@@ -100,6 +107,8 @@ def read_knowledge_cases(folder: Path) -> KnowledgeCases:
 
 def _cases(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCase]:
     for line, asked in read_lines(path, _Asked):
+        if asked.query is None:
+            continue
         grades = {answer.id: answer.grade for answer in asked.relevant if answer.id in languages}
         if asked.relevant and not grades:
             raise BadLineError(path, line, f"relevant: {_DOCS} has no item with the id {asked.relevant[0].id!r}")

@@ -61,6 +61,11 @@ def test_answers_that_are_not_among_the_items_are_left_out_and_counted(tmp_path:
     assert cases.cases[0].absent == 1
 
 
+def test_a_blank_query_is_passed_over(tmp_path: Path) -> None:
+    cases = read(tmp_path, [{"query": " ", "relevant": [{"id": "a"}]}, *QUERIES])
+    assert len(cases.cases) == len(QUERIES)
+
+
 def test_a_folder_without_queries_is_refused(tmp_path: Path) -> None:
     lines_in(tmp_path / "docs.jsonl", DOCS)
     with pytest.raises(UnreadableFileError, match="queries"):

@@ -63,3 +63,11 @@ async def test_a_query_that_is_split_is_another_than_the_same_as_a_whole() -> No
     await cache.embed("a. b", (), "m1")
     await cache.embed("a. b", ("a.", "b"), "m1")
     assert len(embedder.asked) == 2
+
+
+async def test_what_the_default_model_is_asked_for_is_not_kept() -> None:
+    embedder = CountingEmbedder()
+    cache = QueryCache(embedder, size=2)
+    await cache.embed("a", (), None)
+    await cache.embed("a", (), None)
+    assert embedder.asked == [("a", None), ("a", None)]

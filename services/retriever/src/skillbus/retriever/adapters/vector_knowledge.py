@@ -27,11 +27,11 @@ class VectorKnowledge:
         return await self._collection.live()
 
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
-        return await self._collection.passing(live, _condition(wanted))
+        return await self._collection.passing(live, condition_of(wanted))
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
         found = {
-            one.id: one for one in await self._collection.candidates(live, query, _condition(wanted), wanted.count)
+            one.id: one for one in await self._collection.candidates(live, query, condition_of(wanted), wanted.count)
         }
         records = await self._collection.retrieve(live, tuple(found), _PAYLOAD) if found else []
         return [
@@ -45,7 +45,7 @@ class VectorKnowledge:
         return {str(record.id): weights_of(record) for record in records}
 
 
-def _condition(wanted: WantedKnowledge) -> models.Filter:
+def condition_of(wanted: WantedKnowledge) -> models.Filter:
     """All that the index knows of what is asked for; the scope roughly: the record decides."""
     asked = wanted.filter
     must: list[models.Condition] = [any_of("project", wanted.projects)]

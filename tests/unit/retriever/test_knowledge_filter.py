@@ -60,7 +60,7 @@ def _all(conditions: Sequence[models.Condition], payload: dict[str, object]) -> 
     return True
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_what_the_record_may_show_passes_the_filter(data: st.DataObject) -> None:
     one = item(
@@ -93,7 +93,7 @@ def test_what_the_record_may_show_passes_the_filter(data: st.DataObject) -> None
         assert passed is shown  # of a scope the filter knows the beginning only
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(SCOPES, SCOPES)
 def test_a_scope_that_says_something_about_another_passes_when_that_is_asked_for(scope: str, wanted: str) -> None:
     if match(scope, wanted) is not None:

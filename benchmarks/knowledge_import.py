@@ -118,8 +118,10 @@ async def import_all(bus: Bus, items: Sequence[Line]) -> tuple[float, Counter[st
     async with asyncio.TaskGroup() as tasks:
         for _ in range(REQUESTS_AT_ONCE):
             tasks.create_task(send())
-    while (await bus.caller.call(GET_KNOWLEDGE_STATS, AskStats(limit=0))).unindexed:
+    left = len(items)
+    while left:
         await asyncio.sleep(LOOK_AGAIN_S)
+        left = (await bus.caller.call(GET_KNOWLEDGE_STATS, AskStats(limit=0))).unindexed
     return time.perf_counter() - start, outcomes
 
 

@@ -49,9 +49,9 @@ def _svg(sizes: Sequence[Size]) -> str:
         return BOTTOM - (BOTTOM - TOP) * math.log(ms / low) / math.log(high / low)
 
     marks = [low * 2.0**step for step in range(round(math.log2(high / low)) + 1)]
-    drawn = [_text(LEFT - 8, y(ms) + 4, f"{ms:g}", "end") for ms in marks]
+    drawn = [text(LEFT - 8, y(ms) + 4, f"{ms:g}", "end") for ms in marks]
     drawn += [f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y(ms):.1f}" y2="{y(ms):.1f}"/>' for ms in marks]
-    drawn += [_text(x(count), BOTTOM + 22, f"{count:,}", "middle") for count in tools]
+    drawn += [text(x(count), BOTTOM + 22, f"{count:,}", "middle") for count in tools]
     for number, (arm, (name, style)) in enumerate(ARMS.items()):
         for at in ("p50", "p95"):
             points = " ".join(f"{x(_tools(size)):.1f},{y(_ms(size, arm, at)):.1f}" for size in sizes)
@@ -62,17 +62,17 @@ def _svg(sizes: Sequence[Size]) -> str:
         ]
         line = TOP + 20 + 26 * number
         drawn.append(f'<polyline class="{style}" points="{RIGHT + 15},{line} {RIGHT + 40},{line}"/>')
-        drawn.append(_text(RIGHT + 46, line + 4, name, "start"))
+        drawn.append(text(RIGHT + 46, line + 4, name, "start"))
     return _page(drawn)
 
 
 def _page(drawn: Sequence[str]) -> str:
     title = "Hybrid search with a filter: milliseconds over the number of tools"
     words = [
-        _text(LEFT, 22, title, "start"),
-        _text((LEFT + RIGHT) / 2, HEIGHT - 8, "tools", "middle"),
-        _text(RIGHT + 15, TOP + 110, "line: median", "start"),
-        _text(RIGHT + 15, TOP + 130, "dashed: 95th percentile", "start"),
+        text(LEFT, 22, title, "start"),
+        text((LEFT + RIGHT) / 2, HEIGHT - 8, "tools", "middle"),
+        text(RIGHT + 15, TOP + 110, "line: median", "start"),
+        text(RIGHT + 15, TOP + 130, "dashed: 95th percentile", "start"),
     ]
     return "\n".join(
         (
@@ -86,7 +86,8 @@ def _page(drawn: Sequence[str]) -> str:
     )
 
 
-def _text(x: float, y: float, words: str, anchor: str) -> str:
+def text(x: float, y: float, words: str, anchor: str) -> str:
+    """Words at a place."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 

@@ -11,11 +11,24 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli import evaluate, index, mcp, models, providers, skills, tools
+from skillbus.cli import (
+    evaluate,
+    index,
+    knowledge,
+    knowledge_edit,
+    knowledge_search,
+    mcp,
+    models,
+    providers,
+    skills,
+    tools,
+)
 from skillbus.cli.audit import audit
 from skillbus.cli.calibrate import calibrate
 from skillbus.cli.catalogue import list_skills, remove
 from skillbus.cli.demo import demo
+from skillbus.cli.export_knowledge import export_knowledge
+from skillbus.cli.import_knowledge import import_knowledge
 from skillbus.cli.import_tools import import_tools
 from skillbus.cli.install import install
 from skillbus.cli.run import WithArgv, run
@@ -66,6 +79,25 @@ _MCP: Final[Mapping[str, Command]] = {
     "remove": mcp.remove,
 }
 _INDEX: Final[Mapping[str, Command]] = {"status": index.status, "switch": index.switch, "rollback": index.rollback}
+_KNOWLEDGE: Final[Mapping[str, Command]] = {
+    "list": knowledge.list_items,
+    "show": knowledge.show,
+    "add": knowledge_edit.add,
+    "update": knowledge_edit.update,
+    "archive": knowledge.archive,
+    "restore": knowledge.restore,
+    "history": knowledge.history,
+    "diff": knowledge.diff,
+    "review": knowledge.review,
+    "search": knowledge_search.search,
+    "context": knowledge_search.context,
+    "feedback": knowledge.feedback,
+    "usage": knowledge.usage,
+    "stats": knowledge.stats,
+    "project": knowledge.project,
+}
+_IMPORTS: Final[Mapping[str, Command]] = {"tools": import_tools, "knowledge": import_knowledge}
+_EXPORTS: Final[Mapping[str, Command]] = {"knowledge": export_knowledge}
 _EPILOG = "Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached."
 
 
@@ -90,7 +122,11 @@ def create_app() -> typer.Typer:
     app.command("remove")(remote(remove))
     app.command("audit")(remote(audit))
     app.command("status")(remote(status))
-    app.add_typer(_group("Tools that others describe.", {"tools": import_tools}, of_project=True), name="import")
+    app.add_typer(_group("Tools that others describe, and knowledge.", _IMPORTS, of_project=True), name="import")
+    app.add_typer(_group("Knowledge, to be kept elsewhere.", _EXPORTS, of_project=True), name="export")
+    app.add_typer(
+        _group("What there is to know: found by meaning and scope.", _KNOWLEDGE, of_project=True), name="knowledge"
+    )
     app.add_typer(_group("Tools of any kind.", _TOOLS, of_project=True), name="tools")
     app.add_typer(_group("The life of an installed skill.", _SKILLS, of_project=True), name="skills")
     servers = _group("MCP servers, whose tools are found and called as any.", _MCP, of_project=True)

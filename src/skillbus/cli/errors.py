@@ -12,7 +12,8 @@ CliError                 exit 1
 ├── RunFailedError       a run ended otherwise than well
 ├── CannotCalibrateError what was judged, or the model's vectors, are not enough to fit anything
 ├── DemoFailedError      a step of the demo did not give what it should
-├── NotImportedError     descriptions of tools were rejected
+├── NotImportedError     descriptions of tools, or items of knowledge, were rejected
+├── NotReviewedError     items of knowledge were neither approved nor rejected
 ├── ToolFailedError      a tool that was called says that it failed
 ├── StoppedError         a signal came before the work was done
 ├── SwitchNotBegunError  an index is not on its way to the model that is followed
@@ -212,8 +213,15 @@ class SwitchGivenUpError(CliError):
 class NotImportedError(CliError):
     """The others were taken."""
 
-    title = "Not every tool was taken"
+    title = "Not everything was taken"
     code = "not_imported"
+
+
+class NotReviewedError(CliError):
+    """The others were reviewed."""
+
+    title = "Not every item was reviewed"
+    code = "not_reviewed"
 
 
 class ToolFailedError(CliError):

@@ -54,8 +54,8 @@ async def opened(
     method: str,
     url: str,
     *,
-    params: Mapping[str, str],
-    json: Mapping[str, object],
+    params: Mapping[str, str | Sequence[str]],
+    json: Mapping[str, object] | None = None,
     wait_s: float,
 ) -> AsyncIterator[httpx.Response]:
     """An answer that is read while it comes; `wait_s` is the longest silence. Raises as `exchange` does."""

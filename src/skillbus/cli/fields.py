@@ -23,8 +23,10 @@ _OPTIONS: Final = {
 """Where a field has not the name of its option."""
 
 
-def request_of(kind: type[RequestT], fields: Mapping[str, object]) -> RequestT:
+def request_of(kind: type[RequestT], fields: Mapping[str, object], options: Mapping[str, str] = _OPTIONS) -> RequestT:
     """The request with those fields that are given. What is wrong with one never shows its value: it may be a key.
+
+    `options` says what the option of a field is called where it is not called like the field.
 
     Raises:
         typer.BadParameter: It is against the contract.
@@ -34,5 +36,5 @@ def request_of(kind: type[RequestT], fields: Mapping[str, object]) -> RequestT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = str(first["loc"][0])
-        hint = _OPTIONS.get(field, f"--{field.replace('_', '-')}")
+        hint = options.get(field, f"--{field.replace('_', '-')}")
         raise typer.BadParameter(first["msg"].removeprefix("Value error, "), param_hint=hint) from None

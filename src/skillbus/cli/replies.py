@@ -88,6 +88,29 @@ class ToolsImported(Message):
     results: tuple[LineImported, ...] = ()
 
 
+class ItemImported(Message):
+    """What became of one item of knowledge."""
+
+    line: int
+    file: str | None = None
+    """Of a folder: which of its files. The command line adds it."""
+    id: str | None = None
+    external_id: str | None = None
+    outcome: str
+    version: int | None = None
+    error: str | None = None
+
+
+class KnowledgeImported(Message):
+    """What became of items that were sent; `results` are of those that somebody should look at."""
+
+    total: int
+    counts: dict[str, int]
+    dry_run: bool = False
+    indexed: bool
+    results: tuple[ItemImported, ...] = ()
+
+
 class NotAudited(Message):
     """A part of an audit that could not be made."""
 

@@ -19,6 +19,7 @@ from skillbus.cli.outside import Outside
 
 if TYPE_CHECKING:
     from skillbus.cli.client import Client
+    from skillbus.cli.knowledge_client import KnowledgeClient
     from skillbus.cli.models_client import ModelsClient
     from skillbus.cli.runs_client import RunsClient
     from skillbus.cli.tools_client import ToolsClient
@@ -32,7 +33,7 @@ KeyOption = Annotated[
     typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key; the first that is set."),
 ]
 ProjectOption = Annotated[
-    str | None, typer.Option("--project", help="Whose skills and tools; the server decides if absent.")
+    str | None, typer.Option("--project", help="Whose skills, tools and knowledge; the server decides if absent.")
 ]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
@@ -63,6 +64,13 @@ class Session:
         from skillbus.cli.tools_client import ToolsClient  # noqa: PLC0415 (slow)
 
         return ToolsClient(self.client.http, self.client.project)
+
+    @property
+    def knowledge(self) -> "KnowledgeClient":
+        """The client of the knowledge base, over the same connection."""
+        from skillbus.cli.knowledge_client import KnowledgeClient  # noqa: PLC0415 (slow)
+
+        return KnowledgeClient(self.client.http, self.client.project)
 
     @property
     def runs(self) -> "RunsClient":

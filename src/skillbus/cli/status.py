@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from skillbus.cli.replies import SystemStatus
 
 
-_WITHOUT: Final = {"sandbox": "runs are refused", "agent": "MCP and builtin tools cannot be called"}
+_WITHOUT: Final = {
+    "sandbox": "runs are refused",
+    "agent": "MCP and builtin tools cannot be called",
+    "learner": "knowledge is neither kept nor found",
+}
 """What is lost without a service that the whole can do without."""
 
 
@@ -22,7 +26,8 @@ async def status(session: Session) -> None:
     """Show whether every service is ready, and what is indexed.
 
     Exits with 1 when the whole is not ready. It is ready, and says so, when only runs are refused, because the machine
-    cannot isolate them, or only MCP and builtin tools cannot be called, because the agent is away.
+    cannot isolate them; when only MCP and builtin tools cannot be called, because the agent is away; or when only
+    knowledge is missing, because the learner is.
     """
     found = await session.client.status()
     session.output.show(found, lambda: tables.services(found))

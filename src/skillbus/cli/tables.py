@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from skillbus.cli.replies import SystemStatus
     from skillbus.contracts.indexer import IndexerStatus, Skill
-    from skillbus.contracts.retriever import Reason, Stage, ToolHit, ToolsFound
+    from skillbus.contracts.retriever import Reason, Stage, ToolsFound
 
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
+_PROBLEMS: Final = 50
+"""Lines of an import that are shown; `--json` has them all."""
 
 _COUNTS: Final = {
     "skills": "skills, all projects",
@@ -39,8 +41,10 @@ def hits(found: ToolsFound, *, explain: bool, between_reasons: str = "\n") -> Re
     table = _table(*headings, numbers=("score",))
     for hit in found.results:
         cells = [hit.id, hit.tool_type.value, f"{hit.score:.2f}", _cut(hit.description)]
-        table.add_row(*_cells(cells), *([Text(between_reasons.join(_reasons(hit)))] if explain else []))
-    return Group(table, Text(_how(found), "dim"), *explained)
+        reasons = between_reasons.join(reasons_of(hit.cosine, hit.reasons))
+        table.add_row(*_cells(cells), *([Text(reasons)] if explain else []))
+    how = found_by(len(found.results), found.model, found.took_ms, found.degraded)
+    return Group(table, how, *explained)
 
 
 def skills(found: Sequence[Skill]) -> RenderableType:
@@ -75,9 +79,54 @@ def rows(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Seque
     return table
 
 
+def outcomes(
+    what: str, counts: Mapping[str, int], problems: tuple[str, Sequence[Sequence[str]]], whole: str
+) -> RenderableType:
+    """What became of an import: how many of each outcome, and what somebody should look at.
+
+    `problems` is what places are called, and a place, an id, an outcome and what is wrong, each.
+    """
+    numbers = [(outcome, str(number)) for outcome, number in counts.items() if number]
+    parts: list[RenderableType] = [rows(("outcome", what), numbers, numbers=(what,))]
+    place, lines = problems
+    if lines:
+        parts += [Text(), rows((place, "id", "outcome", "what"), lines[:_PROBLEMS], numbers=("line",))]
+    if len(lines) > _PROBLEMS:
+        parts.append(Text(f"and {len(lines) - _PROBLEMS} more: --json has all", "dim"))
+    return Group(*parts, Text(plain_line(whole), "dim"))
+
+
 def document(value: Mapping[str, object]) -> RenderableType:
     """A JSON object as names and values: nested members by their path."""
     return rows(("what", "value"), list(_flat("", value)))
+
+
+def reasons_of(cosine: float | None, reasons: Sequence[Reason]) -> list[str]:
+    """Why something was found, a line a side."""
+    is_told = cosine is None or any(reason.side == "dense" for reason in reasons)
+    return ([] if is_told else [f"cosine {cosine:.3f}"]) + [_reason(reason) for reason in reasons]
+
+
+def threshold_of(threshold: float, below: int, best_score: float | None) -> Text:
+    """What the threshold of a search left out."""
+    best = "nothing was near" if best_score is None else f"the best scores {best_score:.2f}"
+    return fact("threshold", f"{threshold:.2f}, {below} candidates below it; {best}")
+
+
+def stages_of(stages: Iterable[Stage], what: str) -> Text:
+    """The steps of a search, and how much of `what` came out of each."""
+    return fact("stages", ", ".join(_stage(stage, what) for stage in stages))
+
+
+def fact(name: str, said: str) -> Text:
+    """A remark below a table."""
+    return Text(f"{name}: {plain_line(said)}", "dim")
+
+
+def found_by(count: int, model: str | None, took_ms: float, degraded: str | None) -> Text:
+    """How a search was answered."""
+    without = f", degraded: {degraded} only" if degraded else ""
+    return Text(f"{count} found by {plain_line(model or 'no model')} in {took_ms:.1f} ms{without}", "dim")
 
 
 def _table(*headings: str, numbers: Sequence[str] = ()) -> Table:
@@ -98,11 +147,6 @@ def _cut(text: str) -> str:
     return line.plain
 
 
-def _reasons(hit: ToolHit) -> list[str]:
-    is_told = hit.cosine is None or any(reason.side == "dense" for reason in hit.reasons)
-    return ([] if is_told else [f"cosine {hit.cosine:.3f}"]) + [_reason(reason) for reason in hit.reasons]
-
-
 def _reason(reason: Reason) -> str:
     measure = f"cosine {reason.score:.3f}" if reason.side == "dense" else f"BM25 {reason.score:.2f}"
     terms = f": {plain_line(', '.join(reason.terms))}" if reason.terms else ""
@@ -113,30 +157,19 @@ def _reason(reason: Reason) -> str:
 def _explained(found: ToolsFound) -> Iterable[Text]:
     """What the search did, a fact a line."""
     if found.split:
-        yield _fact("searched each", " | ".join(found.split))
+        yield fact("searched each", " | ".join(found.split))
     how = found.explanation
     if how is None:
         return
-    best = "nothing was near" if how.best_score is None else f"the best scores {how.best_score:.2f}"
-    yield _fact("threshold", f"{how.threshold:.2f}, {how.below_threshold} candidates below it; {best}")
-    yield _fact("stages", ", ".join(map(_stage, how.stages)))
+    yield threshold_of(how.threshold, how.below_threshold, how.best_score)
+    yield stages_of(how.stages, "tools")
     if how.terms:
-        yield _fact("terms, translations included", ", ".join(how.terms))
+        yield fact("terms, translations included", ", ".join(how.terms))
 
 
-def _stage(stage: Stage) -> str:
-    left = f" ({stage.candidates} tools)" if stage.candidates else ""
+def _stage(stage: Stage, what: str) -> str:
+    left = f" ({stage.candidates} {what})" if stage.candidates else ""
     return f"{stage.name} {stage.took_ms:.1f} ms{left}"
-
-
-def _fact(name: str, fact: str) -> Text:
-    return Text(f"{name}: {plain_line(fact)}", "dim")
-
-
-def _how(found: ToolsFound) -> str:
-    model = plain_line(found.model or "no model")
-    degraded = f", degraded: {found.degraded} only" if found.degraded else ""
-    return f"{len(found.results)} found by {model} in {found.took_ms:.1f} ms{degraded}"
 
 
 def _flat(path: str, value: object) -> Iterable[tuple[str, str]]:

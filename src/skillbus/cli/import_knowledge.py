@@ -1,0 +1,149 @@
+"""`skillbus import knowledge`."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from skillbus.cli import knowledge_tables
+from skillbus.cli.errors import LocalFileError, NotImportedError, ProblemError
+from skillbus.cli.knowledge_options import By, Reason
+from skillbus.cli.output import Output
+from skillbus.cli.sending import name_of, opened_file, send_parts
+from skillbus.cli.session import Session
+
+if TYPE_CHECKING:
+    from skillbus.cli.knowledge_client import KnowledgeClient
+    from skillbus.cli.replies import ItemImported, KnowledgeImported
+
+Place = Annotated[
+    str,
+    typer.Argument(metavar="FILE|DIR", help="NDJSON, a JSON array, a .md file, a folder of those; - for stdin."),
+]
+Source = Annotated[str | None, typer.Option("--source", help="Where they come from; what each says itself if absent.")]
+Pending = Annotated[bool, typer.Option("--pending", help="Have new ones reviewed before they are found.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would become of them, and write nothing.")]
+
+MARKDOWN: Final = ".md"
+_EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
+_OF_THE_FILE: Final = frozenset({"invalid_request", "payload_too_large"})
+"""Codes that speak of one file of a folder, and not of the server."""
+
+
+async def import_knowledge(
+    session: Session,
+    place: Place,
+    source: Source = None,
+    pending: Pending = False,
+    dry_run: DryRun = False,
+    reason: Reason = None,
+    by: By = None,
+) -> None:
+    """Write items of knowledge, thousands at once: a JSON object a line, one array, or Markdown with front matter.
+
+    Each needs `type`, `title` and `content`. One that is known, by its `id` or `external_id`, gets a new version;
+    what did not change is left as it is. Of a folder, every .md file below it is an item. Exits with 1 when any was
+    rejected; the others are taken.
+    """
+    said = {"source": source, "reason": reason, "status": "pending" if pending else None}
+    wishes = {name: value for name, value in said.items() if value} | ({"dry_run": "true"} if dry_run else {})
+    client = session.knowledge.acting(by)
+    files = markdown_files(Path(place)) if place != "-" else None
+    if files is None:
+        report = await _import_lines(session.output, client, place, wishes)
+    else:
+        report = await import_files(session.output, client, files, wishes)
+    session.output.show(report, lambda: knowledge_tables.imported(report, "line" if files is None else "file"))
+    rejected = report.counts.get("rejected", 0)
+    if rejected:
+        if not session.output.as_json:
+            advice = "Correct these, import it again: what did not change is left as it is."
+            session.output.fail(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
+        raise typer.Exit(NotImportedError.exit_code)
+
+
+def markdown_files(place: Path) -> tuple[Path, ...] | None:
+    """The Markdown files that are meant, by name; None if a file of lines is.
+
+    Raises:
+        LocalFileError: A folder has none.
+    """
+    if not place.is_dir():
+        return (place,) if place.suffix.lower() == MARKDOWN else None
+    found = tuple(sorted(path for path in place.rglob("*") if path.suffix.lower() == MARKDOWN and path.is_file()))
+    if not found:
+        raise LocalFileError(f"no {MARKDOWN} files are in {place}", "Name a folder that has some, or a file.")
+    return found
+
+
+async def import_files(
+    output: Output, client: "KnowledgeClient", files: Sequence[Path], wishes: Mapping[str, str]
+) -> "KnowledgeImported":
+    """Write the item of each file, one after the other: of two with the same id the later one counts.
+
+    Raises:
+        LocalFileError: One cannot be read; those before it are written.
+    """
+    from skillbus.cli.replies import KnowledgeImported  # noqa: PLC0415 (slow)
+
+    results: list[ItemImported] = []
+    indexed = True
+    with output.progress("Importing", len(files)) as next_item:
+        for path in files:
+            next_item(path.name)
+            result, is_indexed = await _import_file(client, path, wishes)
+            results.append(result)
+            indexed = indexed and is_indexed
+    counts = Counter(result.outcome for result in results)
+    return KnowledgeImported(
+        total=len(results),
+        counts=dict(counts),
+        dry_run="dry_run" in wishes,
+        indexed=indexed,
+        results=tuple(result for result in results if result.outcome == "rejected"),
+    )
+
+
+async def _import_file(client: "KnowledgeClient", path: Path, wishes: Mapping[str, str]) -> "tuple[ItemImported, bool]":
+    """What became of a file, and whether the index has it."""
+    from skillbus.cli.replies import ItemImported  # noqa: PLC0415 (slow)
+
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise LocalFileError(f"{path}: {error.strerror or error}", "Check the path and its permissions.") from error
+    try:
+        report = await client.import_markdown(text, wishes)
+    except ProblemError as error:
+        if error.problem_code not in _OF_THE_FILE:
+            raise
+        return ItemImported(line=1, file=str(path), outcome="rejected", error=error.detail), True
+    (result,) = report.results
+    return result.model_copy(update={"file": str(path)}), report.indexed
+
+
+async def _import_lines(
+    output: Output, client: "KnowledgeClient", file: str, wishes: Mapping[str, str]
+) -> "KnowledgeImported":
+    async def send(part: AsyncIterator[bytes], first_line: int) -> "KnowledgeImported":
+        return await client.import_items(part, {**wishes, "first_line": str(first_line)})
+
+    with opened_file(file, _EXAMPLE) as (content, size_bytes), output.sending(name_of(file), size_bytes) as done:
+        return _together(await send_parts(output, content, send, done))
+
+
+def _together(reports: "list[KnowledgeImported]") -> "KnowledgeImported":
+    from skillbus.cli.replies import KnowledgeImported  # noqa: PLC0415 (slow)
+
+    counts = Counter[str]()
+    for report in reports:
+        counts.update(report.counts)
+    return KnowledgeImported(
+        total=sum(report.total for report in reports),
+        counts=dict(counts),
+        dry_run=reports[0].dry_run,
+        indexed=all(report.indexed for report in reports),
+        results=tuple(result for report in reports for result in report.results),
+    )

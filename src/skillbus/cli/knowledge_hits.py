@@ -1,0 +1,70 @@
+"""How the answers of a search of knowledge look to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from skillbus.cli import tables
+from skillbus.cli.text import plain_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from skillbus.contracts.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
+
+
+def hits(found: KnowledgeFound, *, explain: bool = False, between_reasons: str = "\n") -> RenderableType:
+    """The items that fit, best first."""
+    explained = list(_explained(found)) if explain else []
+    if not found.results:
+        return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *explained)
+    headings = ("id", "type", "score", "scope", "title") + (("reasons",) if explain else ())
+    lines = [_hit(hit) + ((between_reasons.join(_reasons(hit)),) if explain else ()) for hit in found.results]
+    how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
+    return Group(tables.rows(headings, lines, numbers=("score",)), how, *explained)
+
+
+def how_built(built: ContextBuilt) -> str:
+    """A context in a line."""
+    left_out = built.omitted
+    said = f"{len(built.items)} items, {built.tokens} of {built.budget_tokens} tokens, counted by {built.counted_by}"
+    over = f"; {left_out.over_budget} did not fit the budget" if left_out.over_budget else ""
+    alike = f"; {left_out.alike} say what another one says" if left_out.alike else ""
+    degraded = f"; degraded: {built.degraded} only" if built.degraded else ""
+    return plain_line(f"{said}{over}{alike}{degraded}")
+
+
+def _hit(hit: KnowledgeHit) -> tuple[str, ...]:
+    item = hit.item
+    return item.id, item.type.value, f"{hit.score:.2f}", item.scope or "-", item.title
+
+
+def _reasons(hit: KnowledgeHit) -> Iterator[str]:
+    if hit.scope_match is not None:
+        yield f"scope: {hit.scope_match.value}"
+    yield from tables.reasons_of(hit.cosine, hit.reasons)
+    moved = hit.factors.model_dump() if hit.factors is not None else {}
+    if said := [f"{name} {value:+.2f}" for name, value in moved.items() if value]:
+        before = f"{hit.relevance:.2f} before " if hit.relevance is not None else ""
+        yield f"{before}{', '.join(said)}"
+    if not hit.indexed:
+        yield "from the record: the index does not have it yet"
+
+
+def _explained(found: KnowledgeFound) -> Iterator[Text]:
+    """What the search did, a fact a line."""
+    how = found.explanation
+    if how is None:
+        return
+    yield tables.threshold_of(how.threshold, how.below_threshold, how.best_score)
+    yield tables.stages_of(how.stages, "items")
+    if how.not_shown or how.unindexed:
+        yield tables.fact("record", f"{how.not_shown} not shown, {how.unindexed} that the index does not have yet")
+    if len(how.projects) > 1:
+        yield tables.fact("projects", ", ".join(how.projects))
+    if how.terms:
+        yield tables.fact("terms, translations included", ", ".join(how.terms))

@@ -5,15 +5,17 @@ Attacks are in `tests/abuse`.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.watchdog import is_ending
 from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.run import RunOutcome, runtime_of
+from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, runtime_of
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]
@@ -104,7 +106,8 @@ LEAVES_BEHIND = {
     "    if os.fork() == 0: signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(20)\n",
     "main.sh": "readlink /proc/self/ns/pid; for n in 1 2 3; do (trap '' TERM; sleep 20) & done",
     "main.js": "console.log(require('fs').readlinkSync('/proc/self/ns/pid'));"
-    "for (let n = 0; n < 3; n++) require('child_process').spawn('sleep', ['20'], {detached: true, stdio: 'ignore'}).unref()",
+    "const apart = {detached: true, stdio: 'ignore'};"
+    "for (let n = 0; n < 3; n++) require('child_process').spawn('sleep', ['20'], apart).unref()",
 }
 
 
@@ -131,3 +134,14 @@ async def test_when_a_run_has_returned_no_process_of_its_sandbox_is_left(
         left = processes_of(namespace := outcome.stdout.decode().strip())
         assert namespace.startswith("pid:["), outcome
         assert left == []
+
+
+async def test_whoever_has_something_to_do_meanwhile_waits_for_the_last_process_later(
+    isolation: BubblewrapIsolation, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text(LEAVES_BEHIND["main.py"])
+    for _ in range(3):
+        async with AsyncExitStack() as ends:
+            spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON)
+            outcome = await isolation.run(spec, RunControl(ends=ends))
+        assert processes_of(outcome.stdout.decode().strip()) == []

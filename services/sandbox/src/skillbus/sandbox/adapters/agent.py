@@ -325,12 +325,10 @@ def serve(warm: list[str]) -> Job:
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     go_first()
     set_dumpable(0)
-    parts = load_warm() if warm else {}
-    waiting = parts["start_node"](*warm[1:]) if len(warm) > 1 else None
-    gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
-    send(b"R")
-    if warm and waiting is None:
-        waiting = parts["fork_ahead"]()
+    waiting = load_warm()["wait"](warm[1:]) if warm else None
+    if waiting is None or waiting.child:
+        gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
+        send(b"R")
     written, stdin = receive_job()
     job: Job = marshal.loads(written)  # noqa: S302 - from the host
     child = begin(job, written, stdin, waiting)

@@ -21,37 +21,20 @@ AHEAD = ("json", "pathlib", "site")
 """With json come re, enum, functools and collections."""
 
 
-def fork_ahead() -> WaitingFork:
-    """For Python and bash."""
+def wait(node: list[str]) -> WaitingFork | WaitingNode:
+    """For Node, given its program and the file that it starts with, or for Python and bash."""
+    if node:
+        return WaitingNode(*node)
     import_ahead()
     return WaitingFork()
 
 
-def start_node(program: str, boot: str) -> WaitingNode:
-    """For Node."""
-    return WaitingNode(program, boot)
-
-
 def import_ahead() -> None:
-    """What most scripts import, as far as there is time before there is one."""
+    """What most scripts import."""
     before = set(sys.modules)
     for name in AHEAD:
-        if job_has_come():
-            break
         __import__(name)
     agent.imported.update(set(sys.modules) - before)
-
-
-def job_has_come() -> bool:
-    """Whether the host waits already."""
-    peer = _socket.socket(fileno=os.dup(agent.control))
-    try:
-        peer.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    finally:
-        peer.close()
-    return True
 
 
 class WaitingFork:
@@ -76,8 +59,7 @@ class WaitingFork:
         os.close(agent.control)
         self.peer.close()
         agent.control = theirs.detach()
-        if agent.imported.issuperset(AHEAD):
-            agent.python["rehearse"]()
+        agent.python["rehearse"]()
 
     def run(self, job: agent.Job, written: bytes, stdin: int | None) -> int:
         """Its process, which runs the script of a job from now on."""

@@ -44,8 +44,8 @@ log = structlog.get_logger(__name__)
 class BubblewrapIsolation:
     """`Isolation` on this machine. At most `len(uids)` runs at a time when the service is root; more wait.
 
-    When a run has returned, none of its processes is left. What started them, its folder and its user are cleared away
-    right behind it: see `settled`.
+    When a run has returned, and its `ends` are closed, none of its processes is left. What started them, its folder
+    and its user are cleared away right behind it: see `settled`.
     """
 
     def __init__(  # noqa: PLR0913 - each by its name, and each has a default
@@ -150,12 +150,11 @@ class BubblewrapIsolation:
         try:
             async with AsyncExitStack() as ways_out:
                 ready = await self._prepared(spec, level, ways_out)
-                behind.push_async_callback(ready.clear)
-                try:
+                behind.push_async_callback(ready.end)
+                async with AsyncExitStack() as ends:
+                    (control.ends or ends).push_async_callback(ready.sandbox.end)
                     await ready.slot.fill(spec.skill_root, spec.files)
                     return await supervise(ready, job, spec, control)
-                finally:
-                    await ready.sandbox.end()
         finally:
             self._clearing.later(behind.aclose)
 

@@ -101,7 +101,7 @@ class Following:
             timeout.cancel()
 
     def outcome(self, told: Told, level: Level) -> RunOutcome:
-        """When no process is left."""
+        """When the script has ended, and all that it started."""
         ending, ended, usage = self.ending, told.ended, self.meter.usage()
         if ending.status is None and usage.excess is not None:
             ending.status, ending.detail = usage.excess

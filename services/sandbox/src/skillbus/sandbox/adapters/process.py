@@ -91,6 +91,12 @@ class SandboxProcess:
             elif self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def finish(self) -> None:
+        """Its agent has said its last word, when no other process was left: what has come from it is all."""
+        self.kill()
+        self.stdout.finish()
+        self.stderr.finish()
+
     async def end(self) -> None:
         """Kill it, and wait until none of its processes is left. Safe to call again.
 

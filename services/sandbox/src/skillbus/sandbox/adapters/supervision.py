@@ -9,14 +9,11 @@ from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec
 
 
 async def supervise(ready: Prepared, job: bytes, spec: RunSpec, control: RunControl) -> RunOutcome:
-    """Hand the job over and see the run to its end. Whatever happens, no process of the sandbox is left afterwards."""
+    """Hand the job over and see the run to its end. Whoever began the sandbox waits for the end of its processes."""
     sandbox, told = ready.sandbox, Told()
     following = Following.of(sandbox, spec.limits, ready.meter, control)
-    try:
-        ready.meter.limit(spec.limits)
-        await following.follow(control.cancelled, _talk(sandbox, job, spec, told, following.ending))
-    finally:
-        await sandbox.end()
+    ready.meter.limit(spec.limits)
+    await following.follow(control.cancelled, _talk(sandbox, job, spec, told, following.ending))
     return following.outcome(told, ready.level)
 
 
@@ -24,6 +21,8 @@ async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, told: Told, 
     try:
         await sandbox.send(job, spec.stdin)
         await listen(sandbox.control, spec.limits, told)
+        if told.complete:
+            sandbox.finish()
     except ConnectionError:
         return  # the sandbox is gone: what it told before is what there is
     except ProtocolError as error:

@@ -34,7 +34,9 @@ class Isolation(Protocol):
         """
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
-        """Run to the end or to a limit; nothing of the run is left afterwards. Safe to call concurrently.
+        """Run to the end or to a limit; nothing of the run goes on afterwards, or after `control.ends`.
+
+        Safe to call concurrently.
 
         Cancelling the task ends the run without an outcome; `control.cancelled` ends it with one.
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import uuid4
@@ -66,7 +66,8 @@ class RecordedRuns:
             await line.begun()
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
-                    ran = await self.runner.run(request, order, files, until, line.control)
+                    control = replace(line.control, ends=stack)
+                    ran = await self.runner.run(request, order, files, until, control)
             except (SandboxError, RequestError) as error:
                 await self._not_run(record, line, error)
                 raise

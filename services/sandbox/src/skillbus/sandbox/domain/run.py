@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -105,7 +106,7 @@ class RunOutcome:
     stderr: bytes
     artifacts: tuple[Artifact, ...]
     duration_ms: float
-    """From the start of the sandbox until nothing of it is left."""
+    """From the handing over of the job until the script has ended and what it left is collected."""
     cpu_ms: float
     """Of the script and the children that it waited for; 0 when it was ended from outside."""
     truncated: bool
@@ -125,6 +126,9 @@ class RunControl:
     """Is told what the run prints, as it comes and within the output limit; must not block."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, it ends the run."""
+    ends: AsyncExitStack | None = None
+    """Where the run may leave the wait for the end of its last process, so that something is done meanwhile: when this
+    is closed, none is left. Without it, none is when the run returns."""
 
 
 def check_names(spec: RunSpec) -> None:

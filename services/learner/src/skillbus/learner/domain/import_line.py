@@ -57,9 +57,9 @@ def _says(value: Mapping[str, JsonValue], field: str) -> bool:
 def _id(value: JsonValue) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if value is None or isinstance(value, str):
+    if value is None or (isinstance(value, str) and "\0" not in value):
         return value or None
-    raise UnfitError("id: is no text: give it as one")
+    raise UnfitError("id: is no text without NUL: give it as one")
 
 
 def _status(value: JsonValue) -> KnowledgeStatus | None:

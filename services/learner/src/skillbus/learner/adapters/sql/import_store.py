@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.knowledge import ANYBODY, ExportKnowledge, KnowledgeItem
@@ -63,11 +63,15 @@ class SqlImports:
 
 async def _known(connection: AsyncConnection, project: str, names: Sequence[str], *, hold: bool) -> list[Known]:
     """Items by id or external id. Nobody else changes those that are held until the end of the transaction."""
-    known = select(*ITEM_COLUMNS, _of.indexed_version).where(_of.project == project)
-    known = known.where(or_(_of.id.in_(names), _of.external_id.in_(names))).order_by(_of.id)
-    if hold:
-        known = known.with_for_update()
-    return [Known(item_of(row), row.indexed_version) for row in await connection.execute(known)]
+    ids = set[str]()
+    for column in (_of.id, _of.external_id):  # one by one: for either of both SQLite walks the project
+        named = select(_of.id).where(_of.project == project, column.in_(names))
+        ids.update((await connection.execute(named)).scalars())
+    if not ids:
+        return []
+    known = select(*ITEM_COLUMNS, _of.indexed_version).where(_of.project == project, _of.id.in_(ids)).order_by(_of.id)
+    rows = await connection.execute(known.with_for_update() if hold else known)
+    return [Known(item_of(row), row.indexed_version) for row in rows]
 
 
 async def _write(connection: AsyncConnection, project: str, plan: Plan, by: By) -> None:

@@ -145,14 +145,14 @@ async def hold_a_tool(bus: Bus) -> str:
 
 
 async def make_default(bus: Bus, name: str) -> None:
-    """Register the model if it is not, make it the default, and wait until the index is of it."""
+    """Register the model if it is not, make it the default, and wait until the indexes are of it."""
     if name not in {model.name for model in (await bus.caller.call(LIST_MODELS, Empty())).models}:
         await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name))
     await bus.caller.call(UPDATE_MODEL, UpdateModel(id=name, is_default=True))
 
     def settled(listed: IndexesListed) -> bool:
-        (index,) = listed.indexes
-        return index.switch is not None and (index.switch.target.name, index.switch.phase) == (name, SwitchPhase.KEPT)
+        switches = [index.switch for index in listed.indexes]
+        return all(it is not None and (it.target.name, it.phase) == (name, SwitchPhase.KEPT) for it in switches)
 
     await eventually(lambda: bus.caller.call(LIST_INDEXES, Empty()), settled, wait_s=30)
 

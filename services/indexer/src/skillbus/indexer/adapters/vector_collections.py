@@ -98,8 +98,8 @@ class StoredCollections(Generic[EntryT]):
         return [self._points.point_of(key) for key in keys]
 
     def _point(self, payload: Mapping[str, str]) -> IndexedPoint:
-        project, entry_id, content_hash = (payload.get(field, "") for field in self._compared)
-        return IndexedPoint((project, entry_id), content_hash)
+        key = payload.get("project", ""), payload.get(self._layout.id_field, "")
+        return IndexedPoint(key, payload.get("content_hash", ""))
 
 
 @contextmanager

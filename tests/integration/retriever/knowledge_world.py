@@ -52,8 +52,11 @@ class KnowledgeWorld:
             collection, CollectionSpec(dim=SPEC.dim, keywords=KEYWORDS, numbers=("valid_from", "valid_to"))
         )
         await self.store.switch_aliases({KNOWLEDGE.alias: collection})
-        vectors = await BusItems(self.bus.caller, 1_000).embed(items, fingerprint)
-        await self.store.upsert(collection, [point_of(one, vectors[one.digest]) for one in items])
+        embedder = BusItems(self.bus.caller, 1_000)
+        for at in range(0, len(items), 8):  # of more, it would not wait for the model
+            some = items[at : at + 8]
+            vectors = await embedder.embed(some, fingerprint)
+            await self.store.upsert(collection, [point_of(one, vectors[one.digest]) for one in some])
 
     async def search(self, query: str, **more: object) -> KnowledgeFound:
         request = SearchKnowledge.model_validate({"query": query, **more})

@@ -177,10 +177,11 @@ async def test_an_item_is_embedded_once_as_long_as_it_is_the_same(bus: Bus, sett
 async def test_an_item_that_the_model_is_too_busy_for_comes_with_its_words(bus: Bus, settings: IndexerSettings) -> None:
     model = CountingModel()
     async with _items(bus, settings, model) as items:
+        many = [LONG, *(item(number) for number in range(10, 20))]
         model.free.clear()
         try:
             with capture_logs() as logs:
-                late = (await items.embed([LONG], FINGERPRINT))[LONG.digest]
+                late = (await items.embed(many, FINGERPRINT))[LONG.digest]
         finally:
             model.free.set()
         assert late.dense is None
@@ -202,6 +203,8 @@ async def test_without_a_model_items_come_with_their_words(bus: Bus, settings: I
 async def test_more_items_than_a_message_takes_are_embedded_in_several(bus: Bus, settings: IndexerSettings) -> None:
     many = [item(number, f"song {number}", content="Rain comes.\n" * 300) for number in range(120)]
     async with _items(bus, settings, CountingModel()) as items:
-        vectors = await items.embed(many, FINGERPRINT)
+        vectors = await items.embed(many, None)
+        few = await items.embed(many[:8], FINGERPRINT)
     assert len(vectors) == 120
-    assert all(one.dense is not None for one in vectors.values())
+    assert all(len(one.indices) > 1 for one in vectors.values())
+    assert all(one.dense is not None for one in few.values())

@@ -21,8 +21,11 @@ from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
-_WAIT_S: Final = 0.5
-"""For dense vectors. While much is written the model is busy with it, and a search does not wait for that."""
+_FEW: Final = 8
+_FEW_WAIT_S: Final = 2.0
+"""For dense vectors of a few items: somebody wrote them just now, and looks for them."""
+_MANY_WAIT_S: Final = 0.3
+"""For those of many: an import is at work, and the model with it. A search does not wait for that."""
 _AT_ONCE: Final = 50
 """Items of a message: at most nine texts each, of the 512 that one takes."""
 _TEXT_CHARACTERS: Final = 32_768
@@ -46,8 +49,9 @@ class BusItems:
         wanted = {item.digest: item for item in items}
         known = {digest: found for digest in wanted if (found := self._known.get((model, digest)))}
         left = [item for digest, item in wanted.items() if digest not in known]
+        wait_s = _FEW_WAIT_S if len(left) <= _FEW else _MANY_WAIT_S
         pages = [left[at : at + _AT_ONCE] for at in range(0, len(left), _AT_ONCE)]
-        for vectors in await asyncio.gather(*(self._ask(page, model) for page in pages)):
+        for vectors in await asyncio.gather(*(self._ask(page, model, wait_s) for page in pages)):
             known |= vectors
             self._keep(vectors, model)
         return known
@@ -59,20 +63,22 @@ class BusItems:
         while len(self._known) > self._size:
             self._known.popitem(last=False)
 
-    async def _ask(self, items: Sequence[KnowledgeItem], model: str | None) -> dict[str, ItemVectors]:
-        dense, sparse = await asyncio.gather(self._dense(items, model), self._sparse(items))
+    async def _ask(self, items: Sequence[KnowledgeItem], model: str | None, wait_s: float) -> dict[str, ItemVectors]:
+        dense, sparse = await asyncio.gather(self._dense(items, model, wait_s), self._sparse(items))
         return {
             item.digest: ItemVectors(row, np.array(words.indices, np.uint32), np.array(words.values, np.float32))
             for item, row, words in zip(items, dense, sparse, strict=True)
         }
 
-    async def _dense(self, items: Sequence[KnowledgeItem], model: str | None) -> list[NDArray[np.float32] | None]:
+    async def _dense(
+        self, items: Sequence[KnowledgeItem], model: str | None, wait_s: float
+    ) -> list[NDArray[np.float32] | None]:
         if model is None:
             return [None] * len(items)
         texts = [dense_texts(item.title, item.content) for item in items]
         asked = EmbedTexts(texts=tuple(text for some in texts for text in some), role=Role.DOCUMENT, model=model)
         try:
-            embedded = await self._caller.call(EMBED_TEXTS, asked, timeout_s=_WAIT_S, content_type=MSGPACK)
+            embedded = await self._caller.call(EMBED_TEXTS, asked, timeout_s=wait_s, content_type=MSGPACK)
         except RequestError as error:
             if error.code not in _LATE:
                 raise

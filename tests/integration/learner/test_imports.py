@@ -195,6 +195,8 @@ async def test_a_dry_run_tells_the_same_and_writes_nothing(knowledge: Knowledge)
     lines = [line("faq-1"), line("faq-2", title="x"), line("faq-3"), line("faq-3", title="y"), line("faq-4", title="")]
     before = await rows(knowledge)
     told = await results(knowledge, *lines, dry_run=True)
+    ids = [result.id is not None for result in (await put(knowledge, *lines, dry_run=True)).results]
+    assert ids == [True, True, False, False, False]
     assert await rows(knowledge) == before
     assert told == await results(knowledge, *lines)
     assert told == [(UNCHANGED, 1), (UPDATED, 2), (CREATED, 1), (UPDATED, 2), (REJECTED, None)]

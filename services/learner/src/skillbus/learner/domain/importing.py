@@ -141,6 +141,10 @@ def _plan(lines: Sequence[Line | UnfitError], known: Sequence[Known], request: P
     )
     results = tuple(_put(line, items, request.status, by) for line in lines)
     indexed = {one.item.id: one.indexed_version for one in known}
+    if request.dry_run:  # nobody will know the id of an item that is not made
+        results = tuple(
+            result if result.id in indexed else result.model_copy(update={"id": None}) for result in results
+        )
     concerned = {result.id for result in results if result.id is not None}
     awaited = tuple(
         KnowledgeRef.model_construct(project=request.project, id=item.id, version=item.version)

@@ -20,6 +20,9 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
+from skillbus.contracts.knowledge import CREATE_KNOWLEDGE, KnowledgeWritten
+from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED
 from skillbus.contracts.message import Empty, Message
 from skillbus.contracts.registry import (
     CREATE_MODEL,
@@ -104,7 +107,12 @@ async def test_every_event_is_published_as_its_contract_says(system: System) -> 
     await make_default(bus, _OTHER)
     await make_default(bus, _FIRST)
     await bus.caller.call(DELETE_MODEL, NameModel(id=_OTHER))
+    written = await ask(bus, CREATE_KNOWLEDGE)
+    assert isinstance(written, KnowledgeWritten)
+    assert written.indexed
+    await ask(bus, SEARCH_KNOWLEDGE)
 
+    await eventually(lambda: facts(bus), lambda told: any(KNOWLEDGE_USED.pattern == pattern for pattern, _ in told))
     assert {pattern for pattern, _ in await facts(bus)} == {event.pattern for event in EVENTS}
 
 

@@ -73,6 +73,18 @@ async def test_it_fills_when_it_is_opened_and_again_after_a_run() -> None:
     assert [one.ended for one in maker.made] == [False, True, True], "what was taken is not the pool's any more"
 
 
+async def test_when_a_run_finds_none_another_is_started_beside_it() -> None:
+    pool = pool_of(Maker(), 1)
+    pool.open()
+    await filled(pool, 1)
+    pool.run_begins()
+    assert await pool.take() is not None
+    pool.run_begins()
+    assert await pool.take() is None
+    await filled(pool, 1)
+    await pool.close()
+
+
 async def test_of_none_nothing_is_started() -> None:
     pool = pool_of(maker := Maker(), 0)
     pool.open()

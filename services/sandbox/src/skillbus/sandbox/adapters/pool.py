@@ -57,6 +57,7 @@ class WarmPool:
             if ready.sandbox.is_running():
                 return ready
             await ready.end()  # the machine took it, as for want of memory
+        self._wanted.set()
         return None
 
     def run_begins(self) -> None:

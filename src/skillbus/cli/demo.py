@@ -18,10 +18,10 @@ from skillbus.cli.session import ServerSession
 from skillbus.cli.up import facts_of
 
 if TYPE_CHECKING:
-    from skillbus.cli.demo_steps import Record
+    from skillbus.cli.demo_record import Record
 
 SkillsOption = Annotated[
-    Path, typer.Option("--skills", help="Folder of skills to play on; its sibling data has files.")
+    Path, typer.Option("--skills", help="Folder of skills to play on; its siblings data and knowledge have the rest.")
 ]
 StayOption = Annotated[bool, typer.Option("--stay", help="Stay up afterwards, until SIGINT or SIGTERM.")]
 DataOption = Annotated[
@@ -50,12 +50,12 @@ async def demo(
     log_level: LogOption = "WARNING",
     key: OwnKeyOption = None,
 ) -> None:
-    """Start everything, install the example skills, search, run one. Exits with 1 if any step failed.
+    """Start everything, install the example skills, search, run one, and ask for knowledge. Exits with 1 if any failed.
 
     With --stay it stays up also when a step failed, and exits with 1 afterwards. SKILLBUS_OWNER_KEY is the key that
     every HTTP request must carry; without one, only a loopback --host is allowed.
     """
-    from skillbus.cli.demo_steps import Record  # noqa: PLC0415 (slow)
+    from skillbus.cli.demo_record import Record  # noqa: PLC0415 (slow)
 
     folders, record = skill_folders(skills), Record()
     port = http_port if http_port is not None else (DEFAULT_PORT if stay else 0)
@@ -135,8 +135,8 @@ async def _play(
     from skillbus.cli.demo_steps import Demo  # noqa: PLC0415 (slow)
 
     async with open_client(Remote(running.http_url, key), session.outside.transport) as client:
-        samples = folders[0].parent.parent / "data"
-        await Demo(client, session.output, record, folders, samples).play()
+        examples = folders[0].parent.parent
+        await Demo(client, session.output, record, folders, examples / "data", examples / "knowledge").play()
 
 
 def _report(session: ServerSession, record: "Record") -> None:

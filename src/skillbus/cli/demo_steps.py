@@ -1,19 +1,19 @@
 """The demo: what a newcomer would do, step by step, through the HTTP API."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Final
 
 from rich.text import Text
 
 from skillbus.cli import tables
 from skillbus.cli.client import Client, JsonObject, RunOrder
-from skillbus.cli.errors import CliError, DemoFailedError
+from skillbus.cli.demo_knowledge import KnowledgeDemo
+from skillbus.cli.demo_record import Record
+from skillbus.cli.errors import DemoFailedError
 from skillbus.cli.install import install_all, table_of
+from skillbus.cli.knowledge_client import KnowledgeClient
 from skillbus.cli.output import Output
 from skillbus.cli.replies import Ran
 from skillbus.cli.text import plain
@@ -21,6 +21,7 @@ from skillbus.contracts.retriever import ToolsFound
 
 CHINESE_QUERY: Final = "帮我提交代码"
 ENGLISH_QUERY: Final = "how many working days are there between two dates"
+ACTOR: Final = "skillbus demo"
 
 _POLL_S: Final = 0.05
 """The HTTP API has nothing to wait on: the catalogue is asked until every skill in it is indexed."""
@@ -42,65 +43,19 @@ SAMPLES: Final = {
 }
 
 
-@dataclass(slots=True)
-class Step:
-    """One step while it is taken, and how it went."""
-
-    name: str
-    facts: dict[str, object] = field(default_factory=dict)
-    took_ms: int = 0
-    error: CliError | None = None
-
-    def document(self) -> dict[str, object]:
-        """For programs."""
-        how: dict[str, object] = {"step": self.name, "ok": self.error is None, "took_ms": self.took_ms, **self.facts}
-        return how if self.error is None else how | {"error": self.error.document()}
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The steps taken so far."""
-
-    steps: list[Step] = field(default_factory=list)
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
-        """Time a step; one that fails is kept with its error, which goes on upwards."""
-        step = Step(name)
-        self.steps.append(step)
-        started = perf_counter()
-        try:
-            yield step
-        except CliError as error:
-            step.error = error
-            raise
-        finally:
-            step.took_ms = round((perf_counter() - started) * 1000)
-
-    @property
-    def failed(self) -> Step | None:
-        """The step that ended it."""
-        return next((step for step in self.steps if step.error is not None), None)
-
-    def document(self) -> dict[str, object]:
-        """For programs."""
-        failed = self.failed
-        return {
-            "ok": failed is None,
-            "failed": failed.name if failed else None,
-            "steps": [step.document() for step in self.steps],
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """Plays on a server that is ready. `samples` is the folder of the files that skills are run on."""
+    """Plays on a server that is ready.
+
+    `samples` is the folder of the files that skills are run on, `knowledge` that of items of knowledge.
+    """
 
     client: Client
     output: Output
     record: Record
     skills: tuple[Path, ...]
     samples: Path
+    knowledge: Path
 
     async def play(self) -> None:
         """All steps.
@@ -113,6 +68,8 @@ class Demo:
         found = await self._search("search_chinese", CHINESE_QUERY)
         await self._search("search_english", ENGLISH_QUERY)
         await self._run(found)
+        knowledge = KnowledgeClient(self.client.http, self.client.project, ACTOR)
+        await KnowledgeDemo(knowledge, self.output, self.record, self.knowledge).play()
 
     async def _install(self) -> frozenset[str]:
         with self.record.step("install") as step:

@@ -28,6 +28,13 @@ def hits(found: KnowledgeFound, *, explain: bool = False, between_reasons: str =
     return Group(tables.rows(headings, lines, numbers=("score",)), how, *explained)
 
 
+def short(found: KnowledgeFound) -> RenderableType:
+    """The same without ids."""
+    lines = [(hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title) for hit in found.results]
+    how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
+    return Group(tables.rows(("type", "score", "scope", "title"), lines, numbers=("score",)), how)
+
+
 def how_built(built: ContextBuilt) -> str:
     """A context in a line."""
     left_out = built.omitted

@@ -79,7 +79,7 @@ async def open_system(data: Path, model: str | None = None, models: ModelFactory
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
-        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
+        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
         yield bus
 
 

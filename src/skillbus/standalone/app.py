@@ -87,7 +87,7 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
         raise StartError(str(error)) from error
     await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
     await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
-    await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
+    await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
     await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
     await stack.enter_async_context(open_agent(bus, AgentSettings(data=data / "agent").on_ones_own_machine()))
 

@@ -119,7 +119,7 @@ class Base:
     queries: FakeQueries = field(default_factory=FakeQueries)
     items: FakeItems = field(default_factory=FakeItems)
     now: datetime = NOW
-    limits: KnowledgeLimits = field(default_factory=lambda: KnowledgeLimits(candidates=20, fits=0.005))
+    limits: KnowledgeLimits = field(default_factory=lambda: KnowledgeLimits(candidates=20, fits=0.02))
 
     def put(self, item: KnowledgeItem, cosine: float | None = 0.8, bm25: float | None = None) -> None:
         """An item that record and index have."""

@@ -1,11 +1,14 @@
 """From a query to items of knowledge, over an index that may say anything and a record that decides."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
+from skillbus.retriever.domain.fitting import least_evidence
+from skillbus.retriever.domain.relevance import probability
 
 from ...knowledge_record import NOW, item
 from .knowledge_fakes import LIVE, Base, FakeIndex, FakeQueries
@@ -179,10 +182,18 @@ async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> N
     found = await base.find(explain=True)
     assert found.hits == ()
     assert found.explanation is not None
-    assert found.explanation.threshold == pytest.approx(0.005)
+    assert found.explanation.threshold == pytest.approx(probability(least_evidence(0.02, LIVE.items)))
     assert found.explanation.below_threshold == 1
     assert found.explanation.best_score is not None
     assert await base.ids(threshold=0.0) == ["item-1"]
+
+
+async def test_among_few_items_the_best_needs_less_to_be_likely_to_fit() -> None:
+    few, many = Base(), Base(index=FakeIndex(index=replace(LIVE, items=5_000)))
+    for base in (few, many):
+        base.put(item(1), 0.5)
+    assert await few.ids() == ["item-1"]
+    assert await many.ids() == []
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.6, 0.8, 1.0])

@@ -30,7 +30,7 @@ class RetrieverSettings(BaseSettings):
     knowledge_candidates: int = Field(default=20, ge=10, le=1000)
     """As `candidates`, of the knowledge base."""
     knowledge_fits: float = Field(default=0.02, ge=0.0, lt=1.0)
-    """Where a request names no threshold, nothing is found when the best item has a score below this."""
+    """As `fits`, for knowledge: among 1,500 items or more."""
     cached_items: int = Field(default=256, ge=1)
     """Items of knowledge that the index lacks, and whose vectors are remembered until it has them: some 10 kB each."""
     waiting_uses: int = Field(default=1024, ge=1)

@@ -83,7 +83,10 @@ class LiveCollection:
     async def candidates(
         self, live: LiveIndex, query: EmbeddedQuery, fitting: models.Filter, count: int
     ) -> list[Candidate]:
-        """`count` of each side; with a dense query every candidate has a cosine, the best of request and parts."""
+        """`count` of each side; with a dense query each has a cosine, the best of request and parts.
+
+        But for points without a dense vector, which were written while the model was away: they have their words alone.
+        """
         cosines: dict[str, float] = {}
         bm25: dict[str, float] = {}
         dense = None if query.dense is None else list(query.dense)
@@ -91,8 +94,7 @@ class LiveCollection:
         await self._score(live, [_Asked(cosines, dense, fitting, count), _Asked(bm25, words, fitting, count)])
         if dense is not None:
             await self._score(live, _missing(query, dense, words, cosines, bm25))
-        points = bm25 if dense is None else cosines
-        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in points]
+        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
 
     async def _score(self, live: LiveIndex, asked: Sequence[_Asked]) -> None:
         """Put what each question finds among its scores, if it is higher."""

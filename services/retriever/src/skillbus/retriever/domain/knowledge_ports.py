@@ -50,7 +50,7 @@ class KnowledgeIndex(Protocol):
         ...
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
-        """What either side finds; with a dense query every candidate has a cosine."""
+        """What either side finds; with a dense query each has a cosine, unless the index has no dense vector of it."""
         ...
 
     async def terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillbus.contracts.knowledge_search import KnowledgeExplanation, SearchKnowledge
+from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.knowledge_candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
 from skillbus.retriever.domain.knowledge_found import FoundKnowledge
 from skillbus.retriever.domain.knowledge_hit import hit_of
 from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge_weights import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.relevance import logit, probability
+from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.stages import Stages
 
 
@@ -25,11 +26,9 @@ class KnowledgeLimits:
     candidates: int
     """Of each side, at least."""
     fits: float
-    """Where a request names no threshold, nothing is found when the best item has a score below this.
-
-    Unlike with tools it is the same whatever there is to search: of 3 to 1,400 items, the best of those that answer
-    nothing scores about as much.
-    """
+    """Where a request names no threshold, nothing is found when the best item has a score below this: among 1,500 items
+    or more. Among fewer it needs less, see `fitting`: where a few items are of one matter, hardly a word tells one from
+    another, and those that answer score low."""
     weights: KnowledgeWeights = NEUTRAL
 
 
@@ -49,7 +48,7 @@ class KnowledgeSearch:
         question = KnowledgeQuestion(request, top_k, max(self._limits.candidates, 2 * top_k), self._clock())
         gathered = await self._candidates.gather(question, stages)
         ranked = self._rank(gathered)
-        least = logit(self._limits.fits)
+        least = least_evidence(self._limits.fits, gathered.begun.indexed)
         fitting = _fitting(ranked, gathered, least)
         best = fitting[:top_k]
         held = await self._candidates.terms(gathered, (it.scored for it in best))

@@ -70,10 +70,5 @@ def probability(log_odds: float) -> float:
     return odds / (1.0 + odds)
 
 
-def logit(share: float) -> float:
-    """Log-odds of a share from 0 to 1."""
-    return _ln(share) - _ln(1.0 - share)
-
-
 def _ln(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf

@@ -42,7 +42,8 @@ class ToolIndex(Protocol):
         ...
 
     async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
-        """What either side finds; with a dense query every candidate has a cosine, the best of request and parts."""
+        """What either side finds; with a dense query each has a cosine, the best of request and parts, unless the index
+        has no dense vector of it."""
         ...
 
     async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:

@@ -45,7 +45,9 @@ class KnowledgeWorld:
         self.record.put(*items)
         await self.index(*items)
 
-    async def index(self, *items: KnowledgeItem, fingerprint: str = SPEC.fingerprint) -> None:
+    async def index(
+        self, *items: KnowledgeItem, fingerprint: str = SPEC.fingerprint, by_words_only: bool = False
+    ) -> None:
         """Points of items, whatever the record says of them."""
         collection = KNOWLEDGE.collection_of(fingerprint)
         await self.store.ensure_collection(
@@ -55,7 +57,7 @@ class KnowledgeWorld:
         embedder = BusItems(self.bus.caller, 1_000)
         for at in range(0, len(items), 8):  # of more, it would not wait for the model
             some = items[at : at + 8]
-            vectors = await embedder.embed(some, fingerprint)
+            vectors = await embedder.embed(some, None if by_words_only else fingerprint)
             await self.store.upsert(collection, [point_of(one, vectors[one.digest]) for one in some])
 
     async def search(self, query: str, **more: object) -> KnowledgeFound:

@@ -173,6 +173,16 @@ async def test_without_a_model_words_alone_find_knowledge_and_the_reply_says_so(
     assert [reason.side for hit in found.results for reason in hit.reasons] == ["lexical", "lexical"]
 
 
+async def test_what_was_indexed_while_the_model_was_away_is_found_by_its_words(world: KnowledgeWorld) -> None:
+    await world.write(*(item(n, f"rain {n}") for n in range(2, 10)))
+    late = item(1, "Every song needs a header.")
+    world.record.put(late)
+    await world.index(late, by_words_only=True)
+    (best, *_) = (await world.search("header", threshold=0.0)).results
+    assert (best.item.id, best.indexed, best.cosine) == ("item-1", True, None)
+    assert [(reason.side, reason.parts) for reason in best.reasons] == [("lexical", ("title", "content"))]
+
+
 async def test_without_its_store_a_search_is_an_error_and_never_an_empty_list(world: KnowledgeWorld) -> None:
     await world.write(item(1, "song"))
     world.store.down = True

@@ -31,9 +31,7 @@ START_S = 20.0
 
 
 @asynccontextmanager
-async def learner_process(
-    settings: BusSettings, database: str, folder: Path
-) -> AsyncGenerator[Process]:
+async def learner_process(settings: BusSettings, database: str, folder: Path) -> AsyncGenerator[Process]:
     assert settings.token is not None
     given = {
         "SKILLBUS_NATS_URL": settings.url,

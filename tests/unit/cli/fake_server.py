@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from pathlib import Path
@@ -137,15 +137,22 @@ class FakeServer:
     rejects: dict[str, httpx.Response] = field(default_factory=dict)
     requests: list[httpx.Request] = field(default_factory=list)
     run_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    knows: Callable[[httpx.Request], Awaitable[httpx.Response]] | None = None
+    """Answers what is asked about knowledge."""
 
     def transport(self) -> httpx.MockTransport:
         """What carries a client's requests here."""
-        return httpx.MockTransport(self._answer)
+        return httpx.MockTransport(self._route)
 
     def body(self, at: int = -1) -> Json:
         """The JSON body of a request that came."""
         content: Json = json.loads(self.requests[at].content)
         return content
+
+    async def _route(self, request: httpx.Request) -> httpx.Response:
+        if self.knows is not None and request.url.path.startswith("/api/knowledge"):
+            return await self.knows(request)
+        return await self._answer(request)
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         await request.aread()

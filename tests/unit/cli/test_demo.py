@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TextIO
 
+import httpx
 import pytest
 
 from skillbus.cli.errors import StartFailedError
@@ -16,7 +17,8 @@ from skillbus.cli.outside import Outside, Running, ServerPlan
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
-from .fake_server import FakeServer, hit, problem, run_reply
+from .fake_knowledge import FakeKnowledge, built, found, found_item, import_report
+from .fake_server import FakeServer, Json, hit, problem, run_reply
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,17 @@ class FakeStandalone:
 
 
 @pytest.fixture
-def standalone(server: FakeServer) -> FakeStandalone:
+def standalone(server: FakeServer, knowledge: FakeKnowledge) -> FakeStandalone:
     server.hits = [hit("git-commit")]
     server.ran = run_reply(stdout='{"message":"feat: 新功能"}', result={"message": "feat: 新功能"})
+    server.knows = knowledge.answer
     return FakeStandalone(server)
+
+
+@pytest.fixture
+def knowledge() -> FakeKnowledge:
+    answers = {"POST /import": import_report(), "POST /search": found(found_item("i-1")), "POST /context": built()}
+    return FakeKnowledge(answers=dict(answers))
 
 
 @pytest.fixture
@@ -82,6 +91,8 @@ def examples(tmp_path: Path) -> Path:
         (tmp_path / "skills" / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: x\n---\n")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "change.diff").write_text("diff --git a/x b/x\n")
+    (tmp_path / "knowledge").mkdir()
+    (tmp_path / "knowledge" / "rule.md").write_text("---\ntype: business_rule\ntitle: t\n---\n\nc\n")
     return tmp_path / "skills"
 
 
@@ -94,6 +105,8 @@ def test_the_demo_installs_searches_and_runs_on_a_temporary_server(
 
     assert result.exit_code == 0, result.output
     for said in ("Services ready", "word-count", "帮我提交代码", "git-commit", "0.87", "feat: 新功能", "/docs"):
+        assert said in result.stdout
+    for said in ("1 items of knowledge", "直播电商模块需要哪些header参数", "直播接口需要 game-id", "42 of 300 tokens"):
         assert said in result.stdout
     run = next(request for request in standalone.server.requests if request.url.path.endswith("/git-commit/run"))
     assert json.loads(run.content)["args"] == {"file": "change.diff"}
@@ -116,6 +129,9 @@ def test_the_demo_in_json_is_one_document_with_each_step(
         "search_chinese",
         "search_english",
         "run",
+        "import_knowledge",
+        "search_knowledge",
+        "build_context",
     ]
     assert all(step["ok"] for step in document["steps"])
     assert result.stderr == ""
@@ -195,6 +211,47 @@ def test_a_result_that_is_no_result_fails_the_demo(
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["failed"] == failed
+
+
+REJECTED = import_report(results=[{"line": 1, "outcome": "rejected", "error": "title: is blank"}])
+
+
+@pytest.mark.parametrize(
+    ("answers", "failed", "said"),
+    [
+        ({"POST /import": REJECTED}, "import_knowledge", "title: is blank"),
+        ({"POST /import": problem(ErrorCode.UNAVAILABLE, "No learner is running.")}, "import_knowledge", "No learner"),
+        ({"POST /search": found()}, "search_knowledge", "nothing was found"),
+        ({"POST /context": built("", items=[])}, "build_context", "no item fits"),
+    ],
+)
+def test_knowledge_that_is_not_taken_or_not_found_fails_the_demo(
+    skillbus: CommandLine,
+    standalone: FakeStandalone,
+    knowledge: FakeKnowledge,
+    examples: Path,
+    answers: dict[str, Json | httpx.Response],
+    failed: str,
+    said: str,
+) -> None:
+    knowledge.answers |= answers
+
+    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["failed"]) == (1, failed)
+    assert said in document["error"]["detail"]
+
+
+def test_the_demo_without_knowledge_beside_its_skills_says_so(
+    skillbus: CommandLine, standalone: FakeStandalone, examples: Path
+) -> None:
+    (examples.parent / "knowledge" / "rule.md").unlink()
+
+    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+
+    assert result.exit_code == 1
+    assert "step import_knowledge" in result.stderr
 
 
 def test_a_server_that_does_not_start_is_told_in_a_line(

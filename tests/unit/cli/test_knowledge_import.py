@@ -1,0 +1,177 @@
+"""`skillbus import knowledge` and `skillbus export knowledge`."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from skillbus.contracts.errors import ErrorCode
+
+from .conftest import CommandLine
+from .fake_knowledge import FakeKnowledge, import_report, item_record
+from .fake_server import Json, problem
+
+LINES = '{"id": "a", "type": "business_rule", "title": "甲", "content": "一"}\n{"id": "b"}\n'
+REJECTED: Json = {"line": 2, "external_id": "b", "outcome": "rejected", "error": "title: Field required"}
+
+
+@pytest.fixture
+def base() -> FakeKnowledge:
+    return FakeKnowledge(answers={"POST /import": import_report(results=[])})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "docs.jsonl"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kb" / "deep").mkdir(parents=True)
+    for name in ("b.md", "deep/a.md", "c.txt"):
+        (tmp_path / "kb" / name).write_text(f"---\ntitle: {name}\n---\n\nx\n")
+    return tmp_path / "kb"
+
+
+def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
+    skillbus: CommandLine, base: FakeKnowledge, file: Path
+) -> None:
+    words = ["--source", "wiki", "--pending", "--dry-run", "--reason", "move", "--by", "lin", "--project", "p"]
+    result = skillbus("import", "knowledge", str(file), *words, outside=base.outside())
+    assert result.exit_code == 0, result.output
+    sent = base.requests[0]
+    assert (sent.content.decode(), sent.headers["Content-Type"]) == (LINES, "application/x-ndjson")
+    wishes = {"only": "problems", "first_line": "1", "source": "wiki", "status": "pending", "dry_run": "true"}
+    assert dict(sent.url.params) == wishes | {"reason": "move", "project": "p"}
+    assert sent.headers["Skillbus-Actor"] == "lin"
+    assert ["created", "1"] in [line.split() for line in result.stdout.splitlines()]
+
+
+def test_a_large_file_goes_in_parts_that_are_counted_on(skillbus: CommandLine, base: FakeKnowledge, file: Path) -> None:
+    file.write_text("".join(f'{{"id": "{number}", "title": "{"x" * 80}"}}\n' for number in range(20_000)))
+    result = skillbus("import", "knowledge", str(file), outside=base.outside())
+    assert result.exit_code == 0, result.output
+    bodies = [request.content for request in base.requests]
+    assert len(bodies) > 2
+    assert b"".join(bodies) == file.read_bytes()
+    ends = [body.count(b"\n") for body in bodies]
+    lines = [int(request.url.params["first_line"]) for request in base.requests]
+    assert lines == [1 + sum(ends[:at]) for at in range(len(bodies))]
+    assert ["created", str(len(bodies))] in [line.split() for line in result.stdout.splitlines()]
+
+
+def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
+    skillbus: CommandLine, base: FakeKnowledge, file: Path
+) -> None:
+    counts = {"created": 1, "rejected": 1}
+    base.answers["POST /import"] = import_report(total=2, counts=counts, results=[REJECTED])
+    result = skillbus("import", "knowledge", str(file), outside=base.outside())
+    assert result.exit_code == 1
+    assert ["2", "b", "rejected", "title:", "Field", "required"] in [it.split() for it in result.stdout.splitlines()]
+    assert "1 of 2 were rejected" in result.stderr
+    whole = skillbus("import", "knowledge", "-", "--json", stdin=LINES, outside=base.outside())
+    assert (whole.exit_code, whole.stderr, json.loads(whole.stdout)["counts"]) == (1, "", counts)
+
+
+def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
+    skillbus: CommandLine, base: FakeKnowledge, folder: Path
+) -> None:
+    base.answers["POST /import"] = import_report(indexed=False)
+    result = skillbus("import", "knowledge", str(folder), outside=base.outside())
+    assert result.exit_code == 0, result.output
+    assert [b"b.md" in it.content for it in base.requests] == [True, False]
+    assert {it.headers["Content-Type"] for it in base.requests} == {"text/markdown"}
+    assert ["created", "2"] in [line.split() for line in result.stdout.splitlines()]
+    assert "the record is searched too" in result.stdout
+
+
+def test_a_file_of_a_folder_that_is_no_item_is_named_and_the_others_are_taken(
+    skillbus: CommandLine, base: FakeKnowledge, folder: Path
+) -> None:
+    base.answers["POST /import"] = problem(ErrorCode.INVALID_REQUEST, "The front matter is missing")
+    result = skillbus("import", "knowledge", str(folder), outside=base.outside())
+    assert (result.exit_code, len(base.requests)) == (1, 2)
+    assert f"{folder / 'deep' / 'a.md'}" in result.stdout
+    assert "The front matter is missing" in result.stdout
+    assert "2 of 2 were rejected" in result.stderr
+
+
+def test_a_learner_that_is_away_ends_the_import_of_a_folder(
+    skillbus: CommandLine, base: FakeKnowledge, folder: Path
+) -> None:
+    base.answers["POST /import"] = problem(ErrorCode.UNAVAILABLE, "No learner is running.")
+    result = skillbus("import", "knowledge", str(folder), outside=base.outside())
+    assert (result.exit_code, len(base.requests)) == (1, 1)
+    assert "No learner is running." in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["missing.jsonl", "missing.md", "empty", "folder"])
+def test_what_cannot_be_imported_is_named_and_nobody_is_asked(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / kind
+    if kind == "empty":
+        path.touch()
+    if kind == "folder":
+        path.mkdir()
+    result = skillbus("import", "knowledge", str(path), outside=base.outside())
+    assert (result.exit_code, base.requests) == (1, [])
+    assert kind in result.stderr
+
+
+def test_an_export_is_a_line_an_item_as_the_server_says_it(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
+) -> None:
+    base.items = {it: item_record(it, content="一\u2028二\r\n\x85") for it in ("i-1", "i-2")}
+    words = ["--status", "active", "--status", "archived", "--type", "business_rule", "--project", "p"]
+    result = skillbus("export", "knowledge", str(tmp_path / "all.jsonl"), *words, outside=base.outside())
+    assert (result.exit_code, "2 items saved" in result.stdout) == (0, True)
+    lines = (tmp_path / "all.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == list(base.items.values())
+    asked = base.requests[0].url.params
+    assert (asked.get_list("status"), asked["type"], asked["project"]) == (["active", "archived"], "business_rule", "p")
+    assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
+
+
+def test_an_export_to_a_folder_is_a_markdown_file_an_item(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
+) -> None:
+    base.items = {it: item_record(it, version=3) for it in ("i-1", "i-2")}
+    place = tmp_path / "kb"
+    place.mkdir()
+    (place / "old.md").write_text("x")
+    result = skillbus("export", "knowledge", f"{place}/", outside=base.outside())
+    assert result.exit_code == 0, result.output
+    assert (place / "i-1.md").read_bytes() == "---\nid: i-1\n---\n\n缺少时返回 400。\n".encode()
+    assert [it.url.params["version"] for it in base.requests[1:]] == ["3", "3"]
+    assert "1 other .md files stay" in result.stderr
+
+
+def test_an_export_to_standard_output_is_the_lines_and_nothing_else(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    base.items = {"i-1": item_record("i-1")}
+    result = skillbus("export", "knowledge", "-", outside=base.outside())
+    assert json.loads(result.stdout) == base.items["i-1"]
+    assert result.stderr == ""
+    assert skillbus("export", "knowledge", "-", "--json", outside=base.outside()).exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["<html>", '{"id": "../x"}\n', '{"id": 1}'])
+def test_an_answer_that_is_no_export_leaves_what_was_there(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path, text: str
+) -> None:
+    base.answers["GET /export"] = httpx.Response(200, text=text)
+    kept = tmp_path / "all.jsonl"
+    kept.write_text("before")
+    result = skillbus("export", "knowledge", str(kept), outside=base.outside())
+    assert (result.exit_code, kept.read_text()) == (1, "before")
+    assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
+    assert "strange_reply" in skillbus("export", "knowledge", f"{tmp_path}/", "--json", outside=base.outside()).stdout
+
+
+def test_a_place_that_cannot_be_written_is_named(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
+    place = tmp_path / "no" / "all.jsonl"
+    result = skillbus("export", "knowledge", str(place), outside=base.outside())
+    assert (result.exit_code, "all.jsonl" in result.stderr) == (1, True)

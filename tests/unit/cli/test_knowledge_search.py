@@ -1,0 +1,169 @@
+"""`skillbus knowledge search` and `context`."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from skillbus.cli.knowledge_search import Use
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.knowledge_search import BuildContext
+
+from .conftest import CommandLine
+from .fake_knowledge import FakeKnowledge, built, found, found_item
+from .fake_server import problem
+
+QUESTION = "直播电商模块需要哪些header参数"
+
+
+@pytest.fixture
+def base() -> FakeKnowledge:
+    return FakeKnowledge(answers={"POST /search": found(found_item("i-1")), "POST /context": built()})
+
+
+def test_the_uses_of_a_context_are_those_of_the_contract() -> None:
+    assert {use.value for use in Use} == set(get_args(BuildContext.model_fields["use"].annotation))
+
+
+def test_hits_are_a_table_with_type_scope_and_score(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    """knowledge-base.md § 语义检索相关知识"""
+    shown = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    assert shown.exit_code == 0
+    for cell in ("i-1", "business_rule", "0.98", "/api/live/*", "直播接口需要 game-id", "1 found by use-multilingual"):
+        assert cell in shown.stdout
+
+
+def test_what_is_asked_reaches_the_server(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    """knowledge-base.md § 指定范围检索"""
+    words = [
+        "--scope",
+        "/api/live/*",
+        "--type",
+        "business_rule",
+        "--tag",
+        "auth",
+        "--all-tags",
+        "a",
+        "--source",
+        "wiki",
+    ]
+    words += ["--top-k", "3", "--threshold", "0.4", "--at", "2026-03-01", "--own", "--no-feedback", "--no-record"]
+    words += ["--scene", "chat", "--explain", "--project", "p"]
+    assert skillbus("knowledge", "search", QUESTION, *words, outside=base.outside()).exit_code == 0
+    assert base.body() == {
+        "query": QUESTION,
+        "scope": "/api/live/*",
+        "types": ["business_rule"],
+        "tags": ["auth"],
+        "all_tags": ["a"],
+        "sources": ["wiki"],
+        "top_k": 3,
+        "threshold": 0.4,
+        "at": "2026-03-01T00:00:00Z",
+        "inherit": False,
+        "feedback": False,
+        "record_use": False,
+        "scene": "chat",
+        "explain": True,
+        "project": "p",
+    }
+
+
+def test_what_is_not_said_is_left_to_the_server(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    assert base.body() == {"query": QUESTION, "top_k": 5}
+
+
+def test_an_explained_search_tells_what_moved_each_hit_and_what_each_stage_did(
+    skillbus: CommandLine, base: FakeKnowledge
+) -> None:
+    """knowledge-base.md § 检索测试"""
+    stages = [{"name": "filter", "took_ms": 1.2, "candidates": 6}, {"name": "rank", "took_ms": 0.1, "candidates": 5}]
+    how = {
+        "stages": stages,
+        "threshold": 0.02,
+        "below_threshold": 3,
+        "not_shown": 1,
+        "unindexed": 2,
+        "best_score": 0.98,
+    }
+    hit = found_item("i-1", relevance=0.51, factors={"scope": 3.0, "priority": -0.06}, indexed=False)
+    base.answers["POST /search"] = found(hit, explanation=how | {"terms": ["header"], "projects": ["team", "default"]})
+    shown = skillbus("knowledge", "search", QUESTION, "--explain", outside=base.outside()).stdout
+    for said in ("scope: exact", "BM25 7.00: header in content", "0.51 before scope +3.00, priority -0.06"):
+        assert said in shown
+    for said in ("from the record", "filter 1.2 ms (6 items)", "3 candidates below it", "1 not shown", "team, default"):
+        assert said in shown
+
+
+def test_when_nothing_fits_it_says_how_to_see_what_is_nearest(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    base.answers["POST /search"] = found()
+    result = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    assert (result.exit_code, "--threshold 0" in result.stdout) == (0, True)
+
+
+def test_a_degraded_search_says_so(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    """knowledge-base.md § 降级到TF-IDF"""
+    base.answers["POST /search"] = found(found_item("i-1", cosine=None), degraded="lexical", model=None)
+    assert "degraded: lexical only" in skillbus("knowledge", "search", QUESTION, outside=base.outside()).stdout
+
+
+def test_a_context_is_its_text_and_nothing_else_on_standard_output(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    """knowledge-base.md § 构建测试生成上下文"""
+    result = skillbus("knowledge", "context", QUESTION, "--budget", "300", outside=base.outside())
+    assert result.stdout == "## business_rule\n缺少 game-id 时返回 400。\n"
+    said = "1 items, 42 of 300 tokens, counted by upper_bound; 2 did not fit the budget; 1 say what another one says"
+    assert said in result.stderr
+    assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "test_generation"}
+
+
+def test_a_context_has_a_template_and_a_tokenizer_of_ones_own(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
+) -> None:
+    template = tmp_path / "t.jinja"
+    template.write_text("{{ query }}", encoding="utf-8")
+    words = ["--template", str(template), "--tokenizer", "qwen", "--use", "chat", "--scope", "module:x"]
+    skillbus("knowledge", "context", QUESTION, *words, outside=base.outside())
+    said = base.body()
+    assert (said["template"], said["tokenizer"], said["use"]) == ("{{ query }}", "qwen", "chat")
+    assert said["scope"] == "module:x"
+
+
+def test_in_json_a_context_has_its_items_too(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    result = skillbus("knowledge", "context", QUESTION, "--json", outside=base.outside())
+    assert (json.loads(result.stdout)["items"][0]["id"], result.stderr) == ("i-1", "")
+
+
+def test_an_empty_context_prints_nothing_and_says_why(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    base.answers["POST /context"] = built("", items=[], tokens=0)
+    result = skillbus("knowledge", "context", QUESTION, "--budget", "1", outside=base.outside())
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "2 did not fit the budget" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", ""],
+        ["search", QUESTION, "--top-k", "0"],
+        ["search", QUESTION, "--threshold", "nan"],
+        ["search", QUESTION, "--scope", "../*"],
+        ["search", QUESTION, "--scene", "Not A Scene"],
+        ["context", QUESTION, "--budget", "0"],
+        ["context", QUESTION, "--budget", "1000000000"],
+        ["context", QUESTION, "--tokenizer", "../x"],
+        ["context", QUESTION, "--template", "/no/such/file"],
+    ],
+)
+def test_a_question_that_cannot_be_is_wrong_usage_and_nobody_is_asked(
+    skillbus: CommandLine, base: FakeKnowledge, words: list[str]
+) -> None:
+    result = skillbus("knowledge", *words, outside=base.outside())
+    assert (result.exit_code, base.requests) == (2, []), result.output
+
+
+def test_a_learner_that_is_away_is_exit_code_1_with_advice(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    base.answers["POST /search"] = problem(ErrorCode.UNAVAILABLE, "No learner is running.")
+    result = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    assert (result.exit_code, "No learner is running." in result.stderr) == (1, True)

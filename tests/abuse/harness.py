@@ -136,7 +136,7 @@ class Harness:
         if self._warm:
 
             async def settled() -> bool:
-                return self._isolation.waiting >= self._warm and set(self._traces.processes()) <= self._known()
+                return not self._isolation.lacking and set(self._traces.processes()) <= self._known()
 
             with suppress(AssertionError):  # what is left then is named
                 await eventually(settled, bool)

@@ -82,7 +82,11 @@ ABUSES: Final = (
         "processes_hold_output.py",
         "processes_hold_output.py",
         "an orphan that holds the output does not hold the result",
-        Weakening(_SHARED, ("the result waited for an orphan",), (processes_shared,)),
+        Weakening(
+            "an agent that waits for everyone, and ends nobody",
+            ("the result waited for an orphan",),
+            (agent("os.kill(-1, _signal.SIGKILL)", "pass"),),
+        ),
     ),
     _outlives("processes_refuse_to_end.py", "a tree of spinners that ignores signals ends", "lived on", "3", "0.9"),
     _outlives("processes_sleepers.sh", "so do children of a shell, in sessions of their own", "slept on"),

@@ -114,6 +114,11 @@ class BubblewrapIsolation:
         return sum(map(len, set(self._pools.values())))
 
     @property
+    def lacking(self) -> int:
+        """Those that have not, and are to."""
+        return sum(pool.lacks for pool in set(self._pools.values()))
+
+    @property
     def waiting_pids(self) -> frozenset[int]:
         """Their processes, in the host's numbering."""
         return frozenset(pid for pool in self._pools.values() for waiting in pool.pids for pid in process_tree(waiting))

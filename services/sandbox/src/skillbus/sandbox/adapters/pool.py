@@ -39,6 +39,11 @@ class WarmPool:
         return len(self._ready)
 
     @property
+    def lacks(self) -> int:
+        """How many are to wait besides; none while it is closed."""
+        return self._size - len(self._ready) if self._keeper is not None and not self._keeper.done() else 0
+
+    @property
     def pids(self) -> frozenset[int]:
         """Processes of those that wait."""
         return frozenset(pid for ready in self._ready for pid in (ready.sandbox.pid, ready.init))

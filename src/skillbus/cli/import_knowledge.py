@@ -28,6 +28,8 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would become 
 
 MARKDOWN: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
+_OUTCOMES: Final = ("created", "updated", "unchanged", "rejected")
+"""In the order in which the server counts them."""
 _OF_THE_FILE: Final = frozenset({"invalid_request", "payload_too_large"})
 """Codes that speak of one file of a folder, and not of the server."""
 
@@ -99,7 +101,7 @@ async def import_files(
     counts = Counter(result.outcome for result in results)
     return KnowledgeImported(
         total=len(results),
-        counts=dict(counts),
+        counts={outcome: counts[outcome] for outcome in _OUTCOMES},
         dry_run="dry_run" in wishes,
         indexed=indexed,
         results=tuple(result for result in results if result.outcome == "rejected"),

@@ -132,6 +132,7 @@ class FakeServer:
     ready: bool = True
     isolates: bool = True
     calls_tools: bool = True
+    keeps_knowledge: bool = True
     page_size: int = 1000
     polls_until_indexed: int = 0
     rejects: dict[str, httpx.Response] = field(default_factory=dict)
@@ -221,6 +222,8 @@ class FakeServer:
         services.append({"name": "sandbox", "ready": self.isolates, "detail": why})
         lost = "" if self.calls_tools else "No agent is running"
         services.append({"name": "agent", "ready": self.calls_tools, "detail": lost})
+        lost = "" if self.keeps_knowledge else "No learner is running"
+        services.append({"name": "learner", "ready": self.keeps_knowledge, "detail": lost})
         return httpx.Response(200, json={"ready": self.ready, "services": services, "indexer": held})
 
     def _remove(self, name: str) -> httpx.Response:

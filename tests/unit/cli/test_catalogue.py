@@ -103,6 +103,18 @@ def test_status_of_a_server_without_an_agent_says_what_does_not_work(skillbus: C
     assert result.stdout.splitlines()[-1] == verdict
 
 
+def test_status_of_a_server_without_a_learner_says_what_does_not_work(
+    skillbus: CommandLine, server: FakeServer
+) -> None:
+    server.keeps_knowledge = False
+
+    result = skillbus("status")
+
+    assert result.exit_code == 0
+    verdict = "ready, but knowledge is neither kept nor found: No learner is running"
+    assert result.stdout.splitlines()[-1] == verdict
+
+
 def test_status_counts_tools_beside_skills(skillbus: CommandLine) -> None:
     assert any(
         line.startswith("tools besides skills, all projects ") for line in skillbus("status").stdout.splitlines()

@@ -8,6 +8,7 @@ import pytest
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.indexer.domain.errors import IndexUnavailableError
+from skillbus.indexer.domain.following_knowledge import TRIES, HeardChanges
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, PENDING, FakeRecord, World, item, key
@@ -127,3 +128,22 @@ async def test_no_collection_is_made_while_the_record_is_away() -> None:
     with pytest.raises(IndexUnavailableError):
         await world.reconciler.compare()
     assert world.collections.points == {}
+
+
+async def test_what_is_heard_of_while_the_record_is_away_is_tried_again_and_then_left_to_the_comparison() -> None:
+    world, compared = World(item("a")), list[str]()
+    heard = HeardChanges(world.follower, lambda: compared.append("soon"))
+    world.record.away = True
+    for attempt in range(1, TRIES):
+        with pytest.raises(RequestError):
+            await heard.follow([key("a")], attempt)
+    assert compared == []
+    await heard.follow([key("a")], TRIES)
+    assert compared == ["soon"]
+
+
+async def test_what_is_followed_at_the_last_try_needs_no_comparison() -> None:
+    world, compared = World(item("a")), list[str]()
+    await HeardChanges(world.follower, lambda: compared.append("soon")).follow([key("a")], TRIES)
+    assert compared == []
+    world.assert_agrees()

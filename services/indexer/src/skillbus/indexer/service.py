@@ -41,7 +41,7 @@ from skillbus.contracts.tools import (
 from skillbus.indexer.domain.auditing import Auditor
 from skillbus.indexer.domain.checking import check
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
-from skillbus.indexer.domain.following_knowledge import KnowledgeFollower
+from skillbus.indexer.domain.following_knowledge import HeardChanges
 from skillbus.indexer.domain.incoming import IncomingPackages
 from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.installing import Installer
@@ -198,7 +198,7 @@ class IndexerListeners:
     installer: Installer
     uploads: Uploads
     indexes: Indexes
-    knowledge: KnowledgeFollower
+    knowledge: HeardChanges
 
     async def on_upload(self, delivery: Delivery) -> None:
         """Something was put into the bucket `skills`, or taken out."""
@@ -218,4 +218,4 @@ class IndexerListeners:
     async def on_knowledge_changed(self, delivery: Delivery) -> None:
         """Items were written; at which version they are is asked, as a later change may have been heard before."""
         changed = delivery.decode(KnowledgeChanged)
-        await self.knowledge.follow([(item.project, item.id) for item in changed.items])
+        await self.knowledge.follow([(item.project, item.id) for item in changed.items], delivery.attempt)

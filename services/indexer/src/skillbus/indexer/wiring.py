@@ -44,7 +44,7 @@ from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
 from skillbus.indexer.domain.auditing import Auditor, IndexAuditor
 from skillbus.indexer.domain.entries import Entries, EntryT
-from skillbus.indexer.domain.following_knowledge import KnowledgeFollower
+from skillbus.indexer.domain.following_knowledge import HeardChanges, KnowledgeFollower
 from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.index_collections import EmbeddingModels
 from skillbus.indexer.domain.installing import Installer
@@ -129,6 +129,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     record = BusKnowledge(bus.caller)
     knowledge = _indexed(shared, KnowledgePoints(bus.caller), KnowledgeEntries(record))
     follower = KnowledgeFollower(knowledge.index, record, announcer)
+    heard = HeardChanges(follower, knowledge.wanted.set)
     indexes = Indexes((tools.decisions, knowledge.decisions))
     packages = ObjectPackages(package_store)
     installer = Installer(catalogue, packages, folders, tools.index, announcer, now=_now)
@@ -144,7 +145,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
             installer,
             Auditor(catalogue, listed, tools_auditor, knowledge_auditor, packages, folders),
         ),
-        listeners=IndexerListeners(installer, uploads, indexes, follower),
+        listeners=IndexerListeners(installer, uploads, indexes, heard),
         reconciler=Reconciler(catalogue, tools.entries, packages, folders, tools.index, installer, announcer),
         knowledge_reconciler=KnowledgeReconciler(knowledge.index, record, follower, announcer),
         folders=folders,

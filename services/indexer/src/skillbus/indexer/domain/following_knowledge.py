@@ -1,15 +1,25 @@
 """The index of knowledge made to follow the record, and the learner told how far it has."""
 
 from asyncio import Lock
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
+import structlog
+
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.indexer.domain.entries import Key
+from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index import Index
 from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry, KnowledgeRecord, entries_of
+
+TRIES: Final = 3
+"""Of following what was heard of, within some 6 s."""
+
+log = structlog.get_logger(__name__)
 
 
 class KnowledgeAnnouncer(Protocol):
@@ -62,6 +72,29 @@ class KnowledgeFollower:
         others = [entry for entry in known if entry.key not in there]
         await self._index.follow([key for key in keys if key not in there], others, read=read)
         return list(seen.values())
+
+
+@dataclass(frozen=True, slots=True)
+class HeardChanges:
+    """Follows what is heard of; what cannot be followed for so many tries is left to the comparison.
+
+    That is made again until it can be, every 30 s at the latest, and misses nothing. Events would come back after 2
+    and 10 minutes, fill the thousand places of those that wait, before which no new one comes, and end as dead letters.
+    """
+
+    follower: KnowledgeFollower
+    compare: Callable[[], None]
+    """Have record and index compared soon."""
+
+    async def follow(self, keys: Sequence[Key], attempt: int) -> None:
+        """As `KnowledgeFollower.follow`; raises nothing of that at the last try."""
+        try:
+            await self.follower.follow(keys)
+        except (IndexUnavailableError, RequestError) as error:
+            if attempt < TRIES:
+                raise
+            log.info("changes_left_to_comparison", items=len(keys), reason=str(error))
+            self.compare()
 
 
 def ref_of(item: KnowledgeItem) -> KnowledgeRef:

@@ -1,0 +1,224 @@
+"""Knowledge of a project is neither seen, nor changed, nor told of by any request of another."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from skillbus.contracts.catalogue import ENDPOINTS
+from skillbus.contracts.errors import ErrorCode, RequestError
+
+from .conftest import Json, System, problem
+from .knowledge_neighbours import ABOVE, EXTERNAL_ID, KEY, STATUSES, STRANGER, WORD, Neighbours, objects, settled
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OTHER: Final = "east"
+"""Of a stranger who writes: what it says is not what another one reads."""
+
+Cases = Callable[[Neighbours], Sequence[Json]]
+
+_DRAFT: Final[Json] = {"type": "business_rule", "title": "Mine", "content": "Of my own."}
+_QUERY: Final = f"the {WORD} rule"
+
+
+def _each(*more: Json, inherited: bool = True) -> Cases:
+    """Each item of the owner by its id, and one that is inherited and another project's all the same."""
+    return lambda it: [
+        {"id": item, **one} for item in (*it.ids, *([it.inherited.id] if inherited else [])) for one in more
+    ]
+
+
+def _once(*asked: Json) -> Cases:
+    return lambda it: asked
+
+
+_REFUSED: Final[dict[str, Cases]] = {
+    "get_knowledge": _each({}, {"version": 1}, {"as_of": "2999-01-01T00:00:00Z"}),
+    "update_knowledge": _each({"title": "Mine now"}, {"title": "Mine now", "expected_version": 1}),
+    "archive_knowledge": _each({}, {"expected_version": 7}),
+    "restore_knowledge": _each({}, {"version": 1}, {"version": 1, "expected_version": 7}),
+    "get_knowledge_history": _each({}, {"before": 2}),
+    "diff_knowledge": _each({"from_version": 1, "to_version": 2}),
+    "give_feedback": _each({"helpful": False, "query": _QUERY, "actor": "northern-actor"}, inherited=False),
+    "get_knowledge_usage": _each({}),
+}
+"""What names an item: it is not found."""
+
+
+def _searches(it: Neighbours) -> list[Json]:
+    filters: list[Json] = [
+        {},
+        {"inherit": False},
+        {"tags": ["northern-tag"]},
+        {"all_tags": ["northern-tag"]},
+        {"sources": ["northern-source"]},
+        {"scope": "/northern/rooms"},
+        {"scope": "/northern/*"},
+        {"at": it.active.created_at},
+    ]
+    return [{"query": _QUERY, "threshold": 0, **more} for more in filters]
+
+
+def _lists(it: Neighbours) -> list[Json]:
+    filters: list[Json] = [
+        {},
+        {"after": it.cursor},
+        {"text": WORD},
+        {"text": "%"},
+        {"tags": ["northern-tag"]},
+        {"all_tags": ["northern-tag"]},
+        {"scope": "/northern/rooms"},
+        {"source": "northern-source"},
+        {"owner": "northern-owner"},
+    ]
+    return [{"statuses": STATUSES, **more} for more in filters]
+
+
+def _puts(it: Neighbours) -> list[Json]:
+    names: list[Json] = [{"id": it.active.id}, {"external_id": it.pending.id}, {"id": EXTERNAL_ID}]
+    return [
+        {"items": [{**_DRAFT, **name}], "dry_run": dry_run, "project": OTHER}
+        for dry_run in (True, False)
+        for name in names
+    ]
+
+
+def _keys(it: Neighbours) -> list[JsonValue]:
+    return [{"project": STRANGER, "id": item} for item in it.ids]
+
+
+_SILENT: Final[dict[str, Cases]] = {
+    "create_knowledge": lambda it: [
+        {**_DRAFT, "project": OTHER, "idempotency_key": KEY},
+        {**_DRAFT, "project": OTHER, "external_id": EXTERNAL_ID},
+        {**_DRAFT, "project": OTHER, "external_id": it.active.id},
+        {**it.active.draft, "project": OTHER, "idempotency_key": f"{KEY}-2"},
+    ],
+    "list_knowledge": _lists,
+    "review_knowledge": lambda it: [
+        {"ids": [*it.ids, it.inherited.id], "action": action} for action in ("approve", "reject")
+    ],
+    "put_knowledge": _puts,
+    "export_knowledge": lambda it: [
+        {"statuses": STATUSES},
+        {"statuses": STATUSES, "after": it.active.id},
+        {"statuses": [], "after": "0"},
+    ],
+    "list_knowledge_audit": _each({}, {"after": 0}),
+    "set_knowledge_parent": _once({"parent": None}, {"parent": ABOVE}),
+    "get_knowledge_project": _once({}),
+    "get_knowledge_stats": _once({"limit": 100}),
+    "read_knowledge": lambda it: [{"keys": _keys(it)}],
+    "list_knowledge_digests": lambda it: [
+        {},
+        *({"after": key} for key in _keys(it)),
+        {"after": {"project": "a", "id": "0"}},
+    ],
+    "find_knowledge": lambda it: [{"ids": [*it.ids], "unindexed": 200, "inherit": yes} for yes in (True, False)],
+    "search_knowledge": lambda it: [{**asked, "top_k": 100, "explain": True} for asked in _searches(it)],
+    "build_context": lambda it: [
+        {**asked, "budget_tokens": 100_000, **more}
+        for asked in _searches(it)
+        for more in ({}, {"template": "{% for g in groups %}{{ g['items'] | list }}{% endfor %}"})
+    ],
+    "audit_index": _once({}, {"fix": True}),
+}
+"""What names none, or several: it is answered, and says nothing of them."""
+
+_CASES: Final = _REFUSED | _SILENT
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def neighbours(system: System) -> Neighbours:
+    return await settled(system)
+
+
+async def test_every_request_about_knowledge_is_tried() -> None:
+    about = {
+        endpoint.name
+        for endpoint in ENDPOINTS
+        if endpoint.service == "learner" or "knowledge" in endpoint.request.__module__
+    }
+    assert about - set(_CASES) == {"health"}
+
+
+@pytest.mark.parametrize("name", _SILENT)
+async def test_no_request_tells_of_another_project_or_changes_it(neighbours: Neighbours, name: str) -> None:
+    before = await neighbours.owned()
+    for case in _SILENT[name](neighbours):
+        asked = {"project": STRANGER, **case}
+        said = await neighbours.ask(name, asked)
+        assert neighbours.told_by(json.dumps(said), json.dumps(asked)) == [], asked
+    assert await neighbours.owned() == before
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+async def test_an_id_of_another_project_is_not_found_by_any_request(neighbours: Neighbours, name: str) -> None:
+    before = await neighbours.owned()
+    for case in _REFUSED[name](neighbours):
+        asked = {**case, "project": STRANGER}
+        with pytest.raises(RequestError) as refused:
+            await neighbours.ask(name, asked)
+        assert refused.value.code is ErrorCode.NOT_FOUND, asked
+        said = f"{refused.value} {json.dumps(refused.value.details)}"
+        assert neighbours.told_by(said, json.dumps(asked)) == [], asked
+    assert await neighbours.owned() == before
+
+
+async def test_what_is_imported_or_created_under_a_name_of_another_project_is_new(neighbours: Neighbours) -> None:
+    line: Json = {**_DRAFT, "id": neighbours.archived.id}
+    put = await neighbours.ask("put_knowledge", {"items": [line], "project": "west"})
+    again = await neighbours.ask("create_knowledge", {**_DRAFT, "project": "west", "idempotency_key": KEY})
+    (result,) = objects(put, "results")
+    assert (result["outcome"], result["version"]) == ("created", 1)
+    assert result["id"] not in neighbours.ids
+    assert not again["repeated"]
+
+
+_BODIES: Final[dict[str, Json]] = {
+    "PUT /api/knowledge/{id}": {"title": "Mine now"},
+    "POST /api/knowledge/{id}/restore": {"version": 1},
+    "POST /api/knowledge/{id}/feedback": {"helpful": False, "query": _QUERY},
+}
+_HEADERS: Final[tuple[dict[str, str], ...]] = (
+    {},
+    {"If-Match": '"2"'},
+    {"If-None-Match": '"2"'},
+    {"Accept": "text/markdown"},
+)
+
+
+async def test_an_id_of_another_project_is_not_found_at_any_path(neighbours: Neighbours) -> None:
+    http, before = neighbours.system.http, await neighbours.owned()
+    paths = (await http.get("/openapi.json")).json()["paths"]
+    operations = [(method.upper(), path) for path in paths if "/api/knowledge/{id}" in path for method in paths[path]]
+    assert len(operations) == 8
+    for method, path in operations:
+        for item in neighbours.ids:
+            for headers in _HEADERS:
+                params: dict[str, str | int] = {"project": STRANGER, "from": 1, "to": 2}
+                body = _BODIES.get(f"{method} {path}")
+                answer = await http.request(
+                    method, path.replace("{id}", item), params=params, json=body, headers=headers
+                )
+                assert problem(answer) == (404, "not_found"), (method, path, headers)
+                assert neighbours.told_by(answer.text, item) == []
+    assert await neighbours.owned() == before
+
+
+async def test_what_a_project_inherits_is_gone_with_the_reply_that_takes_its_parent(neighbours: Neighbours) -> None:
+    async def seen() -> set[str]:
+        asked: Json = {"project": STRANGER, "query": "a rule for both", "threshold": 0, "top_k": 100}
+        found = await neighbours.ask("search_knowledge", asked)
+        items = [hit["item"] for hit in objects(found, "results")]
+        return {str(item["project"]) for item in items if isinstance(item, dict)}
+
+    for _ in range(10):
+        await neighbours.ask("set_knowledge_parent", {"project": STRANGER, "parent": None})
+        assert await seen() == {STRANGER}
+        await neighbours.ask("set_knowledge_parent", {"project": STRANGER, "parent": ABOVE})
+        assert await seen() == {STRANGER, ABOVE}

@@ -3,8 +3,8 @@
 Claims: the import, until the index has all of it, takes at most 1.3 times as long as embedding the same number of such
 items, dense and sparse, over the bus and keeping none of them; a new item is found at most 300 ms after it was asked to
 be written, in 99 of 100 cases. All in one process, as in standalone. What is embedded alone is embedded by the same
-model under another name, so that no cache helps. The same import again, which changes nothing, and the ratio of processor
-times are told beside it.
+model under another name, so that no cache helps. The same import again, which changes nothing, and the ratio of
+processor times are told beside it.
 
 The items are those of files in the form of ../shared/data/knowledge/*/docs.jsonl, repeated under other ids up to
 10,000.
@@ -35,16 +35,9 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
-from skillbus.contracts.knowledge import (
-    CREATE_KNOWLEDGE,
-    MAX_ITEMS,
-    PUT_KNOWLEDGE,
-    CreateKnowledge,
-    KnowledgeDraft,
-    KnowledgeItem,
-    KnowledgeType,
-    PutKnowledge,
-)
+from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
+from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge
+from skillbus.contracts.knowledge_items import CREATE_KNOWLEDGE, CreateKnowledge
 from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 from skillbus.contracts.knowledge_usage import GET_KNOWLEDGE_STATS, AskStats
 from skillbus.contracts.registry import CREATE_MODEL, CreateModel

@@ -36,7 +36,8 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import Role
-from skillbus.contracts.knowledge import MAX_IDS, PUT_KNOWLEDGE, KnowledgeRef, PutKnowledge
+from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
+from skillbus.contracts.knowledge_bulk import PUT_KNOWLEDGE, PutKnowledge
 from skillbus.contracts.knowledge_index import (
     KNOWLEDGE_INDEXED,
     LIST_KNOWLEDGE_DIGESTS,

@@ -27,6 +27,7 @@ ALLOWED: Final = {
     "services/learner/src/skillbus/learner/domain/recurring.py": "supervises the relay and what comes by the clock",
     "services/retriever/src/skillbus/retriever/adapters/template_child.py": "tells a caller what its template raised",
     "services/retriever/src/skillbus/retriever/adapters/tokenizers.py": "tokenizers raises plain Exception",
+    "services/sandbox/src/skillbus/sandbox/adapters/clearing.py": "supervises what is cleared behind a reply",
     "services/sandbox/src/skillbus/sandbox/adapters/agent_python.py": "reports what ends a script",
 }
 

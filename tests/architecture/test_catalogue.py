@@ -10,6 +10,14 @@ from skillbus.contracts import (
     embedder,
     index_switch,
     indexer,
+    knowledge,
+    knowledge_bulk,
+    knowledge_index,
+    knowledge_items,
+    knowledge_projects,
+    knowledge_search,
+    knowledge_usage,
+    knowledge_versions,
     network_approval,
     registry,
     resources,
@@ -25,7 +33,11 @@ from skillbus.contracts.message import Message
 
 from .tree import distributions
 
-MODULES: Final = (agent, embedder, registry, indexer, index_switch, network_approval, retriever, runs, sandbox, tools)
+MODULES: Final = (
+    *(agent, embedder, registry, indexer, index_switch, network_approval, retriever, runs, sandbox, tools),
+    *(knowledge, knowledge_bulk, knowledge_index, knowledge_items, knowledge_projects, knowledge_search),
+    *(knowledge_usage, knowledge_versions),
+)
 
 
 def test_every_error_code_has_a_class() -> None:

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from skillbus.calibration.bm25 import Bm25
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.knowledge import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge, PutOutcome
+from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge, PutOutcome
 from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.knowledge_usage import GET_KNOWLEDGE_STATS, AskStats
 from skillbus.evaluation.asking import PROJECT, Progress, side_by_side

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts import knowledge as k
+from skillbus.contracts import knowledge_bulk, knowledge_items, knowledge_projects, knowledge_versions
 from skillbus.contracts import knowledge_search as search
 from skillbus.contracts import knowledge_usage as usage
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -26,30 +27,30 @@ def _now() -> datetime:
 class FakeLearner:
     """What was written, each item with its versions, the newest last."""
 
-    held: dict[tuple[str, str], list[k.KnowledgeVersion]] = field(default_factory=dict)
+    held: dict[tuple[str, str], list[knowledge_versions.KnowledgeVersion]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
-    audit: list[k.AuditEntry] = field(default_factory=list)
+    audit: list[knowledge_projects.AuditEntry] = field(default_factory=list)
     page: int = 200
     """Items of one page of an export, at most."""
     breaks_after: str | None = None
     """The page behind this item cannot be read."""
 
     def __post_init__(self) -> None:
-        draft = k.KnowledgeDraft.model_validate(k.CREATE_KNOWLEDGE.example)
+        draft = k.KnowledgeDraft.model_validate(knowledge_items.CREATE_KNOWLEDGE.example)
         for item_id, status in ((SEEDED, k.KnowledgeStatus.ACTIVE), (PENDING, k.KnowledgeStatus.PENDING)):
             self._write("default", item_id, draft, status, k.ChangeKind.CREATED, "seed", "")
             self._write("default", item_id, draft, status, k.ChangeKind.UPDATED, "seed", "again")
 
-    async def create(self, request: k.CreateKnowledge) -> k.KnowledgeWritten:
+    async def create(self, request: knowledge_items.CreateKnowledge) -> knowledge_items.KnowledgeWritten:
         self._refuse_other(request.project, request.external_id, "")
         return self._write(
             request.project, str(uuid4()), request, request.status, k.ChangeKind.CREATED, request.actor, request.reason
         )
 
-    async def get(self, request: k.NameKnowledge) -> k.KnowledgeItem:
+    async def get(self, request: knowledge_items.NameKnowledge) -> k.KnowledgeItem:
         return self._at(request.project, request.id, request.version).item
 
-    async def list_items(self, request: k.ListKnowledge) -> k.KnowledgeListed:
+    async def list_items(self, request: knowledge_items.ListKnowledge) -> knowledge_items.KnowledgeListed:
         found = [
             item
             for item in self._items(request.project)
@@ -61,9 +62,11 @@ class FakeLearner:
         page = found[start : start + request.limit]
         after = start + len(page)
         summaries = tuple(_summary(item) for item in page)
-        return k.KnowledgeListed(items=summaries, total=len(found), next=str(after) if after < len(found) else None)
+        return knowledge_items.KnowledgeListed(
+            items=summaries, total=len(found), next=str(after) if after < len(found) else None
+        )
 
-    async def update(self, request: k.UpdateKnowledge) -> k.KnowledgeWritten:
+    async def update(self, request: knowledge_items.UpdateKnowledge) -> knowledge_items.KnowledgeWritten:
         item = self._expected(request.project, request.id, request.expected_version)
         said = request.model_dump(include=_DRAFT, exclude_none=True) | dict.fromkeys(request.clear)
         draft = k.KnowledgeDraft.model_validate(item.model_dump(include=_DRAFT) | said)
@@ -71,10 +74,10 @@ class FakeLearner:
         kind = k.ChangeKind.UPDATED
         return self._write(request.project, request.id, draft, item.status, kind, request.actor, request.reason)
 
-    async def archive(self, request: k.ChangeStatus) -> k.KnowledgeWritten:
+    async def archive(self, request: knowledge_items.ChangeStatus) -> knowledge_items.KnowledgeWritten:
         return self._become(request, k.KnowledgeStatus.ARCHIVED, k.ChangeKind.ARCHIVED)
 
-    async def restore(self, request: k.RestoreKnowledge) -> k.KnowledgeWritten:
+    async def restore(self, request: knowledge_items.RestoreKnowledge) -> knowledge_items.KnowledgeWritten:
         if request.version is None:
             return self._become(request, k.KnowledgeStatus.ACTIVE, k.ChangeKind.RESTORED)
         self._expected(request.project, request.id, request.expected_version)
@@ -82,58 +85,62 @@ class FakeLearner:
         kind = k.ChangeKind.REVERTED
         return self._write(request.project, request.id, then, then.status, kind, request.actor, request.reason)
 
-    async def history(self, request: k.ListVersions) -> k.VersionsListed:
+    async def history(self, request: knowledge_versions.ListVersions) -> knowledge_versions.VersionsListed:
         self._at(request.project, request.id, None)
         versions = self.held[request.project, request.id]
         below = [it for it in reversed(versions) if request.before is None or it.version < request.before]
         page = tuple(below[: request.limit])
         more = page[-1].version if page and len(below) > len(page) else None
-        return k.VersionsListed(id=request.id, versions=page, total=len(versions), next=more)
+        return knowledge_versions.VersionsListed(id=request.id, versions=page, total=len(versions), next=more)
 
-    async def diff(self, request: k.DiffKnowledge) -> k.KnowledgeDiffed:
+    async def diff(self, request: knowledge_versions.DiffKnowledge) -> knowledge_versions.KnowledgeDiffed:
         before = self._at(request.project, request.id, request.from_version).item.model_dump(mode="json")
         after = self._at(request.project, request.id, request.to_version).item.model_dump(mode="json")
         changes = tuple(
-            k.FieldDiff(field=name, before=before[name], after=after[name])
+            knowledge_versions.FieldDiff(field=name, before=before[name], after=after[name])
             for name in sorted(_DRAFT)
             if before[name] != after[name]
         )
-        return k.KnowledgeDiffed(
+        return knowledge_versions.KnowledgeDiffed(
             id=request.id, from_version=request.from_version, to_version=request.to_version, changes=changes
         )
 
-    async def review(self, request: k.ReviewKnowledge) -> k.KnowledgeReviewed:
+    async def review(self, request: knowledge_versions.ReviewKnowledge) -> knowledge_versions.KnowledgeReviewed:
         results = tuple(self._reviewed(request, item_id) for item_id in request.ids)
         good = sum(result.ok for result in results)
-        return k.KnowledgeReviewed(results=results, succeeded=good, failed=len(results) - good)
+        return knowledge_versions.KnowledgeReviewed(results=results, succeeded=good, failed=len(results) - good)
 
-    async def put(self, request: k.PutKnowledge) -> k.KnowledgePut:
-        return k.KnowledgePut(results=tuple(self._put(request, item) for item in request.items), indexed=True)
+    async def put(self, request: knowledge_bulk.PutKnowledge) -> knowledge_bulk.KnowledgePut:
+        return knowledge_bulk.KnowledgePut(
+            results=tuple(self._put(request, item) for item in request.items), indexed=True
+        )
 
-    async def export(self, request: k.ExportKnowledge) -> k.KnowledgeExported:
+    async def export(self, request: knowledge_bulk.ExportKnowledge) -> knowledge_bulk.KnowledgeExported:
         if request.after is not None and request.after == self.breaks_after:
             raise RequestError(ErrorCode.INTERNAL, "The database is gone.")
         items = sorted(self._items(request.project), key=lambda item: item.id)
         wanted = [it for it in items if it.status in request.statuses and it.id > (request.after or "")]
         page = tuple(wanted[: min(request.limit, self.page)])
-        return k.KnowledgeExported(items=page, next=page[-1].id if len(wanted) > len(page) else None)
+        return knowledge_bulk.KnowledgeExported(items=page, next=page[-1].id if len(wanted) > len(page) else None)
 
-    async def list_audit(self, request: k.ListAudit) -> k.AuditListed:
+    async def list_audit(self, request: knowledge_projects.ListAudit) -> knowledge_projects.AuditListed:
         found = [it for it in self.audit if it.project == request.project and it.sequence > request.after]
         page = tuple(found[: request.limit])
-        return k.AuditListed(entries=page, next=page[-1].sequence if len(found) > len(page) else None)
+        return knowledge_projects.AuditListed(entries=page, next=page[-1].sequence if len(found) > len(page) else None)
 
-    async def set_parent(self, request: k.SetParent) -> k.KnowledgeProject:
+    async def set_parent(self, request: knowledge_projects.SetParent) -> knowledge_projects.KnowledgeProject:
         if request.parent is None:
             self.parents.pop(request.project, None)
         elif request.project in {request.parent, *self._above(request.parent)}:
             raise RequestError(ErrorCode.CONFLICT, "A project cannot lie above itself.", retryable=False)
         else:
             self.parents[request.project] = request.parent
-        return await self.project(k.NameProject(project=request.project))
+        return await self.project(knowledge_projects.NameProject(project=request.project))
 
-    async def project(self, request: k.NameProject) -> k.KnowledgeProject:
-        return k.KnowledgeProject(project=request.project, parents=tuple(self._above(request.project))[:8])
+    async def project(self, request: knowledge_projects.NameProject) -> knowledge_projects.KnowledgeProject:
+        return knowledge_projects.KnowledgeProject(
+            project=request.project, parents=tuple(self._above(request.project))[:8]
+        )
 
     async def feedback(self, request: usage.GiveFeedback) -> usage.ItemUsage:
         item = self._at(request.project, request.id, None).item
@@ -178,20 +185,20 @@ class FakeLearner:
 
     def routes(self) -> Iterator[Route]:
         """All that it answers."""
-        yield route(k.CREATE_KNOWLEDGE, self.create)
-        yield route(k.GET_KNOWLEDGE, self.get)
-        yield route(k.LIST_KNOWLEDGE, self.list_items)
-        yield route(k.UPDATE_KNOWLEDGE, self.update)
-        yield route(k.ARCHIVE_KNOWLEDGE, self.archive)
-        yield route(k.RESTORE_KNOWLEDGE, self.restore)
-        yield route(k.GET_KNOWLEDGE_HISTORY, self.history)
-        yield route(k.DIFF_KNOWLEDGE, self.diff)
-        yield route(k.REVIEW_KNOWLEDGE, self.review)
-        yield route(k.PUT_KNOWLEDGE, self.put)
-        yield route(k.EXPORT_KNOWLEDGE, self.export)
-        yield route(k.LIST_KNOWLEDGE_AUDIT, self.list_audit)
-        yield route(k.SET_KNOWLEDGE_PARENT, self.set_parent)
-        yield route(k.GET_KNOWLEDGE_PROJECT, self.project)
+        yield route(knowledge_items.CREATE_KNOWLEDGE, self.create)
+        yield route(knowledge_items.GET_KNOWLEDGE, self.get)
+        yield route(knowledge_items.LIST_KNOWLEDGE, self.list_items)
+        yield route(knowledge_items.UPDATE_KNOWLEDGE, self.update)
+        yield route(knowledge_items.ARCHIVE_KNOWLEDGE, self.archive)
+        yield route(knowledge_items.RESTORE_KNOWLEDGE, self.restore)
+        yield route(knowledge_versions.GET_KNOWLEDGE_HISTORY, self.history)
+        yield route(knowledge_versions.DIFF_KNOWLEDGE, self.diff)
+        yield route(knowledge_versions.REVIEW_KNOWLEDGE, self.review)
+        yield route(knowledge_bulk.PUT_KNOWLEDGE, self.put)
+        yield route(knowledge_bulk.EXPORT_KNOWLEDGE, self.export)
+        yield route(knowledge_projects.LIST_KNOWLEDGE_AUDIT, self.list_audit)
+        yield route(knowledge_projects.SET_KNOWLEDGE_PARENT, self.set_parent)
+        yield route(knowledge_projects.GET_KNOWLEDGE_PROJECT, self.project)
         yield route(usage.GIVE_FEEDBACK, self.feedback)
         yield route(usage.GET_KNOWLEDGE_USAGE, self.used)
         yield route(usage.GET_KNOWLEDGE_STATS, self.stats)
@@ -201,7 +208,7 @@ class FakeLearner:
     def _items(self, project: str) -> Iterator[k.KnowledgeItem]:
         return (versions[-1].item for (owner, _), versions in self.held.items() if owner == project)
 
-    def _at(self, project: str, item_id: str, version: int | None) -> k.KnowledgeVersion:
+    def _at(self, project: str, item_id: str, version: int | None) -> knowledge_versions.KnowledgeVersion:
         versions = self.held.get((project, item_id), [])
         wanted = len(versions) if version is None else version
         if not 1 <= wanted <= len(versions):
@@ -219,41 +226,49 @@ class FakeLearner:
         if external_id is not None and named - {item_id}:
             raise RequestError(ErrorCode.CONFLICT, "Another item has this external_id.", retryable=False)
 
-    def _become(self, request: k.ChangeStatus, status: k.KnowledgeStatus, kind: k.ChangeKind) -> k.KnowledgeWritten:
+    def _become(
+        self, request: knowledge_items.ChangeStatus, status: k.KnowledgeStatus, kind: k.ChangeKind
+    ) -> knowledge_items.KnowledgeWritten:
         item = self._expected(request.project, request.id, request.expected_version)
         if item.status is status:
-            return k.KnowledgeWritten(item=item, indexed=True, repeated=True)
+            return knowledge_items.KnowledgeWritten(item=item, indexed=True, repeated=True)
         return self._write(request.project, request.id, item, status, kind, request.actor, request.reason)
 
-    def _reviewed(self, request: k.ReviewKnowledge, item_id: str) -> k.Reviewed:
+    def _reviewed(self, request: knowledge_versions.ReviewKnowledge, item_id: str) -> knowledge_versions.Reviewed:
         item = next((it for it in self._items(request.project) if it.id == item_id), None)
         if item is None:
-            return k.Reviewed(id=item_id, ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item.")
+            return knowledge_versions.Reviewed(
+                id=item_id, ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."
+            )
         if item.status is not k.KnowledgeStatus.PENDING:
-            return k.Reviewed(id=item_id, ok=False, code=ErrorCode.CONFLICT, error="It is not pending.")
-        approved = request.action is k.ReviewAction.APPROVE
+            return knowledge_versions.Reviewed(
+                id=item_id, ok=False, code=ErrorCode.CONFLICT, error="It is not pending."
+            )
+        approved = request.action is knowledge_versions.ReviewAction.APPROVE
         status = k.KnowledgeStatus.ACTIVE if approved else k.KnowledgeStatus.ARCHIVED
         kind = k.ChangeKind.APPROVED if approved else k.ChangeKind.REJECTED
         written = self._write(request.project, item_id, item, status, kind, request.actor, request.reason).item
-        return k.Reviewed(id=item_id, ok=True, status=written.status, version=written.version)
+        return knowledge_versions.Reviewed(id=item_id, ok=True, status=written.status, version=written.version)
 
-    def _put(self, request: k.PutKnowledge, value: object) -> k.ItemPut:
+    def _put(self, request: knowledge_bulk.PutKnowledge, value: object) -> knowledge_bulk.ItemPut:
         try:
             draft = k.KnowledgeDraft.model_validate(value)
         except ValidationError as error:
-            return k.ItemPut(outcome=k.PutOutcome.REJECTED, error=str(error.errors()[0]["msg"]))
+            return knowledge_bulk.ItemPut(
+                outcome=knowledge_bulk.PutOutcome.REJECTED, error=str(error.errors()[0]["msg"])
+            )
         name = draft.external_id or (str(value["id"]) if isinstance(value, dict) and "id" in value else None)
         known = next(
             (it.id for it in self._items(request.project) if name is not None and it.external_id == name), None
         )
-        outcome = k.PutOutcome.UPDATED if known else k.PutOutcome.CREATED
+        outcome = knowledge_bulk.PutOutcome.UPDATED if known else knowledge_bulk.PutOutcome.CREATED
         if request.dry_run:
-            return k.ItemPut(external_id=name, outcome=outcome)
+            return knowledge_bulk.ItemPut(external_id=name, outcome=outcome)
         draft = draft.model_copy(update={"external_id": name})
         kind = k.ChangeKind.UPDATED if known else k.ChangeKind.CREATED
         item_id = known or str(uuid4())
         written = self._write(request.project, item_id, draft, request.status, kind, request.actor, request.reason)
-        return k.ItemPut(id=item_id, external_id=name, outcome=outcome, version=written.item.version)
+        return knowledge_bulk.ItemPut(id=item_id, external_id=name, outcome=outcome, version=written.item.version)
 
     def _write(
         self,
@@ -264,7 +279,7 @@ class FakeLearner:
         kind: k.ChangeKind,
         actor: str,
         reason: str,
-    ) -> k.KnowledgeWritten:
+    ) -> knowledge_items.KnowledgeWritten:
         versions, now = self.held.setdefault((project, item_id), []), _now()
         item = k.KnowledgeItem(
             **draft.model_dump(include=_DRAFT),
@@ -279,12 +294,16 @@ class FakeLearner:
             updated_by=actor,
         )
         versions.append(
-            k.KnowledgeVersion(version=item.version, change=kind, at=now, by=actor, reason=reason, item=item)
+            knowledge_versions.KnowledgeVersion(
+                version=item.version, change=kind, at=now, by=actor, reason=reason, item=item
+            )
         )
         sequence = len(self.audit) + 1
-        entry = k.AuditEntry(sequence=sequence, at=now, actor=actor, action=kind, project=project, id=item_id)
+        entry = knowledge_projects.AuditEntry(
+            sequence=sequence, at=now, actor=actor, action=kind, project=project, id=item_id
+        )
         self.audit.append(entry)
-        return k.KnowledgeWritten(item=item, indexed=True)
+        return knowledge_items.KnowledgeWritten(item=item, indexed=True)
 
     def _above(self, project: str) -> Iterator[str]:
         while (parent := self.parents.get(project)) is not None:
@@ -292,6 +311,6 @@ class FakeLearner:
             project = parent
 
 
-def _summary(item: k.KnowledgeItem) -> k.KnowledgeSummary:
-    shared = item.model_dump(include=set(k.KnowledgeSummary.model_fields))
-    return k.KnowledgeSummary(**shared, excerpt=item.content[:300])
+def _summary(item: k.KnowledgeItem) -> knowledge_items.KnowledgeSummary:
+    shared = item.model_dump(include=set(knowledge_items.KnowledgeSummary.model_fields))
+    return knowledge_items.KnowledgeSummary(**shared, excerpt=item.content[:300])

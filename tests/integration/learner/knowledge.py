@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import CreateKnowledge, KnowledgeItem, KnowledgeType
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.knowledge_items import CreateKnowledge
 from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore

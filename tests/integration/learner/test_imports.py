@@ -7,23 +7,18 @@ import pytest
 from pydantic import JsonValue
 from sqlalchemy import func, select
 
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem, KnowledgeRef, KnowledgeStatus
+from skillbus.contracts.knowledge_bulk import (
     MAX_ITEMS,
-    ChangeKind,
-    ChangeStatus,
     ExportKnowledge,
     ItemPut,
-    KnowledgeItem,
     KnowledgePut,
-    KnowledgeRef,
-    KnowledgeStatus,
-    ListAudit,
-    ListVersions,
-    NameKnowledge,
     PutKnowledge,
     PutOutcome,
-    RestoreKnowledge,
 )
+from skillbus.contracts.knowledge_items import ChangeStatus, NameKnowledge, RestoreKnowledge
+from skillbus.contracts.knowledge_projects import ListAudit
+from skillbus.contracts.knowledge_versions import ListVersions
 from skillbus.learner.adapters.sql.import_store import SqlImports
 from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.tables import METADATA

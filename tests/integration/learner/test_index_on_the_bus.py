@@ -13,19 +13,13 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import (
-    ARCHIVE_KNOWLEDGE,
-    CREATE_KNOWLEDGE,
+from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.knowledge_bulk import (
     EXPORT_KNOWLEDGE,
     PUT_KNOWLEDGE,
-    UPDATE_KNOWLEDGE,
-    ChangeStatus,
     ExportKnowledge,
     KnowledgePut,
-    KnowledgeRef,
-    KnowledgeWritten,
     PutKnowledge,
-    UpdateKnowledge,
 )
 from skillbus.contracts.knowledge_index import (
     FIND_KNOWLEDGE,
@@ -35,6 +29,14 @@ from skillbus.contracts.knowledge_index import (
     ItemKey,
     ListDigests,
     ReadKnowledge,
+)
+from skillbus.contracts.knowledge_items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ChangeStatus,
+    KnowledgeWritten,
+    UpdateKnowledge,
 )
 from skillbus.contracts.knowledge_usage import (
     GET_KNOWLEDGE_STATS,

@@ -5,14 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from skillbus.contracts.knowledge import (
-    ChangeStatus,
-    KnowledgeItem,
-    KnowledgeRef,
-    KnowledgeStatus,
-    SetParent,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.knowledge_index import (
     FindKnowledge,
     FoundItem,
@@ -21,6 +14,8 @@ from skillbus.contracts.knowledge_index import (
     ListDigests,
     ReadKnowledge,
 )
+from skillbus.contracts.knowledge_items import ChangeStatus, UpdateKnowledge
+from skillbus.contracts.knowledge_projects import SetParent
 from skillbus.contracts.knowledge_usage import GiveFeedback
 from skillbus.learner.adapters.sql.finding_record import SqlFinding
 from skillbus.learner.adapters.sql.index_record import SqlIndexRecord

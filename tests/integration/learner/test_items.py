@@ -8,21 +8,10 @@ import pytest
 from sqlalchemy import event, func, select, text
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import (
-    ChangeKind,
-    ChangeStatus,
-    DiffKnowledge,
-    KnowledgeItem,
-    KnowledgeStatus,
-    KnowledgeType,
-    ListAudit,
-    ListVersions,
-    NameKnowledge,
-    RestoreKnowledge,
-    ReviewAction,
-    ReviewKnowledge,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.knowledge_items import ChangeStatus, NameKnowledge, RestoreKnowledge, UpdateKnowledge
+from skillbus.contracts.knowledge_projects import ListAudit
+from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions, ReviewAction, ReviewKnowledge
 from skillbus.learner.adapters.sql import tables
 from skillbus.learner.domain.errors import (
     ChangedMeanwhileError,

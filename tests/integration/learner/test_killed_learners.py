@@ -12,15 +12,9 @@ from pathlib import Path
 from skillbus.common.bus.connection import Bus, BusSettings
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import (
-    CREATE_KNOWLEDGE,
-    HEALTH,
-    MAX_IDS,
-    UPDATE_KNOWLEDGE,
-    KnowledgeRef,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import HEALTH, MAX_IDS, KnowledgeRef
 from skillbus.contracts.knowledge_index import LIST_KNOWLEDGE_DIGESTS, ItemDigest, ListDigests
+from skillbus.contracts.knowledge_items import CREATE_KNOWLEDGE, UPDATE_KNOWLEDGE, UpdateKnowledge
 from skillbus.contracts.message import Empty
 
 from .fake_index import open_fake_index

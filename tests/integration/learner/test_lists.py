@@ -4,18 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from skillbus.contracts.knowledge import (
-    DiffKnowledge,
-    KnowledgeItem,
-    KnowledgeStatus,
-    KnowledgeType,
-    ListAudit,
-    ListKnowledge,
-    ListVersions,
-    NameProject,
-    SetParent,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.knowledge_items import ListKnowledge, UpdateKnowledge
+from skillbus.contracts.knowledge_projects import ListAudit, NameProject, SetParent
+from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions
 from skillbus.learner.domain.errors import ProjectsError, UnfitError, UnknownItemError, UnknownVersionError
 
 from .knowledge import BEGIN, Knowledge

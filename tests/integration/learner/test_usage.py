@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from skillbus.contracts.knowledge import ChangeStatus, KnowledgeItem, KnowledgeStatus, KnowledgeType, SetParent
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
 from skillbus.contracts.knowledge_index import FindKnowledge
+from skillbus.contracts.knowledge_items import ChangeStatus
+from skillbus.contracts.knowledge_projects import SetParent
 from skillbus.contracts.knowledge_usage import (
     AskStats,
     GiveFeedback,

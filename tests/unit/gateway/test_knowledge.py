@@ -9,7 +9,14 @@ import pytest
 from starlette.types import ASGIApp
 
 from skillbus.contracts import knowledge as k
-from skillbus.contracts import knowledge_search, knowledge_usage
+from skillbus.contracts import (
+    knowledge_bulk,
+    knowledge_items,
+    knowledge_projects,
+    knowledge_search,
+    knowledge_usage,
+    knowledge_versions,
+)
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import Message
@@ -32,25 +39,31 @@ ITEM: Final = k.KnowledgeItem(
     created_at=NOW,
     updated_at=NOW,
 )
-WRITTEN: Final = k.KnowledgeWritten(item=ITEM, indexed=True)
+WRITTEN: Final = knowledge_items.KnowledgeWritten(item=ITEM, indexed=True)
 USAGE: Final = knowledge_usage.ItemUsage(id=ID, helpful=1)
 FOUND: Final = knowledge_search.KnowledgeFound(
     results=(knowledge_search.KnowledgeHit(item=ITEM, score=0.93, cosine=0.7),), request_id="r", model="use", took_ms=1
 )
 ANSWERS: Final[tuple[tuple[Endpoint[Message, Message], Message], ...]] = (
-    (k.CREATE_KNOWLEDGE, WRITTEN),
-    (k.GET_KNOWLEDGE, ITEM),
-    (k.LIST_KNOWLEDGE, k.KnowledgeListed(items=(), total=0)),
-    (k.UPDATE_KNOWLEDGE, WRITTEN),
-    (k.ARCHIVE_KNOWLEDGE, WRITTEN),
-    (k.RESTORE_KNOWLEDGE, WRITTEN),
-    (k.GET_KNOWLEDGE_HISTORY, k.VersionsListed(id=ID, versions=(), total=0)),
-    (k.DIFF_KNOWLEDGE, k.KnowledgeDiffed(id=ID, from_version=1, to_version=2, changes=())),
-    (k.REVIEW_KNOWLEDGE, k.KnowledgeReviewed(results=(), succeeded=0, failed=0)),
-    (k.EXPORT_KNOWLEDGE, k.KnowledgeExported(items=(ITEM,))),
-    (k.LIST_KNOWLEDGE_AUDIT, k.AuditListed(entries=())),
-    (k.SET_KNOWLEDGE_PARENT, k.KnowledgeProject(project="team-a", parents=("default",))),
-    (k.GET_KNOWLEDGE_PROJECT, k.KnowledgeProject(project="team-a")),
+    (knowledge_items.CREATE_KNOWLEDGE, WRITTEN),
+    (knowledge_items.GET_KNOWLEDGE, ITEM),
+    (knowledge_items.LIST_KNOWLEDGE, knowledge_items.KnowledgeListed(items=(), total=0)),
+    (knowledge_items.UPDATE_KNOWLEDGE, WRITTEN),
+    (knowledge_items.ARCHIVE_KNOWLEDGE, WRITTEN),
+    (knowledge_items.RESTORE_KNOWLEDGE, WRITTEN),
+    (knowledge_versions.GET_KNOWLEDGE_HISTORY, knowledge_versions.VersionsListed(id=ID, versions=(), total=0)),
+    (
+        knowledge_versions.DIFF_KNOWLEDGE,
+        knowledge_versions.KnowledgeDiffed(id=ID, from_version=1, to_version=2, changes=()),
+    ),
+    (knowledge_versions.REVIEW_KNOWLEDGE, knowledge_versions.KnowledgeReviewed(results=(), succeeded=0, failed=0)),
+    (knowledge_bulk.EXPORT_KNOWLEDGE, knowledge_bulk.KnowledgeExported(items=(ITEM,))),
+    (knowledge_projects.LIST_KNOWLEDGE_AUDIT, knowledge_projects.AuditListed(entries=())),
+    (
+        knowledge_projects.SET_KNOWLEDGE_PARENT,
+        knowledge_projects.KnowledgeProject(project="team-a", parents=("default",)),
+    ),
+    (knowledge_projects.GET_KNOWLEDGE_PROJECT, knowledge_projects.KnowledgeProject(project="team-a")),
     (knowledge_usage.GIVE_FEEDBACK, USAGE),
     (knowledge_usage.GET_KNOWLEDGE_USAGE, USAGE),
     (
@@ -106,7 +119,7 @@ async def test_knowledge_is_created_and_found_by_its_location(world: Served) -> 
     assert (answer.status_code, answer.json()) == (201, WRITTEN.model_dump(mode="json"))
     assert answer.json()["item"]["status"] == "active"
     assert (answer.headers["Location"], answer.headers["ETag"]) == (PATH, '"3"')
-    assert asked(world) == k.CreateKnowledge.model_validate({**body, "actor": "http"})
+    assert asked(world) == knowledge_items.CreateKnowledge.model_validate({**body, "actor": "http"})
 
 
 async def test_who_creates_it_and_by_which_key_stands_in_headers_or_in_the_body(world: Served) -> None:
@@ -116,8 +129,8 @@ async def test_who_creates_it_and_by_which_key_stands_in_headers_or_in_the_body(
     by_header = asked(world)
     await ask(world, "POST", "/api/knowledge", json=body | {"actor": "body", "idempotency_key": "k"})
     by_body = asked(world)
-    assert isinstance(by_header, k.CreateKnowledge)
-    assert isinstance(by_body, k.CreateKnowledge)
+    assert isinstance(by_header, knowledge_items.CreateKnowledge)
+    assert isinstance(by_body, knowledge_items.CreateKnowledge)
     assert (by_header.actor, by_header.idempotency_key) == ("林", "key-1")
     assert (by_body.actor, by_body.idempotency_key) == ("body", "k")
 
@@ -130,7 +143,7 @@ async def test_a_list_is_filtered_by_type_status_and_tags_and_comes_by_page(worl
     )
     answer = await ask(world, "GET", f"/api/knowledge?{query}")
     assert (answer.status_code, answer.json()) == (200, {"items": [], "total": 0, "next": None})
-    assert asked(world) == k.ListKnowledge(
+    assert asked(world) == knowledge_items.ListKnowledge(
         project="team-a",
         limit=7,
         after="x",
@@ -149,7 +162,7 @@ async def test_a_list_without_filters_is_of_active_items_and_an_empty_scope_is_t
     await ask(world, "GET", "/api/knowledge")
     of_active = asked(world)
     await ask(world, "GET", "/api/knowledge?scope=")
-    assert (of_active, asked(world)) == (k.ListKnowledge(), k.ListKnowledge(scope=""))
+    assert (of_active, asked(world)) == (knowledge_items.ListKnowledge(), knowledge_items.ListKnowledge(scope=""))
 
 
 async def test_an_update_changes_what_it_names_and_null_empties_what_can_be_empty(world: Served) -> None:
@@ -158,7 +171,7 @@ async def test_an_update_changes_what_it_names_and_null_empties_what_can_be_empt
     headers = {"If-Match": '"2"', "Skillbus-Actor": "lin"}
     answer = await ask(world, "PUT", f"{PATH}?project=team-a", json=body, headers=headers)
     assert (answer.status_code, answer.json()["item"]["version"], answer.headers["ETag"]) == (200, 3, '"3"')
-    assert asked(world) == k.UpdateKnowledge(
+    assert asked(world) == knowledge_items.UpdateKnowledge(
         id=ID,
         project="team-a",
         expected_version=2,
@@ -174,7 +187,7 @@ async def test_an_item_as_it_was_read_can_be_sent_back_whole(world: Served) -> N
     answer = await ask(world, "PUT", PATH, json=shown | {"priority": 9})
     request = asked(world)
     assert answer.status_code == 200
-    assert isinstance(request, k.UpdateKnowledge)
+    assert isinstance(request, knowledge_items.UpdateKnowledge)
     assert (request.title, request.tags, request.priority) == (ITEM.title, ITEM.tags, 9)
 
 
@@ -182,21 +195,23 @@ async def test_a_deleted_item_is_archived(world: Served) -> None:
     """knowledge-base.md § 删除知识, 删除知识条目."""
     answer = await ask(world, "DELETE", f"{PATH}?project=team-a&reason=gone", headers={"If-Match": '"3"'})
     assert (answer.status_code, answer.content) == (204, b"")
-    assert asked(world) == k.ChangeStatus(id=ID, project="team-a", expected_version=3, actor="http", reason="gone")
+    assert asked(world) == knowledge_items.ChangeStatus(
+        id=ID, project="team-a", expected_version=3, actor="http", reason="gone"
+    )
 
 
 async def test_many_items_are_reviewed_at_once_and_each_has_its_result(world: Served) -> None:
     """knowledge-base.md § 批量审核."""
     results = (
-        k.Reviewed(id=ID, ok=True, status=k.KnowledgeStatus.ACTIVE, version=2),
-        k.Reviewed(id="b", ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."),
+        knowledge_versions.Reviewed(id=ID, ok=True, status=k.KnowledgeStatus.ACTIVE, version=2),
+        knowledge_versions.Reviewed(id="b", ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."),
     )
-    reviewed = k.KnowledgeReviewed(results=results, succeeded=1, failed=1)
-    world.caller.on(k.REVIEW_KNOWLEDGE, always(reviewed))
+    reviewed = knowledge_versions.KnowledgeReviewed(results=results, succeeded=1, failed=1)
+    world.caller.on(knowledge_versions.REVIEW_KNOWLEDGE, always(reviewed))
     body = {"ids": [ID, "b"], "action": "approve", "reason": "seen"}
     answer = await ask(world, "POST", "/api/knowledge/review", json=body, headers={"Skillbus-Actor": "lin"})
     assert (answer.status_code, answer.json()) == (200, reviewed.model_dump(mode="json"))
-    assert asked(world) == k.ReviewKnowledge.model_validate({**body, "actor": "lin"})
+    assert asked(world) == knowledge_versions.ReviewKnowledge.model_validate({**body, "actor": "lin"})
 
 
 async def test_a_search_gives_hits_with_their_scores(world: Served) -> None:
@@ -226,10 +241,10 @@ async def test_what_else_there_is_of_an_item_is_asked_by_its_path(world: Served)
     assert [answer.status_code for answer in answers] == [200] * 6
     assert [answers[2].headers["ETag"], answers[3].headers["ETag"]] == ['"3"'] * 2
     assert [request for _, request in world.caller.asked] == [
-        k.ListVersions(project="p", id=ID, limit=2, before=9),
-        k.DiffKnowledge(project="p", id=ID, from_version=1, to_version=2),
-        k.RestoreKnowledge(project="p", id=ID, expected_version=3, actor="http"),
-        k.RestoreKnowledge(id=ID, version=1, reason="better", actor="http"),
+        knowledge_versions.ListVersions(project="p", id=ID, limit=2, before=9),
+        knowledge_versions.DiffKnowledge(project="p", id=ID, from_version=1, to_version=2),
+        knowledge_items.RestoreKnowledge(project="p", id=ID, expected_version=3, actor="http"),
+        knowledge_items.RestoreKnowledge(id=ID, version=1, reason="better", actor="http"),
         knowledge_usage.GiveFeedback.model_validate({**voice, "project": "p", "id": ID, "actor": "lin"}),
         knowledge_usage.NameUsage(project="p", id=ID),
     ]
@@ -246,10 +261,10 @@ async def test_the_whole_base_is_asked_by_names_that_are_no_items(world: Served)
     assert [answer.status_code for answer in answers] == [200] * 5
     assert [request for _, request in world.caller.asked] == [
         knowledge_usage.AskStats(project="p", stale_after_days=30, limit=5),
-        k.ListAudit(project="p", id=ID, after=7, limit=9),
-        k.NameProject(project="team-a"),
-        k.SetParent(project="team-a", parent="default", actor="http"),
-        k.SetParent(project="team-a", parent=None, actor="http"),
+        knowledge_projects.ListAudit(project="p", id=ID, after=7, limit=9),
+        knowledge_projects.NameProject(project="team-a"),
+        knowledge_projects.SetParent(project="team-a", parent="default", actor="http"),
+        knowledge_projects.SetParent(project="team-a", parent=None, actor="http"),
     ]
 
 
@@ -263,8 +278,8 @@ async def test_an_item_is_read_as_it_was_at_a_version_or_at_a_time(world: Served
     by_version = asked(world)
     await ask(world, "GET", PATH, params={"as_of": "2026-01-01T08:00:00+08:00"})
     assert (answer.json(), answer.headers["ETag"]) == (ITEM.model_dump(mode="json"), '"3"')
-    assert by_version == k.NameKnowledge(project="p", id=ID, version=2)
-    assert asked(world) == k.NameKnowledge(id=ID, as_of=NOW)
+    assert by_version == knowledge_items.NameKnowledge(project="p", id=ID, version=2)
+    assert asked(world) == knowledge_items.NameKnowledge(id=ID, as_of=NOW)
 
 
 @pytest.mark.parametrize(
@@ -300,9 +315,9 @@ async def test_an_item_comes_as_markdown_to_those_who_would_rather_have_it(
 @pytest.mark.parametrize(
     ("method", "path", "endpoint"),
     [
-        ("PUT", PATH, k.UPDATE_KNOWLEDGE),
-        ("DELETE", PATH, k.ARCHIVE_KNOWLEDGE),
-        ("POST", f"{PATH}/restore", k.RESTORE_KNOWLEDGE),
+        ("PUT", PATH, knowledge_items.UPDATE_KNOWLEDGE),
+        ("DELETE", PATH, knowledge_items.ARCHIVE_KNOWLEDGE),
+        ("POST", f"{PATH}/restore", knowledge_items.RESTORE_KNOWLEDGE),
     ],
 )
 async def test_a_change_of_an_old_version_is_refused(
@@ -428,25 +443,25 @@ async def test_a_body_against_the_contract_is_an_invalid_request(
 
 
 CALLS: Final[tuple[tuple[str, str, str, Endpoint[Message, Message], object], ...]] = (
-    ("GET", "", "", k.LIST_KNOWLEDGE, None),
-    ("POST", "", "", k.CREATE_KNOWLEDGE, {"type": "business_rule", "title": "a", "content": "b"}),
-    ("GET", "/{id}", "", k.GET_KNOWLEDGE, None),
-    ("PUT", "/{id}", "", k.UPDATE_KNOWLEDGE, {}),
-    ("DELETE", "/{id}", "", k.ARCHIVE_KNOWLEDGE, None),
-    ("GET", "/{id}/history", "", k.GET_KNOWLEDGE_HISTORY, None),
-    ("GET", "/{id}/diff", "?from=1&to=2", k.DIFF_KNOWLEDGE, None),
-    ("POST", "/{id}/restore", "", k.RESTORE_KNOWLEDGE, {}),
+    ("GET", "", "", knowledge_items.LIST_KNOWLEDGE, None),
+    ("POST", "", "", knowledge_items.CREATE_KNOWLEDGE, {"type": "business_rule", "title": "a", "content": "b"}),
+    ("GET", "/{id}", "", knowledge_items.GET_KNOWLEDGE, None),
+    ("PUT", "/{id}", "", knowledge_items.UPDATE_KNOWLEDGE, {}),
+    ("DELETE", "/{id}", "", knowledge_items.ARCHIVE_KNOWLEDGE, None),
+    ("GET", "/{id}/history", "", knowledge_versions.GET_KNOWLEDGE_HISTORY, None),
+    ("GET", "/{id}/diff", "?from=1&to=2", knowledge_versions.DIFF_KNOWLEDGE, None),
+    ("POST", "/{id}/restore", "", knowledge_items.RESTORE_KNOWLEDGE, {}),
     ("POST", "/{id}/feedback", "", knowledge_usage.GIVE_FEEDBACK, {"helpful": True}),
     ("GET", "/{id}/usage", "", knowledge_usage.GET_KNOWLEDGE_USAGE, None),
     ("POST", "/search", "", knowledge_search.SEARCH_KNOWLEDGE, {"query": "a"}),
     ("POST", "/context", "", knowledge_search.BUILD_CONTEXT, {"query": "a"}),
-    ("POST", "/review", "", k.REVIEW_KNOWLEDGE, {"ids": ["a"], "action": "approve"}),
-    ("POST", "/import", "", k.PUT_KNOWLEDGE, [{"id": "a"}]),
-    ("GET", "/export", "", k.EXPORT_KNOWLEDGE, None),
+    ("POST", "/review", "", knowledge_versions.REVIEW_KNOWLEDGE, {"ids": ["a"], "action": "approve"}),
+    ("POST", "/import", "", knowledge_bulk.PUT_KNOWLEDGE, [{"id": "a"}]),
+    ("GET", "/export", "", knowledge_bulk.EXPORT_KNOWLEDGE, None),
     ("GET", "/stats", "", knowledge_usage.GET_KNOWLEDGE_STATS, None),
-    ("GET", "/audit", "", k.LIST_KNOWLEDGE_AUDIT, None),
-    ("GET", "/projects/{project}", "", k.GET_KNOWLEDGE_PROJECT, None),
-    ("PUT", "/projects/{project}", "", k.SET_KNOWLEDGE_PARENT, {"parent": None}),
+    ("GET", "/audit", "", knowledge_projects.LIST_KNOWLEDGE_AUDIT, None),
+    ("GET", "/projects/{project}", "", knowledge_projects.GET_KNOWLEDGE_PROJECT, None),
+    ("PUT", "/projects/{project}", "", knowledge_projects.SET_KNOWLEDGE_PARENT, {"parent": None}),
 )
 
 

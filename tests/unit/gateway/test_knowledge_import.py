@@ -8,19 +8,18 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.knowledge_bulk import (
     EXPORT_KNOWLEDGE,
     MAX_ITEMS,
     PUT_KNOWLEDGE,
     ExportKnowledge,
     ItemPut,
     KnowledgeExported,
-    KnowledgeStatus,
-    KnowledgeType,
     PutKnowledge,
     PutOutcome,
 )
-from skillbus.contracts.knowledge import KnowledgePut as Put
+from skillbus.contracts.knowledge_bulk import KnowledgePut as Put
 from skillbus.contracts.message import Message
 from skillbus.gateway.domain.bulk import BATCH_BYTES
 from skillbus.gateway.domain.knowledge_import import MARKDOWN_BYTES

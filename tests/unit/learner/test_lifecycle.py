@@ -5,15 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.contracts.knowledge import (
-    ChangeKind,
-    KnowledgeDraft,
-    KnowledgeItem,
-    KnowledgeStatus,
-    KnowledgeType,
-    ReviewAction,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.knowledge_items import UpdateKnowledge
+from skillbus.contracts.knowledge_versions import ReviewAction
 from skillbus.learner.domain import lifecycle
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import digest_of, new_id

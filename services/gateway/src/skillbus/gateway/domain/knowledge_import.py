@@ -9,16 +9,8 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import (
-    MAX_ITEMS,
-    PUT_KNOWLEDGE,
-    ItemPut,
-    KnowledgeStatus,
-    PutKnowledge,
-    PutOutcome,
-    Source,
-    Why,
-)
+from skillbus.contracts.knowledge import KnowledgeStatus, Source, Why
+from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, ItemPut, PutKnowledge, PutOutcome
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
 from skillbus.gateway.domain.knowledge_markdown import from_markdown

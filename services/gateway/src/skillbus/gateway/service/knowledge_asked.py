@@ -7,17 +7,17 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from skillbus.contracts.knowledge import (
     Actor,
-    ExportKnowledge,
     Instant,
     KnowledgeId,
     KnowledgeStatus,
     KnowledgeType,
-    ListKnowledge,
     Source,
     Tags,
     Version,
     Why,
 )
+from skillbus.contracts.knowledge_bulk import ExportKnowledge
+from skillbus.contracts.knowledge_items import ListKnowledge
 from skillbus.contracts.knowledge_usage import UsedFor
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.scope import Scope

@@ -11,7 +11,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from skillbus.contracts import knowledge, knowledge_search, knowledge_usage
+from skillbus.contracts import (
+    knowledge_bulk,
+    knowledge_projects,
+    knowledge_search,
+    knowledge_usage,
+    knowledge_versions,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Project
 from skillbus.gateway.domain import knowledge_export
@@ -62,11 +68,11 @@ class KnowledgeBaseRoutes:
         return await self.caller.call(knowledge_search.BUILD_CONTEXT, body)
 
     async def review_knowledge(
-        self, body: knowledge.ReviewKnowledge, actor: ActorInHeader = None
-    ) -> knowledge.KnowledgeReviewed:
+        self, body: knowledge_versions.ReviewKnowledge, actor: ActorInHeader = None
+    ) -> knowledge_versions.KnowledgeReviewed:
         """Approve or reject pending items, up to 256 at once. Each has its own result: see `results`."""
         asked = body.model_copy(update={"actor": acting(actor, body)})
-        return await self.caller.call(knowledge.REVIEW_KNOWLEDGE, asked)
+        return await self.caller.call(knowledge_versions.REVIEW_KNOWLEDGE, asked)
 
     async def import_knowledge(
         self, request: Request, wishes: Annotated[KnowledgeWishes, Query()], actor: ActorInHeader = None
@@ -101,20 +107,24 @@ class KnowledgeBaseRoutes:
         """The knowledge base in numbers: what is used, never used, stale, and what was asked in vain."""
         return await self.caller.call(knowledge_usage.GET_KNOWLEDGE_STATS, asked)
 
-    async def list_knowledge_audit(self, page: Annotated[knowledge.ListAudit, Query()]) -> knowledge.AuditListed:
+    async def list_knowledge_audit(
+        self, page: Annotated[knowledge_projects.ListAudit, Query()]
+    ) -> knowledge_projects.AuditListed:
         """Who did what, and when, oldest first. It only grows. `next` is the `after` of the next page."""
-        return await self.caller.call(knowledge.LIST_KNOWLEDGE_AUDIT, page)
+        return await self.caller.call(knowledge_projects.LIST_KNOWLEDGE_AUDIT, page)
 
-    async def get_knowledge_project(self, project: ProjectInPath) -> knowledge.KnowledgeProject:
+    async def get_knowledge_project(self, project: ProjectInPath) -> knowledge_projects.KnowledgeProject:
         """The projects whose items a project inherits, nearest first."""
-        return await self.caller.call(knowledge.GET_KNOWLEDGE_PROJECT, knowledge.NameProject(project=project))
+        return await self.caller.call(
+            knowledge_projects.GET_KNOWLEDGE_PROJECT, knowledge_projects.NameProject(project=project)
+        )
 
     async def set_knowledge_parent(
         self, project: ProjectInPath, body: ParentBody, actor: ActorInHeader = None
-    ) -> knowledge.KnowledgeProject:
+    ) -> knowledge_projects.KnowledgeProject:
         """Let a project inherit the items of another; or, with null, of none."""
-        asked = knowledge.SetParent(project=project, parent=body.parent, actor=acting(actor))
-        return await self.caller.call(knowledge.SET_KNOWLEDGE_PARENT, asked)
+        asked = knowledge_projects.SetParent(project=project, parent=body.parent, actor=acting(actor))
+        return await self.caller.call(knowledge_projects.SET_KNOWLEDGE_PARENT, asked)
 
 
 async def _whole(taken: Awaitable[KnowledgeImported]) -> KnowledgeImported:
@@ -164,10 +174,10 @@ def add_knowledge_base_routes(to: DocumentedRouter, routes: KnowledgeBaseRoutes)
     found, built, reviewed = (
         knowledge_search.SEARCH_KNOWLEDGE,
         knowledge_search.BUILD_CONTEXT,
-        knowledge.REVIEW_KNOWLEDGE,
+        knowledge_versions.REVIEW_KNOWLEDGE,
     )
-    project, parent = f"{KNOWLEDGE}/projects/{{project}}", knowledge.SET_KNOWLEDGE_PARENT
-    put_errors, parent_errors = (*knowledge.PUT_KNOWLEDGE.errors, *WITH_BODY), (*parent.errors, *WITH_BODY)
+    project, parent = f"{KNOWLEDGE}/projects/{{project}}", knowledge_projects.SET_KNOWLEDGE_PARENT
+    put_errors, parent_errors = (*knowledge_bulk.PUT_KNOWLEDGE.errors, *WITH_BODY), (*parent.errors, *WITH_BODY)
     for path, handler, endpoint in (
         ("search", routes.search_knowledge, found),
         ("context", routes.build_context, built),
@@ -175,9 +185,9 @@ def add_knowledge_base_routes(to: DocumentedRouter, routes: KnowledgeBaseRoutes)
     ):
         to.add("POST", f"{KNOWLEDGE}/{path}", handler, (*endpoint.errors, *WITH_BODY), example=endpoint.example)
     to.add("POST", f"{KNOWLEDGE}/import", routes.import_knowledge, put_errors, body=_ITEMS)
-    exported = knowledge.EXPORT_KNOWLEDGE.errors
+    exported = knowledge_bulk.EXPORT_KNOWLEDGE.errors
     to.saying(_EXPORTED).add("GET", f"{KNOWLEDGE}/export", routes.export_knowledge, exported, response=KnowledgeLines)
     to.add("GET", f"{KNOWLEDGE}/stats", routes.get_knowledge_stats, knowledge_usage.GET_KNOWLEDGE_STATS.errors)
-    to.add("GET", f"{KNOWLEDGE}/audit", routes.list_knowledge_audit, knowledge.LIST_KNOWLEDGE_AUDIT.errors)
-    to.add("GET", project, routes.get_knowledge_project, knowledge.GET_KNOWLEDGE_PROJECT.errors)
+    to.add("GET", f"{KNOWLEDGE}/audit", routes.list_knowledge_audit, knowledge_projects.LIST_KNOWLEDGE_AUDIT.errors)
+    to.add("GET", project, routes.get_knowledge_project, knowledge_projects.GET_KNOWLEDGE_PROJECT.errors)
     to.add("PUT", project, routes.set_knowledge_parent, parent_errors, example={"parent": "default"})

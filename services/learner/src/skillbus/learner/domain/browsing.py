@@ -7,14 +7,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem
+from skillbus.contracts.knowledge_items import KnowledgeListed, ListKnowledge
+from skillbus.contracts.knowledge_versions import (
     DiffKnowledge,
     FieldDiff,
     KnowledgeDiffed,
-    KnowledgeDraft,
-    KnowledgeItem,
-    KnowledgeListed,
-    ListKnowledge,
     ListVersions,
     VersionsListed,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from skillbus.contracts.knowledge import Span
+from skillbus.contracts.knowledge_versions import Span
 
 _STEPS: Final = 1_000_000
 """Of one pair of texts: half a second."""

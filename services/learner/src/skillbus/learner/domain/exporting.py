@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from skillbus.contracts.knowledge import ExportKnowledge, KnowledgeExported, KnowledgeItem
+from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.knowledge_bulk import ExportKnowledge, KnowledgeExported
 from skillbus.learner.domain.message_size import fitting
 
 

@@ -8,15 +8,8 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from skillbus.contracts.knowledge import (
-    ItemPut,
-    KnowledgeItem,
-    KnowledgePut,
-    KnowledgeRef,
-    KnowledgeStatus,
-    PutKnowledge,
-    PutOutcome,
-)
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
+from skillbus.contracts.knowledge_bulk import ItemPut, KnowledgePut, PutKnowledge, PutOutcome
 from skillbus.learner.domain import lifecycle
 from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
 from skillbus.learner.domain.import_line import Line, read_line

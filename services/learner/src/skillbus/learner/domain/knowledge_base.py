@@ -6,18 +6,16 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
+from skillbus.contracts.knowledge_items import (
     ChangeStatus,
     CreateKnowledge,
-    KnowledgeItem,
-    KnowledgeRef,
     KnowledgeWritten,
     NameKnowledge,
     RestoreKnowledge,
-    Reviewed,
-    ReviewKnowledge,
     UpdateKnowledge,
 )
+from skillbus.contracts.knowledge_versions import Reviewed, ReviewKnowledge
 from skillbus.learner.domain import lifecycle
 from skillbus.learner.domain.errors import LearnerError, UnfitError
 from skillbus.learner.domain.item import new_id

@@ -13,14 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.knowledge import (
-    ChangeKind,
-    KnowledgeDraft,
-    KnowledgeItem,
-    KnowledgeStatus,
-    ReviewAction,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.knowledge_items import UpdateKnowledge
+from skillbus.contracts.knowledge_versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import changed, item_of
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from skillbus.contracts.knowledge import AuditEntry, KnowledgeItem, KnowledgeSummary, KnowledgeVersion, ListKnowledge
+from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
+from skillbus.contracts.knowledge_projects import AuditEntry
+from skillbus.contracts.knowledge_versions import KnowledgeVersion
 from skillbus.learner.domain.errors import LearnerError
 from skillbus.learner.domain.lifecycle import By, Change
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from skillbus.contracts.knowledge import AuditListed, KnowledgeProject, ListAudit, NameProject, SetParent
+from skillbus.contracts.knowledge_projects import AuditListed, KnowledgeProject, ListAudit, NameProject, SetParent
 from skillbus.learner.domain import pages
 from skillbus.learner.domain.lifecycle import By
 from skillbus.learner.domain.ports import AuditLog, ProjectStore

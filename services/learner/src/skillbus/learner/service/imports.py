@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts.knowledge import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
+from skillbus.contracts.knowledge_bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
 from skillbus.learner.domain.exporting import Exporting
 from skillbus.learner.domain.importing import Importer
 

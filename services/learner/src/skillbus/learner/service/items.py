@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import knowledge as contract
+from skillbus.contracts import knowledge_items, knowledge_projects, knowledge_versions
 from skillbus.contracts.endpoint import Check
-from skillbus.contracts.knowledge import KnowledgeReviewed, ReviewKnowledge
+from skillbus.contracts.knowledge_versions import KnowledgeReviewed, ReviewKnowledge
 from skillbus.learner.domain.browsing import Browsing
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.knowledge_base import KnowledgeBase
@@ -24,18 +24,18 @@ class ItemHandlers:
 
     def routes(self) -> tuple[Route, ...]:
         return (
-            route(contract.CREATE_KNOWLEDGE, self.base.create),
-            route(contract.GET_KNOWLEDGE, self.base.get),
-            route(contract.LIST_KNOWLEDGE, self.browsing.page),
-            route(contract.UPDATE_KNOWLEDGE, self.base.update),
-            route(contract.ARCHIVE_KNOWLEDGE, self.base.archive),
-            route(contract.RESTORE_KNOWLEDGE, self.base.restore),
-            route(contract.GET_KNOWLEDGE_HISTORY, self.browsing.versions),
-            route(contract.DIFF_KNOWLEDGE, self.browsing.diff, permits=8),
-            route(contract.REVIEW_KNOWLEDGE, self.review_knowledge),
-            route(contract.LIST_KNOWLEDGE_AUDIT, self.projects.audit),
-            route(contract.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
-            route(contract.GET_KNOWLEDGE_PROJECT, self.projects.parents),
+            route(knowledge_items.CREATE_KNOWLEDGE, self.base.create),
+            route(knowledge_items.GET_KNOWLEDGE, self.base.get),
+            route(knowledge_items.LIST_KNOWLEDGE, self.browsing.page),
+            route(knowledge_items.UPDATE_KNOWLEDGE, self.base.update),
+            route(knowledge_items.ARCHIVE_KNOWLEDGE, self.base.archive),
+            route(knowledge_items.RESTORE_KNOWLEDGE, self.base.restore),
+            route(knowledge_versions.GET_KNOWLEDGE_HISTORY, self.browsing.versions),
+            route(knowledge_versions.DIFF_KNOWLEDGE, self.browsing.diff, permits=8),
+            route(knowledge_versions.REVIEW_KNOWLEDGE, self.review_knowledge),
+            route(knowledge_projects.LIST_KNOWLEDGE_AUDIT, self.projects.audit),
+            route(knowledge_projects.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
+            route(knowledge_projects.GET_KNOWLEDGE_PROJECT, self.projects.parents),
         )
 
     async def review_knowledge(self, request: ReviewKnowledge) -> KnowledgeReviewed:

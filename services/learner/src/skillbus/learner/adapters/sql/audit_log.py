@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import AuditEntry
+from skillbus.contracts.knowledge_projects import AuditEntry
 from skillbus.learner.adapters.sql.record import reading
 from skillbus.learner.adapters.sql.tables import AUDIT
 

@@ -7,7 +7,8 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.knowledge import ANYBODY, ExportKnowledge, KnowledgeItem
+from skillbus.contracts.knowledge import ANYBODY, KnowledgeItem
+from skillbus.contracts.knowledge_bulk import ExportKnowledge
 from skillbus.learner.adapters.sql.record import reading, writing
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE

@@ -7,13 +7,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.knowledge import (
-    ChangeKind,
-    KnowledgeItem,
-    KnowledgeSummary,
-    KnowledgeVersion,
-    ListKnowledge,
-)
+from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem
+from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
+from skillbus.contracts.knowledge_versions import KnowledgeVersion
 from skillbus.learner.adapters.sql.record import reading
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import HISTORY, KNOWLEDGE, TAGS

@@ -1,14 +1,15 @@
 """`skillbus import knowledge`."""
 
+import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from skillbus.cli import knowledge_tables
-from skillbus.cli.errors import LocalFileError, NotImportedError, ProblemError
+from skillbus.cli.errors import LocalFileError, NotImportedError
 from skillbus.cli.knowledge_options import By, Reason
 from skillbus.cli.output import Output
 from skillbus.cli.sending import name_of, opened_file, send_parts
@@ -16,7 +17,7 @@ from skillbus.cli.session import Session
 
 if TYPE_CHECKING:
     from skillbus.cli.knowledge_client import KnowledgeClient
-    from skillbus.cli.replies import ItemImported, KnowledgeImported
+    from skillbus.cli.replies import KnowledgeImported
 
 Place = Annotated[
     str,
@@ -28,10 +29,11 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would become 
 
 MARKDOWN: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
-_OUTCOMES: Final = ("created", "updated", "unchanged", "rejected")
+_REJECTED: Final = "rejected"
+_OUTCOMES: Final = ("created", "updated", "unchanged", _REJECTED)
 """In the order in which the server counts them."""
-_OF_THE_FILE: Final = frozenset({"invalid_request", "payload_too_large"})
-"""Codes that speak of one file of a folder, and not of the server."""
+_FILES: Final = 200
+"""Of one request: as many as the learner takes at once."""
 
 
 async def import_knowledge(
@@ -58,7 +60,7 @@ async def import_knowledge(
     else:
         report = await import_files(session.output, client, files, wishes)
     session.output.show(report, lambda: knowledge_tables.imported(report, "line" if files is None else "file"))
-    rejected = report.counts.get("rejected", 0)
+    rejected = report.counts.get(_REJECTED, 0)
     if rejected:
         if not session.output.as_json:
             advice = "Correct these, import it again: what did not change is left as it is."
@@ -83,47 +85,63 @@ def markdown_files(place: Path) -> tuple[Path, ...] | None:
 async def import_files(
     output: Output, client: "KnowledgeClient", files: Sequence[Path], wishes: Mapping[str, str]
 ) -> "KnowledgeImported":
-    """Write the item of each file, one after the other: of two with the same id the later one counts.
+    """Write the item of each file: of two with the same id the later one counts.
 
     Raises:
-        LocalFileError: One cannot be read; those before it are written.
+        LocalFileError: One cannot be read; what was sent before it is written.
     """
-    from skillbus.cli.replies import KnowledgeImported  # noqa: PLC0415 (slow)
-
-    results: list[ItemImported] = []
-    indexed = True
+    reports: list[KnowledgeImported] = []
     with output.progress("Importing", len(files)) as next_item:
-        for path in files:
-            next_item(path.name)
-            result, is_indexed = await _import_file(client, path, wishes)
-            results.append(result)
-            indexed = indexed and is_indexed
-    counts = Counter(result.outcome for result in results)
-    return KnowledgeImported(
-        total=len(results),
-        counts={outcome: counts[outcome] for outcome in _OUTCOMES},
-        dry_run="dry_run" in wishes,
-        indexed=indexed,
-        results=tuple(result for result in results if result.outcome == "rejected"),
-    )
+        for start in range(0, len(files), _FILES):
+            part = files[start : start + _FILES]
+            lines = _lines_of(part, next_item)
+            sent = {path: line for path, line in lines.items() if isinstance(line, bytes)}
+            reports.append(_refused({path: line for path, line in lines.items() if isinstance(line, str)}))
+            if sent:
+                reports.append(_named(await client.import_items(_each(sent.values()), wishes), tuple(sent)))
+    together = _together(reports)
+    results = tuple(sorted(together.results, key=lambda result: result.file or ""))
+    return together.model_copy(update={"dry_run": "dry_run" in wishes, "results": results})
 
 
-async def _import_file(client: "KnowledgeClient", path: Path, wishes: Mapping[str, str]) -> "tuple[ItemImported, bool]":
-    """What became of a file, and whether the index has it."""
-    from skillbus.cli.replies import ItemImported  # noqa: PLC0415 (slow)
+def _lines_of(files: Sequence[Path], next_item: Callable[[str], None]) -> dict[Path, bytes | str]:
+    """Each as a line of NDJSON; or, as text, why it is no item."""
+    from skillbus.contracts.errors import RequestError  # noqa: PLC0415 (slow)
+    from skillbus.gateway.domain.knowledge_markdown import from_markdown  # noqa: PLC0415 (slow)
 
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise LocalFileError(f"{path}: {error.strerror or error}", "Check the path and its permissions.") from error
-    try:
-        report = await client.import_markdown(text, wishes)
-    except ProblemError as error:
-        if error.problem_code not in _OF_THE_FILE:
-            raise
-        return ItemImported(line=1, file=str(path), outcome="rejected", error=error.detail), True
-    (result,) = report.results
-    return result.model_copy(update={"file": str(path)}), report.indexed
+    lines: dict[Path, bytes | str] = {}
+    for path in files:
+        next_item(path.name)
+        try:
+            item = from_markdown(path.read_bytes().decode("utf-8"))
+            lines[path] = f"{json.dumps(item, ensure_ascii=False)}\n".encode()
+        except OSError as error:
+            raise LocalFileError(f"{path}: {error.strerror or error}", "Check the path and its permissions.") from error
+        except UnicodeDecodeError as error:
+            lines[path] = f"is not UTF-8: {error}"
+        except RequestError as error:
+            lines[path] = error.message
+    return lines
+
+
+def _refused(reasons: Mapping[Path, str]) -> "KnowledgeImported":
+    """The report of files that are no items."""
+    from skillbus.cli.replies import ItemImported, KnowledgeImported  # noqa: PLC0415 (slow)
+
+    results = (ItemImported(line=1, file=str(path), outcome=_REJECTED, error=why) for path, why in reasons.items())
+    counts = {_REJECTED: len(reasons)}
+    return KnowledgeImported(total=len(reasons), counts=counts, indexed=True, results=tuple(results))
+
+
+def _named(report: "KnowledgeImported", files: Sequence[Path]) -> "KnowledgeImported":
+    """With the file of each line that somebody should look at."""
+    results = (it.model_copy(update={"line": 1, "file": str(files[it.line - 1])}) for it in report.results)
+    return report.model_copy(update={"results": tuple(results)})
+
+
+async def _each(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
 
 
 async def _import_lines(
@@ -139,7 +157,7 @@ async def _import_lines(
 def _together(reports: "list[KnowledgeImported]") -> "KnowledgeImported":
     from skillbus.cli.replies import KnowledgeImported  # noqa: PLC0415 (slow)
 
-    counts = Counter[str]()
+    counts = Counter(dict.fromkeys(_OUTCOMES, 0))
     for report in reports:
         counts.update(report.counts)
     return KnowledgeImported(

@@ -80,7 +80,11 @@ def standalone(server: FakeServer, knowledge: FakeKnowledge) -> FakeStandalone:
 
 @pytest.fixture
 def knowledge() -> FakeKnowledge:
-    answers = {"POST /import": import_report(), "POST /search": found(found_item("i-1")), "POST /context": built()}
+    answers = {
+        "POST /import": import_report(results=[]),
+        "POST /search": found(found_item("i-1")),
+        "POST /context": built(),
+    }
     return FakeKnowledge(answers=dict(answers))
 
 

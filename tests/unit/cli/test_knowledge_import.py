@@ -73,30 +73,58 @@ def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
     assert ["2", "b", "rejected", "title:", "Field", "required"] in [it.split() for it in result.stdout.splitlines()]
     assert "1 of 2 were rejected" in result.stderr
     whole = skillbus("import", "knowledge", "-", "--json", stdin=LINES, outside=base.outside())
-    assert (whole.exit_code, whole.stderr, json.loads(whole.stdout)["counts"]) == (1, "", counts)
+    assert (whole.exit_code, whole.stderr) == (1, "")
+    assert json.loads(whole.stdout)["counts"] == {"created": 1, "updated": 0, "unchanged": 0, "rejected": 1}
 
 
 def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
     skillbus: CommandLine, base: FakeKnowledge, folder: Path
 ) -> None:
-    base.answers["POST /import"] = import_report(indexed=False)
-    result = skillbus("import", "knowledge", str(folder), outside=base.outside())
+    base.answers["POST /import"] = import_report(total=2, counts={"created": 2}, indexed=False, results=[])
+    result = skillbus("import", "knowledge", str(folder), "--dry-run", "--json", outside=base.outside())
     assert result.exit_code == 0, result.output
-    assert [b"b.md" in it.content for it in base.requests] == [True, False]
-    assert {it.headers["Content-Type"] for it in base.requests} == {"text/markdown"}
-    assert ["created", "2"] in [line.split() for line in result.stdout.splitlines()]
-    assert "the record is searched too" in result.stdout
+    (sent,) = base.requests
+    titles = [json.loads(line)["title"] for line in sent.content.decode().splitlines()]
+    assert titles == ["b.md", "deep/a.md"]
+    assert dict(sent.url.params) == {"only": "problems", "dry_run": "true"}
+    counts = {"created": 2, "updated": 0, "unchanged": 0, "rejected": 0}
+    report = json.loads(result.stdout)
+    assert (report["counts"], report["dry_run"], report["indexed"]) == (counts, True, False)
+    told = skillbus("import", "knowledge", str(folder), outside=base.outside()).stdout
+    assert "the record is searched too" in told
 
 
-def test_a_file_of_a_folder_that_is_no_item_is_named_and_the_others_are_taken(
+def test_files_of_a_folder_that_are_no_items_are_named_and_the_others_are_taken(
     skillbus: CommandLine, base: FakeKnowledge, folder: Path
 ) -> None:
-    base.answers["POST /import"] = problem(ErrorCode.INVALID_REQUEST, "The front matter is missing")
+    (folder / "a.md").write_text("no front matter")
+    (folder / "b-gbk.md").write_bytes("---\ntitle: 甲\n---\n".encode("gbk"))
+    second: Json = {"line": 2, "outcome": "rejected", "error": "type: Field required"}
+    counts = {"created": 1, "rejected": 1}
+    base.answers["POST /import"] = import_report(total=2, counts=counts, results=[second])
     result = skillbus("import", "knowledge", str(folder), outside=base.outside())
-    assert (result.exit_code, len(base.requests)) == (1, 2)
-    assert f"{folder / 'deep' / 'a.md'}" in result.stdout
-    assert "The front matter is missing" in result.stdout
-    assert "2 of 2 were rejected" in result.stderr
+    assert result.exit_code == 1
+    assert len(base.requests[0].content.splitlines()) == 2
+    said = {line.split()[0]: line for line in result.stdout.splitlines() if line.startswith(str(folder))}
+    assert "front matter is missing" in said[str(folder / "a.md")]
+    assert "is not UTF-8" in said[str(folder / "b-gbk.md")]
+    assert "type: Field required" in said[str(folder / "deep" / "a.md")]
+    assert "3 of 4 were rejected" in result.stderr
+
+
+def test_a_folder_of_no_items_at_all_asks_nobody(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# How to")
+    result = skillbus("import", "knowledge", str(tmp_path), outside=base.outside())
+    assert (result.exit_code, base.requests) == (1, [])
+
+
+def test_many_files_go_in_several_requests(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:
+    for number in range(401):
+        (tmp_path / f"{number:03}.md").write_text(f"---\ntitle: t{number}\n---\n\nx\n")
+    assert skillbus("import", "knowledge", str(tmp_path), outside=base.outside()).exit_code == 0
+    lines = [line for request in base.requests for line in request.content.decode().splitlines()]
+    assert [len(request.content.splitlines()) for request in base.requests] == [200, 200, 1]
+    assert [json.loads(line)["title"] for line in lines] == [f"t{number}" for number in range(401)]
 
 
 def test_a_learner_that_is_away_ends_the_import_of_a_folder(

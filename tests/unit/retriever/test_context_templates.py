@@ -53,6 +53,13 @@ def test_a_template_gets_query_scope_groups_and_what_was_left_out() -> None:
     assert text == f"which header? /api/* 1 1\nbusiness_rule 业务规则\n{id_of(1)} 3 规则 1 5 False\n> {RULE}"
 
 
+def test_filters_that_need_more_of_python_find_it_though_nothing_can_be_opened() -> None:
+    template = (
+        "{{ '<b>a &amp; b</b>' | striptags }}{{ {'a': 1} | tojson }}{{ 'a b' | urlencode }}{{ 'a b' | wordwrap(1) }}"
+    )
+    assert written(template, count=0).text == 'a & b{"a": 1}a%20ba\nb'
+
+
 @pytest.mark.parametrize("budget", [300, 700, 2_000, 20_000])
 def test_whatever_a_template_writes_its_text_is_within_the_budget(budget: int) -> None:
     context = written("{{ query * 3 }}\n" + 3 * LISTED, budget, 40)
@@ -92,6 +99,8 @@ def test_a_template_may_say_that_there_is_nothing() -> None:
         ("{{ '%099999999999d' | format(1) }}", "MemoryError|OverflowError|ValueError"),
         ("{{ [1, 2] | random }}", "No filter named 'random'"),
         ("{{ lipsum() }}", "'lipsum' is undefined"),
+        (r"{{ '\ud800' }}", "surrogates not allowed"),
+        (r"{{ groups['\ud800'] }}", "has no attribute"),
     ],
 )
 def test_a_template_that_goes_wrong_is_refused_and_says_why(template: str, said: str) -> None:

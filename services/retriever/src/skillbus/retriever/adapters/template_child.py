@@ -27,7 +27,7 @@ PROCESSOR_S: Final = 3
 """The parent kills it much earlier; this ends one that has lost its parent."""
 _ERROR_CHARACTERS: Final = 300
 _NAME: Final = "<template>"
-_FIRST: Final = "{{ 'text' | upper | pprint }}{{ missing.attribute }}"
+_FIRST: Final = "{{ 'text' | upper | striptags | pprint }}{{ missing.attribute }}"
 """What makes Python import all that it imports late, before it can open nothing any more."""
 
 
@@ -73,7 +73,9 @@ class _Page:
             length += len(part)
             if length > OUTPUT_CHARACTERS:
                 return Answer(over=True)
-        return Answer(text="".join(parts))
+        text = "".join(parts)
+        text.encode()  # of half a character, as '\ud800' makes one, there is no text to send
+        return Answer(text=text)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -114,6 +116,7 @@ def _told(error: Exception) -> str:
     for frame in traceback.extract_tb(error.__traceback__, limit=-50):
         line = frame.lineno if frame.filename == _NAME else line
     said = (error.strerror or "") if isinstance(error, OSError) else str(error)[:_ERROR_CHARACTERS]
+    said = said.encode(errors="replace").decode()
     what = said if isinstance(error, TemplateError) else ": ".join(filter(None, (type(error).__name__, said)))
     return what if line is None else f"{what} (line {line})"
 

@@ -10,28 +10,24 @@ from typing import TypeVar
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import (
-    ARCHIVE_KNOWLEDGE,
-    CREATE_KNOWLEDGE,
-    PUT_KNOWLEDGE,
-    RESTORE_KNOWLEDGE,
-    UPDATE_KNOWLEDGE,
-    ChangeStatus,
-    CreateKnowledge,
-    KnowledgeRef,
-    KnowledgeStatus,
-    KnowledgeType,
-    KnowledgeWritten,
-    PutKnowledge,
-    PutOutcome,
-    RestoreKnowledge,
-    UpdateKnowledge,
-)
+from skillbus.contracts.knowledge import KnowledgeRef, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.knowledge_bulk import PUT_KNOWLEDGE, PutKnowledge, PutOutcome
 from skillbus.contracts.knowledge_index import (
     KNOWLEDGE_CHANGED,
     KNOWLEDGE_INDEXED,
     KnowledgeChanged,
     KnowledgeIndexed,
+)
+from skillbus.contracts.knowledge_items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ChangeStatus,
+    CreateKnowledge,
+    KnowledgeWritten,
+    RestoreKnowledge,
+    UpdateKnowledge,
 )
 from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 
@@ -43,7 +39,7 @@ ANSWER_S = 2.0
 PAUSE_S = 0.05
 BATCH = 8
 LOST = {ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED}
-"""Nobody knows whether it was done."""
+"""What is answered for one that is dead, or by nobody."""
 _LETTERS = "bcdfghjkmnpqtvwxz"
 
 
@@ -99,22 +95,25 @@ class Writer:
             return
 
     async def _change(self, item: str) -> None:
+        archiving = self.chance.random() < 0.3
         try:
-            written = await self._asked(item)
+            written = await self._asked(item, archiving=archiving)
         except RequestError as error:
             if error.code is ErrorCode.CONFLICT and self.ledger.unsure[item]:
                 self.archived.add(item)  # by a request that nobody answered
                 return
-            self.ledger.unsure[item] += 1
+            # An archiving is sent again when the connection was lost: somebody may have been there the first time.
+            nobody = "service" in error.details and (item in self.archived or not archiving)
+            self.ledger.unsure[item] += not nobody
             await _pause_if_lost(error)
             return
         await self._acknowledged(written)
 
-    def _asked(self, item: str) -> Awaitable[KnowledgeWritten]:
+    def _asked(self, item: str, *, archiving: bool) -> Awaitable[KnowledgeWritten]:
         call = self.bus.caller.call
         if item in self.archived:
             return call(RESTORE_KNOWLEDGE, RestoreKnowledge(id=item), timeout_s=ANSWER_S)
-        if self.chance.random() < 0.3:
+        if archiving:
             return call(ARCHIVE_KNOWLEDGE, ChangeStatus(id=item), timeout_s=ANSWER_S)
         change = UpdateKnowledge(id=item, content=f"Another, {self.chance.random()}.", tags=("b", "c"))
         return call(UPDATE_KNOWLEDGE, change, timeout_s=ANSWER_S)

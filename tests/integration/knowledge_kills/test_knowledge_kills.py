@@ -1,17 +1,18 @@
 """nats-server, learner, indexer and vector store, killed at random points of a load of writes: nothing is lost of what
 was acknowledged, nothing is there in half, and record and index agree in the end.
 
-Six kills unless `SKILLBUS_KILLS` says otherwise; 100 take some minutes. `SKILLBUS_KILLS_SEED` chooses other points.
+Six kills unless `SKILLBUS_KILLS` says otherwise; 100 take some minutes. `SKILLBUS_KILLS_SEED` chooses other points;
+`pytest -s` tells how it went.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
+import structlog
 
 from skillbus.common.bus.dead_letters import list_dead_letters
 from skillbus.common.testing import eventually
@@ -34,6 +35,8 @@ MOST_DELAY_S = 0.05
 SETTLED_S = 90.0
 """What a killed process had taken from the stream comes again after 30 s, to somebody who may fail once more."""
 SEARCHES_AT_ONCE = 8
+
+log = structlog.get_logger(__name__)
 
 
 async def kill_at_random(world: World, ledger: Ledger, chance: Random) -> None:
@@ -97,9 +100,7 @@ async def wrongly_found(world: World, items: dict[str, Recorded]) -> list[tuple[
 
 
 @pytest.mark.timeout(240 + 10 * KILLS)
-async def test_whatever_is_killed_while_knowledge_is_written_nothing_is_lost_and_no_ghost_stays(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+async def test_whatever_is_killed_while_knowledge_is_written_nothing_is_lost_and_no_ghost_stays(tmp_path: Path) -> None:
     ledger, chance = Ledger(), Random(SEED)  # noqa: S311 - the same in each run
     async with open_world(tmp_path, wait_indexed_s=0.2) as world, open_record(world.database) as record:
         async with asyncio.TaskGroup() as writing:
@@ -109,12 +110,15 @@ async def test_whatever_is_killed_while_knowledge_is_written_nothing_is_lost_and
         begun = time.monotonic()
         said = await settled(world, record)
         items = await record.items()
-        record_property("killed", {victim.value: count for victim, count in world.killed.items()})
-        record_property("ended alone", {victim.value: one.ended_alone for victim, one in world.services.items()})
-        record_property("acknowledged", ledger.answered)
-        record_property("not answered", ledger.unsure.total())
-        record_property("items", len(items))
-        record_property("settled_s", round(time.monotonic() - begun, 1))
+        log.info(
+            "settled",
+            killed=world.killed,
+            ended_alone={victim: one.ended_alone for victim, one in world.services.items()},
+            acknowledged=ledger.answered,
+            not_answered=ledger.unsure.total(),
+            items=len(items),
+            within_s=round(time.monotonic() - begun, 1),
+        )
         active = {item: one for item, one in items.items() if one.status is KnowledgeStatus.ACTIVE}
         assert said.knowledge == said.knowledge_indexed == len(active)
         assert await record.halves() == {}

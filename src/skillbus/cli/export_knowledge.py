@@ -1,21 +1,17 @@
 """`skillbus export knowledge`."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from skillbus.cli.errors import LocalFileError
 from skillbus.cli.import_knowledge import MARKDOWN
-from skillbus.cli.knowledge_options import Kinds, Statuses
+from skillbus.cli.knowledge_options import Kinds, Status, Statuses
 from skillbus.cli.session import Session
 from skillbus.cli.text import plain_line
-
-if TYPE_CHECKING:
-    from skillbus.cli.knowledge_client import KnowledgeClient
 
 Place = Annotated[
     str,
@@ -28,8 +24,8 @@ Place = Annotated[
 async def export_knowledge(session: Session, place: Place, kinds: Kinds = None, statuses: Statuses = None) -> None:
     """Save whole items as `skillbus import knowledge` takes them again: active ones, unless --status says otherwise.
 
-    A line has all of an item; a Markdown file its content, and in its front matter what else is said of it. A file is
-    there when all of it is; - is stdout.
+    A line has all of an item; a Markdown file has its content, and what else is said of it in its front matter. A file
+    is there when all of it is; - is stdout.
     """
     if place == "-" and session.output.as_json:
         raise typer.BadParameter("the items themselves are printed: leave out --json, or name a file", param_hint="-")
@@ -42,47 +38,45 @@ async def export_knowledge(session: Session, place: Place, kinds: Kinds = None, 
         return
     path = Path(place)
     is_folder = path.is_dir() or place.endswith("/")
+    if is_folder and set(statuses or ()) - {Status.ACTIVE}:
+        why = "Markdown does not say it, and an import would have them found: name a file of lines"
+        raise typer.BadParameter(why, param_hint="--status")
     with _told(path):
-        if is_folder:
-            count = await _to_folder(session, path, only)
-        else:
-            count = await _to_file(session.knowledge, path, only)
+        count = await (_to_folder if is_folder else _to_file)(session, path, only)
     document: dict[str, object] = {"path": place, "items": count}
     session.output.show(document, lambda: plain_line(f"{count} items saved in {place}"))
 
 
-async def _to_file(client: "KnowledgeClient", path: Path, only: Mapping[str, Sequence[str]]) -> int:
+async def _to_file(session: Session, path: Path, only: Mapping[str, Sequence[str]]) -> int:
     count = 0
-    with _replacing(path) as file:
-        async with client.exported(only) as lines:
+    with _replacing(path) as file, session.output.sending(path.name, None) as done:
+        async with session.knowledge.exported(only) as lines:
             async for line in lines:
                 file.write(f"{line}\n")
+                done(len(line))
                 count += 1
     return count
 
 
 async def _to_folder(session: Session, folder: Path, only: Mapping[str, Sequence[str]]) -> int:
-    """A file an item, as it was when the list was made: of one that changes meanwhile, that version."""
-    async with session.knowledge.exported(only) as lines:
-        versions = [_named(line) async for line in lines]
+    """A file an item, by its id: the contract lets no id be anything but a name of a file."""
+    from skillbus.contracts.knowledge import KnowledgeItem  # noqa: PLC0415 (slow)
+    from skillbus.gateway.domain.knowledge_markdown import to_markdown  # noqa: PLC0415 (slow)
+
     folder.mkdir(parents=True, exist_ok=True)
-    with session.output.progress("Exporting", len(versions)) as next_item:
-        for item_id, version in versions:
-            next_item(item_id)
-            text = await session.knowledge.markdown(item_id, {"version": str(version)})
-            with _replacing(folder / f"{item_id}{MARKDOWN}") as file:
-                file.write(text)
-    known = {f"{item_id}{MARKDOWN}" for item_id, _ in versions}
-    others = [path for path in folder.glob(f"*{MARKDOWN}") if path.name not in known]
-    if others:
+    names: set[str] = set()
+    with session.output.sending(folder.name, None) as done:
+        async with session.knowledge.exported(only) as lines:
+            async for line in lines:
+                item = KnowledgeItem.model_validate_json(line)
+                name = f"{item.id}{MARKDOWN}"
+                with _replacing(folder / name) as file:
+                    file.write(to_markdown(item))
+                names.add(name)
+                done(len(line))
+    if others := {path.name for path in folder.glob(f"*{MARKDOWN}")} - names:
         session.output.note(f"{len(others)} other {MARKDOWN} files stay in {folder}: an import would take them too.")
-    return len(versions)
-
-
-def _named(line: str) -> tuple[str, int]:
-    """Id and version of an item, as its line says them. The contract lets no id be anything but a name of a file."""
-    item = json.loads(line)
-    return str(item["id"]), int(item["version"])
+    return len(names)
 
 
 @contextmanager

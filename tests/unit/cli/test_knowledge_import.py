@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode
+from skillbus.gateway.domain.knowledge_markdown import from_markdown
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, import_report, item_record
@@ -167,15 +168,25 @@ def test_an_export_is_a_line_an_item_as_the_server_says_it(
 def test_an_export_to_a_folder_is_a_markdown_file_an_item(
     skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
 ) -> None:
-    base.items = {it: item_record(it, version=3) for it in ("i-1", "i-2")}
+    base.items = {it: item_record(it, content=f"一\r\n{it}\u2028") for it in ("i-1", "i-2")}
     place = tmp_path / "kb"
     place.mkdir()
     (place / "old.md").write_text("x")
     result = skillbus("export", "knowledge", f"{place}/", outside=base.outside())
     assert result.exit_code == 0, result.output
-    assert (place / "i-1.md").read_bytes() == "---\nid: i-1\n---\n\n缺少时返回 400。\n".encode()
-    assert [it.url.params["version"] for it in base.requests[1:]] == ["3", "3"]
+    for item_id in base.items:
+        read = from_markdown((place / f"{item_id}.md").read_bytes().decode())
+        assert (read["id"], read["scope"], read["content"]) == (item_id, "/api/live/*", f"一\r\n{item_id}\u2028")
+    assert len(base.requests) == 1
     assert "1 other .md files stay" in result.stderr
+
+
+def test_what_must_not_be_found_is_not_exported_as_markdown_which_does_not_say_so(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
+) -> None:
+    words = ["--status", "active", "--status", "archived"]
+    assert skillbus("export", "knowledge", f"{tmp_path}/", *words, outside=base.outside()).exit_code == 2
+    assert base.requests == []
 
 
 def test_an_export_to_standard_output_is_the_lines_and_nothing_else(skillbus: CommandLine, base: FakeKnowledge) -> None:

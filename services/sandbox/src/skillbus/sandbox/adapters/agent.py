@@ -55,8 +55,11 @@ if TYPE_CHECKING:  # typing costs more than all the rest
         child: int
         """It; 0 in itself."""
 
-        def run(self, job: Job, written: bytes, stdin: int | None) -> int:
-            """Let it become the script of a job: its process."""
+        def receive(self) -> tuple[bytes, int | None]:
+            """The job as the host wrote it, and a descriptor of its standard input that is to be closed."""
+
+        def run(self, job: Job, stdin: int | None) -> int:
+            """Let it become the script of a job: its process, or 0 in itself."""
 
 
 OUT = b"/work/out"
@@ -70,7 +73,7 @@ ENTRIES_MAX = 4096
 DEPTH_MAX = 8
 
 control: int
-"""The host's end of the conversation is at the other side of this descriptor; in a fork that waits, process 1's."""
+"""The host's end of the conversation is at the other side of this descriptor."""
 python: dict[str, Callable[..., None]] = {}
 """What runs Python scripts, once it is loaded."""
 imported: set[str] = set()
@@ -307,13 +310,11 @@ def code_of(path: str) -> CodeType:
     return code
 
 
-def begin(job: Job, written: bytes, stdin: int | None, waiting: Waiting | None) -> int:
+def begin(job: Job) -> int:
     """The process that becomes the script; 0 in itself."""
-    if waiting is None:
-        if os.access(RELAY, os.R_OK):
-            start_relay(job)
-        return os.fork()
-    return waiting.run(job, written, stdin) if waiting.child else 0
+    if os.access(RELAY, os.R_OK):
+        start_relay(job)
+    return os.fork()
 
 
 def serve(warm: list[str]) -> Job:
@@ -329,9 +330,9 @@ def serve(warm: list[str]) -> Job:
     if waiting is None or waiting.child:
         gc.freeze()  # what is here already is not looked through in the script's process, nor copied for it
         send(b"R")
-    written, stdin = receive_job()
+    written, stdin = waiting.receive() if waiting is not None else receive_job()
     job: Job = marshal.loads(written)  # noqa: S302 - from the host
-    child = begin(job, written, stdin, waiting)
+    child = begin(job) if waiting is None else waiting.run(job, stdin)
     if child == 0:
         become_script(job, stdin)
         return job

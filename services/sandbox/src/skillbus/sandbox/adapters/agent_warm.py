@@ -38,7 +38,10 @@ def import_ahead() -> None:
 
 
 class WaitingFork:
-    """A fork of this process that waits to become a script, of Python or of bash, and a socket to tell it which."""
+    """A fork of this process that waits to become a script, of Python or of bash: it takes the job itself.
+
+    Process 1 hears from it what the job is, when the script is on its way already.
+    """
 
     child = 0
     """Its process; 0 in itself."""
@@ -51,25 +54,29 @@ class WaitingFork:
         self.child = os.fork()
         if self.child:
             theirs.close()
+            self.peer.recv(1)
         else:
-            self.wait(theirs)
+            self.peer.close()
+            self.peer = theirs
+            agent.python["rehearse"]()
+            self.peer.send(b"r")
 
-    def wait(self, theirs: _socket.socket) -> None:
-        """In the fork: the job comes from process 1, and the way to the host is not there."""
-        os.close(agent.control)
-        self.peer.close()
-        agent.control = theirs.detach()
-        agent.python["rehearse"]()
+    def receive(self) -> tuple[bytes, int | None]:
+        """The job; standard input is the fork's alone."""
+        if self.child == 0:
+            written, stdin = agent.receive_job()
+            self.peer.sendall(written)
+            self.peer.close()
+            return written, stdin
+        written = b""
+        while chunk := self.peer.recv(1 << 20):
+            written += chunk
+        if not written:  # the host is gone, and the fork with it
+            os._exit(3)
+        return written, None
 
-    def run(self, job: agent.Job, written: bytes, stdin: int | None) -> int:
-        """Its process, which runs the script of a job from now on."""
-        rights = [] if stdin is None else [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, stdin.to_bytes(4, sys.byteorder))]
-        message = len(written).to_bytes(8, "big") + written
-        try:  # noqa: SIM105 - contextlib costs more than all the rest
-            self.peer.sendall(message[self.peer.sendmsg([message], rights) :])
-        except OSError:
-            pass  # it is dead, which is told as any other end
-        self.peer.close()
+    def run(self, job: agent.Job, stdin: int | None) -> int:
+        """Its process, which runs the script of a job already; 0 in itself."""
         return self.child
 
 
@@ -101,7 +108,11 @@ class WaitingNode:
         os.unlink(name)  # noqa: PTH108 - pathlib costs more than all the rest
         return reading, writing
 
-    def run(self, job: agent.Job, written: bytes, stdin: int | None) -> int:
+    def receive(self) -> tuple[bytes, int | None]:
+        """The job, and the descriptor of its standard input."""
+        return agent.receive_job()
+
+    def run(self, job: agent.Job, stdin: int | None) -> int:
         """Its process, which runs the script of a job from now on."""
         while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
             os.write(self.stdin, chunk)

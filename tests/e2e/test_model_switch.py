@@ -22,9 +22,9 @@ SETTLED = {"kept", "done"}
 async def _index(system: System) -> Json:
     answer = await system.http.get("/api/indexes")
     assert answer.status_code == 200, answer.text
-    (index,) = answer.json()["indexes"]
-    assert isinstance(index, dict)
-    return index
+    indexes = {index["alias"]: index for index in answer.json()["indexes"]}
+    assert set(indexes) == {"tools", "knowledge"}
+    return indexes["tools"]
 
 
 async def _settled_on(system: System, model: str) -> Json:

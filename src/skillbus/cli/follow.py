@@ -62,12 +62,17 @@ async def _asked(client: ModelsClient, only: str | None, patience_s: float) -> t
     while True:
         try:
             found = (await client.indexes()).indexes
-            return tuple(state for state in found if only in {None, state.alias})
+            return tuple(state for state in found if only == state.alias or (only is None and _has_begun(state)))
         except (ProblemError, NoAnswerError) as error:
             lasting = isinstance(error, ProblemError) and not error.problem.get("retryable")
             if lasting or monotonic() > until:
                 raise
         await asyncio.sleep(POLL_S)
+
+
+def _has_begun(state: IndexState) -> bool:
+    """Whether there is anything in it: without its service an index is not made."""
+    return state.live is not None or state.switch is not None
 
 
 def _towards(state: IndexState, fingerprint: str) -> IndexSwitch | None:

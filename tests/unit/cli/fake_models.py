@@ -64,6 +64,8 @@ class FakeModels:
     models: list[Json] = field(default_factory=lambda: [model_record("old", is_default=True), model_record("new")])
     providers: list[Json] = field(default_factory=lambda: [provider_record("remote", api_key="env:KEY")])
     steps: list[Json | httpx.Response] = field(default_factory=lambda: [STILL])
+    others: list[Json] = field(default_factory=list)
+    """Listed beside it."""
     tested: Json = field(default_factory=lambda: {"ok": True, "model": "m", "dimensions": 8, "took_ms": 12.4})
     on_listing: Callable[[], None] = lambda: None
     requests: list[tuple[str, str, object]] = field(default_factory=list)
@@ -103,4 +105,4 @@ class FakeModels:
     def _indexes(self) -> httpx.Response:
         self.on_listing()
         now = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
-        return now if isinstance(now, httpx.Response) else httpx.Response(200, json={"indexes": [now]})
+        return now if isinstance(now, httpx.Response) else httpx.Response(200, json={"indexes": [now, *self.others]})

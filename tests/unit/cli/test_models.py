@@ -190,6 +190,11 @@ def test_a_new_default_is_followed_until_it_is_searched(skillbus: CommandLine, s
     ]
 
 
+def test_an_index_that_was_never_made_is_not_waited_for(skillbus: CommandLine, server: FakeModels) -> None:
+    server.steps, server.others = list(CHANGE), [{"alias": "knowledge", "live": None, "switch": None}]
+    assert skillbus("models", "default", "new", outside=server.outside()).exit_code == 0
+
+
 def test_a_new_default_in_json_is_one_document_at_the_end(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = list(CHANGE)
     result = skillbus("models", "default", "new", "--json", outside=server.outside())

@@ -25,8 +25,8 @@ def dense_texts(title: str, content: str) -> tuple[str, ...]:
 
 
 def lexical_text(title: str, content: str, tags: Sequence[str]) -> str:
-    """What BM25 reads: all of it, the title twice."""
-    return "\n".join((title, title, content, *tags))
+    """What BM25 reads: all of it, the title twice. What is short comes first, since very long texts are cut."""
+    return "\n".join((title, title, *tags, content))
 
 
 def aside_text(scope: str) -> str:

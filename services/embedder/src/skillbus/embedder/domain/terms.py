@@ -16,7 +16,7 @@ from skillbus.embedder.domain.stemming import stem
 from skillbus.embedder.domain.stopwords import CHINESE, ENGLISH
 from skillbus.embedder.domain.text import normalise
 
-MAX_CHARS = 8192  # what follows in a longer text is not read; the longest field of a tool is a tenth of it
+MAX_CHARS = 32_768  # what follows in a longer text is not read; it is as long as the embedder takes one
 MAX_TERM_CHARS = 64  # longer "words" are base64, hashes and hostile input: cut, so that equal ones still meet
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

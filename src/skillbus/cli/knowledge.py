@@ -125,7 +125,7 @@ async def diff(session: Session, item: Id, from_version: From, to_version: To) -
 async def review(session: Session, action: Decision, items: Ids, reason: Reason = None, by: By = None) -> None:
     """Approve or reject items that wait for it. Exits with 1 when any could not be; the others are."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge import ReviewKnowledge  # noqa: PLC0415 (slow)
+    from skillbus.contracts.knowledge_versions import ReviewKnowledge  # noqa: PLC0415 (slow)
 
     wanted = {"ids": list(dict.fromkeys(items)), "action": action.value, "reason": reason}
     asked = request_of(ReviewKnowledge, wanted, OPTIONS)

@@ -10,19 +10,12 @@ import httpx
 
 from skillbus.cli.exchange import exchange, opened, parsed, parsed_text
 from skillbus.cli.replies import KnowledgeImported
-from skillbus.contracts.knowledge import (
-    KnowledgeDiffed,
-    KnowledgeItem,
-    KnowledgeListed,
-    KnowledgeProject,
-    KnowledgeReviewed,
-    KnowledgeSummary,
-    KnowledgeVersion,
-    KnowledgeWritten,
-    VersionsListed,
-)
+from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.knowledge_items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
+from skillbus.contracts.knowledge_projects import KnowledgeProject
 from skillbus.contracts.knowledge_search import ContextBuilt, KnowledgeFound
 from skillbus.contracts.knowledge_usage import ItemUsage, KnowledgeStats
+from skillbus.contracts.knowledge_versions import KnowledgeDiffed, KnowledgeReviewed, KnowledgeVersion, VersionsListed
 from skillbus.contracts.message import DEFAULT_PROJECT
 
 _KNOWLEDGE: Final = "/api/knowledge"

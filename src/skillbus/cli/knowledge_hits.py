@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from skillbus.contracts.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
 
 
-def hits(found: KnowledgeFound, *, explain: bool = False, between_reasons: str = "\n") -> RenderableType:
-    """The items that fit, best first."""
+def hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False) -> RenderableType:
+    """The items that fit, best first. Why is told below them, or, `on_lines`, behind each on its line."""
     explained = list(_explained(found)) if explain else []
     if not found.results:
         return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *explained)
-    headings = ("id", "type", "score", "scope", "title") + (("reasons",) if explain else ())
-    lines = [_hit(hit) + ((between_reasons.join(_reasons(hit)),) if explain else ()) for hit in found.results]
     how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
-    return Group(tables.rows(headings, lines, numbers=("score",)), how, *explained)
+    headings: tuple[str, ...] = ("id", "type", "score", "scope", "title")
+    lines = [_hit(hit) for hit in found.results]
+    if explain and on_lines:
+        headings += ("reasons",)
+        lines = [(*line, "; ".join(_reasons(hit))) for line, hit in zip(lines, found.results, strict=True)]
+    below = [*map(_why, found.results), Text()] if explain and not on_lines else []
+    return Group(tables.rows(headings, lines, numbers=("score",), whole=("id",)), how, *below, *explained)
 
 
 def short(found: KnowledgeFound) -> RenderableType:
@@ -48,6 +52,11 @@ def how_built(built: ContextBuilt) -> str:
 def _hit(hit: KnowledgeHit) -> tuple[str, ...]:
     item = hit.item
     return item.id, item.type.value, f"{hit.score:.2f}", item.scope or "-", item.title
+
+
+def _why(hit: KnowledgeHit) -> Text:
+    title = Text(f"\n{plain_line(hit.item.title)}", "bold")
+    return title.append("".join(f"\n  {plain_line(reason)}" for reason in _reasons(hit)), "not bold")
 
 
 def _reasons(hit: KnowledgeHit) -> Iterator[str]:

@@ -76,8 +76,8 @@ async def search(  # noqa: PLR0913 (one parameter an option)
     fields |= {"feedback": None if feedback else False, "record_use": None if record else False}
     asked = request_of(SearchKnowledge, fields | {"explain": explain or None}, OPTIONS)
     found = await session.knowledge.search(asked.model_dump(mode="json", exclude_unset=True))
-    between = "\n" if session.output.out.is_terminal else "; "  # without a terminal, a hit is a line
-    session.output.show(found, lambda: knowledge_hits.hits(found, explain=explain, between_reasons=between))
+    on_lines = not session.output.out.is_terminal
+    session.output.show(found, lambda: knowledge_hits.hits(found, explain=explain, on_lines=on_lines))
 
 
 async def context(  # noqa: PLR0913 (one parameter an option)

@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from skillbus.cli.replies import KnowledgeImported
-    from skillbus.contracts.knowledge import (
+    from skillbus.contracts.knowledge import KnowledgeItem
+    from skillbus.contracts.knowledge_items import KnowledgeSummary, KnowledgeWritten
+    from skillbus.contracts.knowledge_projects import KnowledgeProject
+    from skillbus.contracts.knowledge_usage import ItemUsage, KnowledgeStats, Rate
+    from skillbus.contracts.knowledge_versions import (
         FieldDiff,
         KnowledgeDiffed,
-        KnowledgeItem,
-        KnowledgeProject,
         KnowledgeReviewed,
-        KnowledgeSummary,
         KnowledgeVersion,
-        KnowledgeWritten,
         Span,
     )
-    from skillbus.contracts.knowledge_usage import ItemUsage, KnowledgeStats, Rate
 
 _AROUND: Final = 80
 """Characters of what is the same that are shown beside what differs; `--json` has all."""
@@ -40,13 +39,10 @@ def items(found: Sequence[KnowledgeSummary], total: int) -> RenderableType:
     """A part of the knowledge base."""
     if not found:
         return Text("No item is like that. `skillbus knowledge add` and `skillbus import knowledge` add some.")
-    headings = ("id", "type", "status", "version", "scope", "title", "tags")
-    lines = [
-        (it.id, it.type.value, it.status.value, str(it.version), it.scope or "-", it.title, ", ".join(it.tags))
-        for it in found
-    ]
+    headings = ("id", "type", "version", "scope", "title")
+    lines = [(it.id, _kind(it), str(it.version), it.scope or "-", it.title) for it in found]
     how_many = f"{len(found)} of {total} items" if len(found) < total else f"{total} items"
-    return Group(tables.rows(headings, lines, numbers=("version",)), Text(how_many, "dim"))
+    return Group(tables.rows(headings, lines, numbers=("version",), whole=("id",)), Text(how_many, "dim"))
 
 
 def item(found: KnowledgeItem) -> RenderableType:
@@ -91,7 +87,7 @@ def reviewed(found: KnowledgeReviewed) -> RenderableType:
         (it.id, it.status.value if it.ok and it.status else "failed", str(it.version or "-"), it.error or "")
         for it in found.results
     ]
-    return tables.rows(("id", "status", "version", "what"), lines, numbers=("version",))
+    return tables.rows(("id", "status", "version", "what"), lines, numbers=("version",), whole=("id",))
 
 
 def usage(found: ItemUsage) -> RenderableType:
@@ -130,6 +126,11 @@ def imported(report: KnowledgeImported, place: str) -> RenderableType:
     return tables.outcomes("items", report.counts, (place, lines), said)
 
 
+def _kind(found: KnowledgeSummary) -> str:
+    """Its type, and its status where it is not found."""
+    return found.type.value if found.status.value == "active" else f"{found.type.value} ({found.status.value})"
+
+
 def _reports(found: KnowledgeStats) -> Iterator[RenderableType]:
     reports = (
         ("most used", found.most_used, len(found.most_used)),
@@ -142,7 +143,8 @@ def _reports(found: KnowledgeStats) -> Iterator[RenderableType]:
             more = f" ({len(listed)} of {count})" if len(listed) < count else ""
             lines = [(it.id, it.title, str(it.shown), str(it.applied), _rate(it.rate) or "-") for it in listed]
             headings = ("id", "title", "shown", "applied", "helpful")
-            yield Group(Text(f"\n{name}{more}", "bold"), tables.rows(headings, lines, numbers=("shown", "applied")))
+            table = tables.rows(headings, lines, numbers=("shown", "applied"), whole=("id",))
+            yield Group(Text(f"\n{name}{more}", "bold"), table)
     if found.unanswered:
         asked = [(it.query, str(it.count), f"{it.last_at:%Y-%m-%d %H:%M}") for it in found.unanswered]
         heading = Text("\nasked in vain", "bold")

@@ -71,9 +71,14 @@ def held(status: IndexerStatus) -> RenderableType:
     return document({_COUNTS.get(name, name): fact for name, fact in facts.items()})
 
 
-def rows(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> Table:
-    """A table of plain cells."""
-    table = _table(*headings, numbers=numbers)
+def rows(
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    numbers: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> Table:
+    """A table of plain cells; `whole` columns are never folded."""
+    table = _table(*headings, numbers=numbers, whole=whole)
     for line in lines:
         table.add_row(*_cells(line))
     return table
@@ -129,11 +134,12 @@ def found_by(count: int, model: str | None, took_ms: float, degraded: str | None
     return Text(f"{count} found by {plain_line(model or 'no model')} in {took_ms:.1f} ms{without}", "dim")
 
 
-def _table(*headings: str, numbers: Sequence[str] = ()) -> Table:
+def _table(*headings: str, numbers: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         number = heading in numbers
-        table.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=number)
+        is_whole = number or heading in whole
+        table.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=is_whole)
     return table
 
 

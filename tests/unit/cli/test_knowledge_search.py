@@ -1,14 +1,17 @@
 """`skillbus knowledge search` and `context`."""
 
+import io
 import json
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from rich.console import Console
 
+from skillbus.cli import knowledge_hits
 from skillbus.cli.knowledge_search import Use
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge_search import BuildContext
+from skillbus.contracts.knowledge_search import BuildContext, KnowledgeFound
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, built, found, found_item
@@ -95,6 +98,19 @@ def test_an_explained_search_tells_what_moved_each_hit_and_what_each_stage_did(
         assert said in shown
     for said in ("from the record", "filter 1.2 ms (6 items)", "3 candidates below it", "1 not shown", "team, default"):
         assert said in shown
+
+
+def test_on_a_terminal_reasons_stand_below_the_hits_and_ids_are_never_folded() -> None:
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    item_id = "01890000-0000-7000-8000-000000000000"
+    answer = found(found_item(item_id, factors={"scope": 3.0}), found_item("i-2", scope_match=None))
+    terminal.print(knowledge_hits.hits(KnowledgeFound.model_validate(answer), explain=True))
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert any(line.startswith(item_id) for line in lines)
+    reasons = ["  scope: exact", "  cosine 0.440", "  lexical #1, BM25 7.00: header in content", "  scope +3.00"]
+    begin = lines.index("直播接口需要 game-id")
+    assert lines[begin + 1 : begin + 5] == reasons
 
 
 def test_when_nothing_fits_it_says_how_to_see_what_is_nearest(skillbus: CommandLine, base: FakeKnowledge) -> None:

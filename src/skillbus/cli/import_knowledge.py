@@ -30,8 +30,8 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would become 
 MARKDOWN: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
 _REJECTED: Final = "rejected"
-_OUTCOMES: Final = ("created", "updated", "unchanged", _REJECTED)
-"""In the order in which the server counts them."""
+OUTCOMES: Final = ("created", "updated", "unchanged", _REJECTED)
+"""As `skillbus.contracts.knowledge_bulk.PutOutcome`, which is slow to import; a test compares the two."""
 _FILES: Final = 200
 """Of one request: as many as the learner takes at once."""
 
@@ -157,7 +157,7 @@ async def _import_lines(
 def _together(reports: "list[KnowledgeImported]") -> "KnowledgeImported":
     from skillbus.cli.replies import KnowledgeImported  # noqa: PLC0415 (slow)
 
-    counts = Counter(dict.fromkeys(_OUTCOMES, 0))
+    counts = Counter(dict.fromkeys(OUTCOMES, 0))
     for report in reports:
         counts.update(report.counts)
     return KnowledgeImported(

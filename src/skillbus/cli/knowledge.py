@@ -24,7 +24,7 @@ from skillbus.cli.text import plain, plain_line
 
 
 class Action(StrEnum):
-    """As `skillbus.contracts.knowledge.ReviewAction`, which is slow to import; a test compares the two."""
+    """As `skillbus.contracts.knowledge_versions.ReviewAction`, which is slow to import; a test compares the two."""
 
     APPROVE = "approve"
     REJECT = "reject"

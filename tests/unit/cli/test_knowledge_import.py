@@ -1,12 +1,15 @@
 """`skillbus import knowledge` and `skillbus export knowledge`."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from skillbus.cli.import_knowledge import OUTCOMES
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.knowledge_bulk import PutOutcome
 from skillbus.gateway.domain.knowledge_markdown import from_markdown
 
 from .conftest import CommandLine
@@ -15,6 +18,12 @@ from .fake_server import Json, problem
 
 LINES = '{"id": "a", "type": "business_rule", "title": "甲", "content": "一"}\n{"id": "b"}\n'
 REJECTED: Json = {"line": 2, "external_id": "b", "outcome": "rejected", "error": "title: Field required"}
+
+
+async def broken_off() -> AsyncIterator[bytes]:
+    """A line of an export, and then nothing more."""
+    yield f"{json.dumps(item_record('i-1'))}\n".encode()
+    raise httpx.ReadError("peer closed")
 
 
 @pytest.fixture
@@ -35,6 +44,10 @@ def folder(tmp_path: Path) -> Path:
     for name in ("b.md", "deep/a.md", "c.txt"):
         (tmp_path / "kb" / name).write_text(f"---\ntitle: {name}\n---\n\nx\n")
     return tmp_path / "kb"
+
+
+def test_the_outcomes_are_those_of_the_contract() -> None:
+    assert tuple(outcome.value for outcome in PutOutcome) == OUTCOMES
 
 
 def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
@@ -208,6 +221,17 @@ def test_an_answer_that_is_no_export_leaves_what_was_there(
     assert (result.exit_code, kept.read_text()) == (1, "before")
     assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]
     assert "strange_reply" in skillbus("export", "knowledge", f"{tmp_path}/", "--json", outside=base.outside()).stdout
+
+
+def test_an_export_that_breaks_off_leaves_what_was_there(
+    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
+) -> None:
+    base.answers["GET /export"] = httpx.Response(200, content=broken_off())
+    kept = tmp_path / "all.jsonl"
+    kept.write_text("before")
+    result = skillbus("export", "knowledge", str(kept), "--json", outside=base.outside())
+    assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (1, "no_answer")
+    assert (kept.read_text(), [path.name for path in tmp_path.iterdir()]) == ("before", ["all.jsonl"])
 
 
 def test_a_place_that_cannot_be_written_is_named(skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
@@ -27,8 +29,12 @@ from skillbus.contracts.knowledge_items import (
 from skillbus.contracts.knowledge_projects import ListAudit, NameProject, SetParent
 from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions, ReviewAction, ReviewKnowledge
 from skillbus.contracts.message import Empty, Message
+from skillbus.learner.adapters.sql.record import SqlRecord, reading, writing
+from skillbus.learner.adapters.sql.tables import SCHEMA
+from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
+from skillbus.sql.schema import open_database
 
 RULE = KnowledgeType.BUSINESS_RULE
 DRAFT = {"type": "business_rule", "title": "a title", "content": "some content"}
@@ -204,16 +210,40 @@ async def test_a_record_that_cannot_be_written_is_unavailable_and_read_all_the_s
         assert await learner.caller.call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id)) == made
         with pytest.raises(RequestError, match="try again") as refused:
             await writing
+        health = await learner.caller.call(contract.HEALTH, Empty())
         other.execute("ROLLBACK")
     finally:
         other.close()
     assert (refused.value.code, refused.value.retryable) == (ErrorCode.UNAVAILABLE, True)
+    assert [(check.ready, "try again" in check.detail) for check in health.checks] == [(False, True)]
     assert (await create(learner, title="waits no more")).version == 1
+    assert (await learner.caller.call(contract.HEALTH, Empty())).ready
 
 
 async def test_the_learner_is_ready_while_its_record_answers(learner: Bus) -> None:
     health = await learner.caller.call(contract.HEALTH, Empty())
     assert (health.ready, [check.name for check in health.checks]) == (True, ["record"])
+
+
+async def test_a_record_that_nobody_writes_to_is_tried_until_it_can_be_written_again(tmp_path: Path) -> None:
+    async with open_database(f"sqlite:///{tmp_path}/knowledge.db", SCHEMA) as engine:
+        record = SqlRecord(engine)
+        await _run(engine, "PRAGMA query_only = ON")
+        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
+            await _run(engine, "DELETE FROM knowledge_audit")
+        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
+            await record.check()
+        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
+            await record.try_again()
+        async with reading(engine) as connection:
+            await connection.execute(text("PRAGMA query_only = OFF"))
+        assert not await record.try_again()
+        await record.check()
+
+
+async def _run(engine: AsyncEngine, statement: str) -> None:
+    async with writing(engine) as connection:
+        await connection.execute(text(statement))
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/knowledge.db", "postgresql://nobody@127.0.0.1:1/x", "telepathy:"])

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.sql import engine as engines
-from skillbus.sql.engine import make_engine, reading, writing
+from skillbus.sql.engine import make_engine, reading, unwritable, writing
 from skillbus.sql.errors import (
     ConstraintError,
     DatabaseBusyError,
@@ -110,9 +110,22 @@ async def test_a_full_disk_is_named_and_what_was_there_stays(file: AsyncEngine) 
 
 
 async def test_a_file_that_may_only_be_read_is_read_and_not_written(file: AsyncEngine) -> None:
-    with pytest.raises(DatabaseReadOnlyError, match="let its user write"):
+    assert unwritable(file) is None
+    with pytest.raises(DatabaseReadOnlyError, match="let its user write") as refused:
         await run(file, "PRAGMA query_only = ON", "INSERT INTO things (id, what) VALUES (2, 'b')")
     assert await count(file) == 1
+    assert unwritable(file) == str(refused.value)
+
+
+async def test_what_could_not_be_kept_is_remembered_until_something_is(file: AsyncEngine) -> None:
+    pages = "PRAGMA max_page_count = 1"
+    with pytest.raises(DatabaseFullError):
+        await run(file, pages, f"INSERT INTO things (id, what) VALUES (2, '{'x' * 10_000}')")  # noqa: S608
+    with pytest.raises(ConstraintError):
+        await write(file, 1)
+    assert "no room left" in (unwritable(file) or "")
+    await run(file, "PRAGMA max_page_count = 10000", "INSERT INTO things (id, what) VALUES (2, 'b')")
+    assert unwritable(file) is None
 
 
 async def test_a_postgresql_that_may_only_be_read_is_read_and_not_written(postgres: Postgres) -> None:

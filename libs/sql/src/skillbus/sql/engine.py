@@ -1,8 +1,9 @@
 """From a URL to an engine, and its transactions: one that reads, one that writes."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from skillbus.sql.errors import DatabaseBusyError, DatabaseUrlError
+from skillbus.sql.errors import DatabaseBusyError, DatabaseUnavailableError, DatabaseUrlError
 from skillbus.sql.failures import failures
 
 _BUSY_S: Final = 5.0
@@ -24,7 +25,15 @@ _CONNECT_S: Final = 5.0
 _COMMAND_S: Final = 10.0
 _WRITES: Final = "skillbus_writes"
 _TURNS: Final = "skillbus_turns"
+_LAST: Final = "skillbus_last_write"
 _FORMS: Final = "give sqlite:///relative/path.db, sqlite:////absolute/path.db or postgresql://user@host/database"
+
+
+@dataclass(slots=True)
+class _LastWrite:
+    """Of an engine, by whichever task."""
+
+    problem: str | None = None
 
 
 def make_engine(url: str) -> AsyncEngine:
@@ -55,7 +64,7 @@ def _sqlite(url: URL) -> AsyncEngine:
         url.set(drivername="sqlite+aiosqlite"),
         connect_args={"timeout": _BUSY_S},
         # Writers of one process wait here, in their order: SQLite makes them sleep and try again, in none.
-        execution_options={_TURNS: asyncio.Lock()},
+        execution_options={_TURNS: asyncio.Lock(), _LAST: _LastWrite()},
         pool_timeout=_TURN_S,
         hide_parameters=True,
     )
@@ -89,6 +98,7 @@ def _postgresql(url: URL) -> AsyncEngine:
         return create_async_engine(
             url.set(drivername="postgresql+asyncpg", query=query),
             connect_args={"timeout": _CONNECT_S, "command_timeout": _COMMAND_S},
+            execution_options={_LAST: _LastWrite()},
             pool_pre_ping=True,
             pool_timeout=_TURN_S,
             hide_parameters=True,
@@ -119,11 +129,31 @@ async def writing(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
     Raises:
         DatabaseError: it is not kept; or, when the connection was lost, that is not known.
     """
-    with failures(engine.url):
-        async with _turn(engine), engine.connect() as connection:
-            await connection.execution_options(**{_WRITES: True})
-            async with connection.begin():
-                yield connection
+    async with _turn(engine):
+        with _remembered(engine), failures(engine.url):
+            async with engine.connect() as connection:
+                await connection.execution_options(**{_WRITES: True})
+                async with connection.begin():
+                    yield connection
+
+
+def unwritable(engine: AsyncEngine) -> str | None:
+    """Why the database could not keep what was last written; None when it did, and before anything was."""
+    last = engine.sync_engine.get_execution_options().get(_LAST)
+    return last.problem if isinstance(last, _LastWrite) else None
+
+
+@contextmanager
+def _remembered(engine: AsyncEngine) -> Generator[None]:
+    last = engine.sync_engine.get_execution_options().get(_LAST)
+    try:
+        yield
+    except DatabaseUnavailableError as error:
+        if isinstance(last, _LastWrite):
+            last.problem = str(error)
+        raise
+    if isinstance(last, _LastWrite):
+        last.problem = None
 
 
 @asynccontextmanager

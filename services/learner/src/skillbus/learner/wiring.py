@@ -51,6 +51,8 @@ from skillbus.sql.schema import open_database
 _RELAY_EVERY_S: Final = 5.0
 """Beside each change: what another replica left, or what the stream did not take."""
 _FORGET_EVERY_S: Final = 3_600.0
+_TRY_EVERY_S: Final = 5.0
+"""While nothing can be written: how long the learner may still be called unready once it can."""
 
 
 @asynccontextmanager
@@ -70,7 +72,9 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         index, used = _index(engine, reads, waiting), UsageHandlers(usage)
         health = ServiceHealth(SERVICE, (items.record_answers,))
         routes = (*items.routes(), *imports.routes(), *index.routes(), *used.routes())
-        await stack.enter_async_context(kept_up((relay, Recurring("forget_usage", usage.sweep, _FORGET_EVERY_S))))
+        forget = Recurring("forget_usage", usage.sweep, _FORGET_EVERY_S)
+        again = Recurring("try_record", SqlRecord(engine).try_again, _TRY_EVERY_S)
+        await stack.enter_async_context(kept_up((relay, forget, again)))
         await stack.enter_async_context(listen_to_index(bus, waiting.told))
         await stack.enter_async_context(consume(bus, (*index.subscriptions(), *used.subscriptions())))
         await stack.enter_async_context(serve(bus, SERVICE, routes, health, to_wire))

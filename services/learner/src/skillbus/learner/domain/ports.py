@@ -42,7 +42,7 @@ class Record(Protocol):
     """The database behind all of them."""
 
     async def check(self) -> None:
-        """Returns when it answers."""
+        """Returns when it answers, and kept what was last written. Raises KnowledgeUnavailableError."""
         ...
 
 

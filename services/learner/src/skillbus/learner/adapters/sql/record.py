@@ -1,14 +1,26 @@
 """Transactions on the record, whose failures are the learner's: the one place where they become so."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from skillbus.learner.adapters.sql.tables import IDEMPOTENCY
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.sql import engine as sql
 from skillbus.sql.errors import DatabaseUnavailableError
+
+_NOBODYS: Final[Mapping[str, object]] = {
+    "project": "",  # none is called so
+    "key": "",
+    "request_digest": "",
+    "id": "",
+    "version": 0,
+    "at": datetime(1970, 1, 1, tzinfo=UTC),
+}
 
 
 class SqlRecord:
@@ -20,6 +32,19 @@ class SqlRecord:
     async def check(self) -> None:
         async with reading(self._engine) as connection:
             await connection.execute(select(1))
+        if (problem := sql.unwritable(self._engine)) is not None:
+            raise KnowledgeUnavailableError(problem)
+
+    async def try_again(self) -> bool:
+        """Write a row and take it away again if nothing could be written last: nobody else may try for long.
+
+        Raises KnowledgeUnavailableError: it still cannot be written.
+        """
+        if sql.unwritable(self._engine) is not None:
+            async with writing(self._engine) as connection:
+                await connection.execute(insert(IDEMPOTENCY).values(_NOBODYS))
+                await connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.project == _NOBODYS["project"]))
+        return False
 
 
 @asynccontextmanager

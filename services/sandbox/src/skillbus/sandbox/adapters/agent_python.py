@@ -121,10 +121,11 @@ def let_go(names: list[str]) -> None:
 
     left = [_weakref.ref(sys.modules.pop(name)) for name in reversed(names)]
     gc.collect()
-    for reference in left:
-        if (module := reference()) is not None:
-            module.__dict__.clear()
-    gc.collect()
+    held = [module for reference in left if (module := reference()) is not None]
+    for module in held:
+        module.__dict__.clear()
+    if held:
+        gc.collect()
 
 
 def flush() -> bool:

@@ -158,12 +158,14 @@ class ImportWriter:
     async def _import(self, names: tuple[str, ...], content: str) -> None:
         """Until it is acknowledged: what is there as it should be is left as it is."""
         lines = tuple({"id": name, "type": "module_context", "title": name, "content": content} for name in names)
+        doubted = False
         while not self.ledger.over:
             try:
                 put = await self.bus.caller.call(PUT_KNOWLEDGE, PutKnowledge(items=lines), timeout_s=ANSWER_S)
             except RequestError as error:
-                for item in self.ledger.batches.get(names[0], ()):
-                    self.ledger.unsure[item] += 1
+                if not doubted:  # however often it is sent, it makes one version
+                    self.ledger.unsure.update(self.ledger.batches.get(names[0], ()))
+                doubted = True
                 await _pause_if_lost(error)
                 continue
             results = [one for one in put.results if one.outcome is not PutOutcome.REJECTED]

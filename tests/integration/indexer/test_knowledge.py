@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
 from skillbus.indexer.adapters.knowledge_points import point_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -53,6 +54,17 @@ async def test_an_item_that_is_written_has_a_point_with_all_that_is_filtered_by(
     }
     assert isinstance(point.vector, dict)
     assert set(point.vector) == {DENSE, LEXICAL}
+
+
+async def test_no_collection_is_made_before_there_is_something_to_put_into_it(
+    knowing: Running, learner: FakeLearner
+) -> None:
+    audited = await knowing.bus.caller.call(AUDIT_INDEX, AuditIndex())
+    assert (audited.knowledge, audited.knowledge_indexed, audited.differences) == (0, 0, ())
+    assert await knowing.store.resolve_alias(KNOWLEDGE.alias) is None
+    await learner.write(item("a"))
+    await learner.until_heard_of(item("a"))
+    assert await knowing.store.resolve_alias(KNOWLEDGE.alias) is not None
 
 
 async def test_a_new_version_takes_the_place_of_the_old_one(knowing: Running, learner: FakeLearner) -> None:

@@ -9,7 +9,7 @@ import structlog
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited
-from skillbus.indexer.domain.comparing import SETTLE_S, Differences, lasting_differences, still_different
+from skillbus.indexer.domain.comparing import NONE, SETTLE_S, Differences, lasting_differences, still_different
 from skillbus.indexer.domain.entries import Entries, EntryT, Key
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index import Index
@@ -42,7 +42,9 @@ class IndexAuditor(Generic[EntryT]):
 
     async def audit(self, project: str | None, *, fix: bool) -> tuple[Differences, list[Difference]]:
         """What a look found, and what of it was no write under way; with `fix`, how much of that differs no more."""
-        collections, live = self.index.collections, await self.index.live()
+        collections, live = self.index.collections, await self.index.opened()
+        if live is None:
+            return NONE, []
         found, lasting = await lasting_differences(collections, self.entries, live, self.settle_s, project)
         unmended = set(lasting.keys)
         if fix and lasting:

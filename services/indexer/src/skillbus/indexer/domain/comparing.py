@@ -46,6 +46,10 @@ class Differences:
         return bool(self.missing or self.stale or self.ghosts)
 
 
+NONE: Final = Differences((), (), (), 0, 0)
+"""Of an index that was never made, and a record that has nothing for it."""
+
+
 async def differences(
     collections: Collections, entries: Entries[Digested], collection: str, project: str | None = None
 ) -> Differences:

@@ -129,12 +129,25 @@ class Index(Generic[EntryT]):
             async with self._opening:
                 return await self.collections.live() or await self._open()
 
+    async def opened(self) -> str | None:
+        """The same, but None while there is none and nothing to fill it with: an empty one takes 50 MB in process."""
+        live = await self.collections.live()
+        if live is None and not await self._has_entries():
+            return None
+        return live or await self.live()
+
     async def counts(self) -> IndexCounts:
         """What the index is now."""
         live = await self.collections.live()
         if live is None:
             return IndexCounts(None, None, 0)
         return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
+
+    async def _has_entries(self) -> bool:
+        with _unavailable():
+            async for _ in self._entries.all():
+                return True
+        return False
 
     async def _write(self, entries: Sequence[EntryT], collection: str) -> None:
         if not await self.collections.write(collection, entries):

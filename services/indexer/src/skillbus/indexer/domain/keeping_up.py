@@ -66,7 +66,7 @@ async def keep_switching(
     while not stop.is_set():
         considered_in_s = looked_in_s = again_s[min(tries, len(again_s) - 1)]
         with going_on("consider_models", said):
-            await decisions.index.live()
+            await decisions.index.opened()
             await decisions.consider()
             considered_in_s = inf
         with going_on("switch_models", said):

@@ -55,7 +55,9 @@ class KnowledgeReconciler:
         Raises:
             IndexUnavailableError, RequestError: Not now.
         """
-        live = await self.index.live()
+        live = await self.index.opened()
+        if live is None:
+            return Drift()
         noting = _Noting(self.record)
         found, differing = await lasting_differences(self.index.collections, noting, live, AT_ONCE)
         await in_batches(differing.keys, self.follower.follow)

@@ -73,6 +73,10 @@ class SearchedIndex(Protocol):
         """The collection that is searched. Raises IndexUnavailableError when it cannot be had."""
         ...
 
+    async def opened(self) -> str | None:
+        """The same, but None while there is none and nothing to fill it with."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchDecisions:

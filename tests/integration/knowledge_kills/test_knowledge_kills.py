@@ -14,10 +14,13 @@ from random import Random
 import pytest
 import structlog
 
+from skillbus.common.bus.codec import decode
 from skillbus.common.bus.dead_letters import list_dead_letters
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.contracts.resources import EVENTS
 from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, IndexAudited
 from skillbus.vectors import open_vector_store
 
@@ -77,6 +80,21 @@ async def settled(world: World, record: Record) -> IndexAudited:
     return said
 
 
+async def told(world: World) -> dict[str, int]:
+    """The newest version of each item that the learner told the stream of: the gossip has a subject of its own."""
+    newest = dict[str, int]()
+    subject = KNOWLEDGE_CHANGED.subject("default")
+    heard = await world.bus.jetstream.subscribe(subject, stream=EVENTS.name, ordered_consumer=True)
+    left = 1
+    while left:
+        message = await heard.next_msg(timeout=5)
+        left = message.metadata.num_pending
+        for ref in decode(KnowledgeChanged, message.data).items:
+            newest[ref.id] = max(ref.version, newest.get(ref.id, 0))
+    await heard.unsubscribe()
+    return newest
+
+
 async def assert_nothing_is_lost(ledger: Ledger, record: Record) -> None:
     items, history = await record.items(), await record.versions()
     for item, said in ledger.said.items():
@@ -124,6 +142,7 @@ async def test_whatever_is_killed_while_knowledge_is_written_nothing_is_lost_and
         assert said.knowledge == said.knowledge_indexed == len(active)
         assert await record.halves() == {}
         await assert_nothing_is_lost(ledger, record)
+        assert await told(world) == {item: one.version for item, one in items.items()}
         assert (ledger.ghosts, ledger.lost) == ([], [])
         assert await wrongly_found(world, items) == []
         assert await list_dead_letters(world.bus) == []

@@ -22,7 +22,7 @@ SETTLED = {"kept", "done"}
 async def _index(system: System) -> Json:
     answer = await system.http.get("/api/indexes")
     assert answer.status_code == 200, answer.text
-    indexes = {index["alias"]: index for index in answer.json()["indexes"]}
+    indexes: dict[str, Json] = {index["alias"]: index for index in answer.json()["indexes"]}
     assert set(indexes) == {"tools", "knowledge"}
     return indexes["tools"]
 

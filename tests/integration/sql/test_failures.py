@@ -68,6 +68,13 @@ async def test_sqlite_writes_ahead_and_loses_nothing_that_it_kept(file: AsyncEng
     assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5000, "synchronous": 2}
 
 
+async def test_a_new_file_is_its_owners_alone(file: AsyncEngine, tmp_path: Path) -> None:
+    await write(file, 2)
+    made = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("things.db*")}
+    assert set(made.values()) == {0o600}, made
+    assert "things.db-wal" in made
+
+
 async def test_a_rule_of_the_tables_that_is_broken_is_told_from_a_database_that_is_away(things: AsyncEngine) -> None:
     with pytest.raises(ConstraintError):
         await write(things, 1)

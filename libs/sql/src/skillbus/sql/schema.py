@@ -4,7 +4,7 @@ Alembic is loaded where there is something to migrate: a third of a second that 
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,7 @@ async def open_database(url: str, schema: Schema) -> AsyncGenerator[AsyncEngine]
     """
     engine = make_engine(url)
     try:
+        _make_private(engine)
         try:
             await upgrade(engine, schema)
         except TypeError as error:  # the driver's, for what it gets from the URL
@@ -49,6 +50,13 @@ async def open_database(url: str, schema: Schema) -> AsyncGenerator[AsyncEngine]
         yield engine
     finally:
         await engine.dispose()
+
+
+def _make_private(engine: AsyncEngine) -> None:
+    """A new file of SQLite is its owner's alone, and what SQLite puts beside it gets the same rights."""
+    if engine.url.get_backend_name() == "sqlite" and engine.url.database:
+        with suppress(OSError):  # told by whoever opens it
+            Path(engine.url.database).touch(mode=0o600)
 
 
 async def upgrade(engine: AsyncEngine, schema: Schema) -> None:

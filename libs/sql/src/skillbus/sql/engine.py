@@ -1,15 +1,17 @@
 """From a URL to an engine, and its transactions: one that reads, one that writes."""
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, event
+from sqlalchemy import AdaptedConnection, Connection, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -19,6 +21,7 @@ from skillbus.sql.failures import failures
 
 _BUSY_S: Final = 5.0
 """How long one waits for another process that writes."""
+_LOOK_AGAIN_S: Final = 0.02
 _TURN_S: Final = 10.0
 """How long one waits for others of this process that write, or for a connection."""
 _CONNECT_S: Final = 5.0
@@ -73,13 +76,28 @@ def _sqlite(url: URL) -> AsyncEngine:
     return engine
 
 
+def _write_ahead(connection: DBAPIConnection, cursor: DBAPICursor) -> None:
+    """Set it, where SQLite does not wait by itself: who opens a new file at the same moment may be setting it too."""
+    until = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        else:
+            return
+        if isinstance(connection, AdaptedConnection):
+            connection.run_async(lambda _: asyncio.sleep(_LOOK_AGAIN_S))
+
+
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     # The driver would begin transactions by itself, at the first write: too late to read and write in one.
     connection.isolation_level = None
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection, cursor)
         cursor.execute("PRAGMA synchronous = FULL")  # what was answered survives the loss of power
     finally:
         cursor.close()

@@ -13,7 +13,7 @@ from .knowledge import Knowledge, open_knowledge
 WRITE = """
 import asyncio, sys
 from datetime import UTC, datetime
-from skillbus.contracts.knowledge import ChangeStatus, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
+from skillbus.contracts.knowledge_items import ChangeStatus, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.tables import SCHEMA

@@ -26,7 +26,7 @@ from skillbus.learner.domain.errors import (
     WrongStatusError,
 )
 from skillbus.learner.errors_on_the_wire import to_wire
-from skillbus.sql.engine import make_engine, reading, writing
+from skillbus.sql.engine import make_engine, reading, writer_of, writing
 
 from .knowledge import BEGIN, Knowledge, draft, knowledge_on, open_knowledge
 
@@ -388,7 +388,9 @@ async def test_a_failure_in_the_middle_leaves_nothing_of_the_change(knowledge: K
 async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(tmp_path: Path, state: str) -> None:
     async with open_knowledge(f"sqlite:///{tmp_path}/knowledge.db") as knowledge:
         made = await knowledge.create()
-        event.listen(knowledge.engine.sync_engine, "begin", lambda begun: begun.exec_driver_sql(f"PRAGMA {state}"))
+        writer = writer_of(knowledge.engine)
+        assert writer is not None
+        event.listen(writer.engine, "begin", lambda begun: begun.exec_driver_sql(f"PRAGMA {state}"))
         with pytest.raises(KnowledgeUnavailableError) as refused:
             await knowledge.create(content="x" * 30_000)
         wire = to_wire(refused.value)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,12 @@ from skillbus.contracts.knowledge_items import (
 from skillbus.contracts.knowledge_projects import ListAudit, NameProject, SetParent
 from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions, ReviewAction, ReviewKnowledge
 from skillbus.contracts.message import Empty, Message
-from skillbus.learner.adapters.sql.record import SqlRecord, reading, writing
+from skillbus.learner.adapters.sql.record import SqlRecord, written
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
+from skillbus.sql.engine import writer_of
 from skillbus.sql.schema import open_database
 
 RULE = KnowledgeType.BUSINESS_RULE
@@ -235,15 +237,16 @@ async def test_a_record_that_nobody_writes_to_is_tried_until_it_can_be_written_a
             await record.check()
         with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
             await record.try_again()
-        async with reading(engine) as connection:
-            await connection.execute(text("PRAGMA query_only = OFF"))
+        writer = writer_of(engine)
+        assert writer is not None
+        with closing(writer.engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA query_only = OFF")
         assert not await record.try_again()
         await record.check()
 
 
 async def _run(engine: AsyncEngine, statement: str) -> None:
-    async with writing(engine) as connection:
-        await connection.execute(text(statement))
+    await written(engine, lambda connection: connection.execute(text(statement)))
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/knowledge.db", "postgresql://nobody@127.0.0.1:1/x", "telepathy:"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import AdaptedConnection, Connection, event
+from sqlalchemy import AdaptedConnection, Connection, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import ArgumentError
@@ -18,6 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from skillbus.sql.errors import DatabaseBusyError, DatabaseUnavailableError, DatabaseUrlError
 from skillbus.sql.failures import failures
+from skillbus.sql.writer import Writer
 
 _BUSY_S: Final = 5.0
 """How long one waits for another process that writes."""
@@ -29,6 +30,7 @@ _COMMAND_S: Final = 10.0
 _WRITES: Final = "skillbus_writes"
 _TURNS: Final = "skillbus_turns"
 _LAST: Final = "skillbus_last_write"
+_WRITER: Final = "skillbus_writer"
 _FORMS: Final = "give sqlite:///relative/path.db, sqlite:////absolute/path.db or postgresql://user@host/database"
 
 
@@ -67,13 +69,22 @@ def _sqlite(url: URL) -> AsyncEngine:
         url.set(drivername="sqlite+aiosqlite"),
         connect_args={"timeout": _BUSY_S},
         # Writers of one process wait here, in their order: SQLite makes them sleep and try again, in none.
-        execution_options={_TURNS: asyncio.Lock(), _LAST: _LastWrite()},
+        execution_options={_TURNS: asyncio.Lock(), _LAST: _LastWrite(), _WRITER: _sqlite_writer(url)},
         pool_timeout=_TURN_S,
         hide_parameters=True,
     )
     event.listen(engine.sync_engine, "connect", _prepare_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def _sqlite_writer(url: URL) -> Writer:
+    engine = create_engine(
+        url.set(drivername="sqlite"), connect_args={"timeout": _BUSY_S}, pool_size=1, hide_parameters=True
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_writing_sqlite)
+    return Writer(engine)
 
 
 def _write_ahead(connection: DBAPIConnection, cursor: DBAPICursor) -> None:
@@ -89,6 +100,8 @@ def _write_ahead(connection: DBAPIConnection, cursor: DBAPICursor) -> None:
             return
         if isinstance(connection, AdaptedConnection):
             connection.run_async(lambda _: asyncio.sleep(_LOOK_AGAIN_S))
+        else:
+            time.sleep(_LOOK_AGAIN_S)
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -104,8 +117,14 @@ def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get(_WRITES, False):
+        _begin_writing_sqlite(connection)
+    else:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _begin_writing_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _postgresql(url: URL) -> AsyncEngine:
@@ -147,8 +166,8 @@ async def writing(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
     Raises:
         DatabaseError: it is not kept; or, when the connection was lost, that is not known.
     """
-    async with _turn(engine):
-        with _remembered(engine), failures(engine.url):
+    async with turn(engine):
+        with remembered(engine), failures(engine.url):
             async with engine.connect() as connection:
                 await connection.execution_options(**{_WRITES: True})
                 async with connection.begin():
@@ -161,8 +180,22 @@ def unwritable(engine: AsyncEngine) -> str | None:
     return last.problem if isinstance(last, _LastWrite) else None
 
 
+def writer_of(engine: AsyncEngine) -> Writer | None:
+    """The thread that writes to a file of SQLite; None on PostgreSQL."""
+    writer = engine.sync_engine.get_execution_options().get(_WRITER)
+    return writer if isinstance(writer, Writer) else None
+
+
+async def dispose(engine: AsyncEngine) -> None:
+    """Let go of the database."""
+    if (writer := writer_of(engine)) is not None:
+        await asyncio.to_thread(writer.close)
+    await engine.dispose()
+
+
 @contextmanager
-def _remembered(engine: AsyncEngine) -> Generator[None]:
+def remembered(engine: AsyncEngine) -> Generator[None]:
+    """What keeps a write from being kept is told by `unwritable` until one is."""
     last = engine.sync_engine.get_execution_options().get(_LAST)
     try:
         yield
@@ -175,7 +208,8 @@ def _remembered(engine: AsyncEngine) -> Generator[None]:
 
 
 @asynccontextmanager
-async def _turn(engine: AsyncEngine) -> AsyncGenerator[None]:
+async def turn(engine: AsyncEngine) -> AsyncGenerator[None]:
+    """Nobody else of this process writes meanwhile. Raises DatabaseBusyError."""
     turns = engine.sync_engine.get_execution_options().get(_TURNS)
     if not isinstance(turns, asyncio.Lock):
         yield

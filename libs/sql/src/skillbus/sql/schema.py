@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.sql.engine import make_engine, writing
+from skillbus.sql.engine import dispose, make_engine, writing
 from skillbus.sql.errors import DatabaseUrlError
 
 
@@ -49,7 +49,7 @@ async def open_database(url: str, schema: Schema) -> AsyncGenerator[AsyncEngine]
             raise DatabaseUrlError(f"a parameter of the database's URL does not fit: {error}") from error
         yield engine
     finally:
-        await engine.dispose()
+        await dispose(engine)
 
 
 def _make_private(engine: AsyncEngine) -> None:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
-from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Connection, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import ANYBODY, KnowledgeItem
 from skillbus.contracts.knowledge_bulk import ExportKnowledge
-from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.record import reading, written
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 from skillbus.learner.adapters.sql.write_changes import write_audit, write_changes
@@ -34,13 +35,16 @@ class SqlImports:
     ) -> Plan:
         if dry_run:
             async with reading(self._engine) as connection:
-                return plan(await _known(connection, project, names, hold=False))
+                return plan(await connection.run_sync(partial(_known, project=project, names=names, hold=False)))
+
+        def work(connection: Connection) -> Plan:
+            made = plan(_known(connection, project, names, hold=True))
+            _write(connection, project, made, by)
+            return made
+
         for _ in range(_TRIES):
             try:
-                async with writing(self._engine) as connection:
-                    made = plan(await _known(connection, project, names, hold=True))
-                    await _write(connection, project, made, by)
-                    return made
+                return await written(self._engine, work)
             except (ConstraintError, ChangedMeanwhileError):
                 continue
         raise ChangedMeanwhileError
@@ -55,33 +59,32 @@ class SqlImports:
         if wanted.after is not None:
             page = page.where(_of.id > wanted.after)
         else:
-            async with writing(self._engine) as connection:
-                said = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
-                await write_audit(connection, [said])
+            said = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
+            await written(self._engine, partial(write_audit, rows=[said]))
         async with reading(self._engine) as connection:
             return [item_of(row) for row in await connection.execute(page)]
 
 
-async def _known(connection: AsyncConnection, project: str, names: Sequence[str], *, hold: bool) -> list[Known]:
+def _known(connection: Connection, project: str, names: Sequence[str], *, hold: bool) -> list[Known]:
     """Items by id or external id. Nobody else changes those that are held until the end of the transaction."""
     ids = set[str]()
     for column in (_of.id, _of.external_id):  # one by one: for either of both SQLite walks the project
         named = select(_of.id).where(_of.project == project, column.in_(names))
-        ids.update((await connection.execute(named)).scalars())
+        ids.update(connection.execute(named).scalars())
     if not ids:
         return []
     known = select(*ITEM_COLUMNS, _of.indexed_version).where(_of.project == project, _of.id.in_(ids)).order_by(_of.id)
-    rows = await connection.execute(known.with_for_update() if hold else known)
+    rows = connection.execute(known.with_for_update() if hold else known)
     return [Known(item_of(row), row.indexed_version) for row in rows]
 
 
-async def _write(connection: AsyncConnection, project: str, plan: Plan, by: By) -> None:
+def _write(connection: Connection, project: str, plan: Plan, by: By) -> None:
     for changes in _rounds(plan.changes):
-        await write_changes(connection, changes)
+        write_changes(connection, changes)
     if plan.changes:
         reason = f"{plan.summary()}{': ' if by.reason else ''}{by.reason}"[:_REASON_CHARACTERS]
         said = {"at": by.at, "actor": by.actor, "action": "imported", "project": project, "reason": reason}
-        await write_audit(connection, [said])
+        write_audit(connection, [said])
 
 
 def _rounds(changes: Sequence[Change]) -> Iterator[list[Change]]:

@@ -1,14 +1,15 @@
 """What the indexer reads of the record, each answer in one transaction, and which versions the index has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from sqlalchemy import bindparam, select, tuple_, update
+from sqlalchemy import Connection, bindparam, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.knowledge_index import ItemDigest, ItemKey, ListDigests
-from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.record import reading, written
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 
@@ -59,5 +60,8 @@ class SqlIndexRecord:
             # By id: two who write the same items do not wait for one another.
             ordered = sorted(refs, key=lambda ref: ref.id)
             rows = [{"item": ref.id, "of_project": ref.project, "indexed": ref.version} for ref in ordered]
-            async with writing(self._engine) as connection:
-                await connection.execute(_INDEXED, rows)
+            await written(self._engine, partial(_mark, rows=rows))
+
+
+def _mark(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    connection.execute(_INDEXED, rows)

@@ -1,13 +1,13 @@
 """Items in their tables. A change is one transaction, whatever it consists of."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from sqlalchemy import delete, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.learner.adapters.sql.record import writing
+from skillbus.learner.adapters.sql.record import written
 from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import HISTORY, IDEMPOTENCY, KNOWLEDGE
 from skillbus.learner.adapters.sql.write_changes import write_changes
@@ -34,58 +34,55 @@ class SqlKnowledgeStore:
         self._engine = engine
 
     async def create(self, change: Change, once: Once | None) -> Outcome:
-        async def work(connection: AsyncConnection) -> Outcome:
+        def work(connection: Connection) -> Outcome:
             if once is not None:
-                first = await _first(connection, change.item.project, once)
+                first = _first(connection, change.item.project, once)
                 if first is not None:
                     return first
-                await _remember(connection, change.item, once)
-            await _refuse_taken(connection, change)
-            await write_changes(connection, (change,))
+                _remember(connection, change.item, once)
+            _refuse_taken(connection, change)
+            write_changes(connection, (change,))
             return Outcome(change.item, indexed=False, repeated=False)
 
         return await self._written(work)
 
     async def change(self, project: str, item: str, decide: Decide) -> Outcome:
-        async def work(connection: AsyncConnection) -> Outcome:
-            held = await hold(connection, project, (item,))
+        def work(connection: Connection) -> Outcome:
+            held = hold(connection, project, (item,))
             if item not in held:
                 raise UnknownItemError(project, item)
             found, indexed_version = held[item]
             change = decide(found)
             if change is None:
                 return Outcome(found, indexed=indexed_version >= found.version, repeated=True)
-            await _refuse_taken(connection, change)
-            await write_changes(connection, (change,))
+            _refuse_taken(connection, change)
+            write_changes(connection, (change,))
             return Outcome(change.item, indexed=False, repeated=False)
 
         return await self._written(work)
 
     async def change_each(self, project: str, items: Sequence[str], decide: Decide) -> Sequence[Outcome | LearnerError]:
-        async def work(connection: AsyncConnection) -> Sequence[Outcome | LearnerError]:
-            held = {item: found for item, (found, _) in (await hold(connection, project, items)).items()}
+        def work(connection: Connection) -> Sequence[Outcome | LearnerError]:
+            held = {item: found for item, (found, _) in (hold(connection, project, items)).items()}
             outcomes, changes = _decided(project, items, held, decide)
-            await write_changes(connection, changes)
+            write_changes(connection, changes)
             return outcomes
 
         return await self._written(work)
 
-    async def _written(self, work: Callable[[AsyncConnection], Awaitable[ResultT]]) -> ResultT:
+    async def _written(self, work: Callable[[Connection], ResultT]) -> ResultT:
         """In one transaction, or, where somebody else wrote the same at the same time, in a second one that sees it."""
         for _ in range(2):
             try:
-                async with writing(self._engine) as connection:
-                    return await work(connection)
+                return await written(self._engine, work)
             except ConstraintError:
                 continue
         raise ChangedMeanwhileError
 
 
-async def hold(
-    connection: AsyncConnection, project: str, items: Sequence[str]
-) -> Mapping[str, tuple[KnowledgeItem, int]]:
+def hold(connection: Connection, project: str, items: Sequence[str]) -> Mapping[str, tuple[KnowledgeItem, int]]:
     """Those of the project by id, with the version that the index has; nobody else changes them until the end."""
-    found = await connection.execute(
+    found = connection.execute(
         select(*ITEM_COLUMNS, KNOWLEDGE.c.indexed_version)
         .where(KNOWLEDGE.c.project == project, KNOWLEDGE.c.id.in_(items))
         .order_by(KNOWLEDGE.c.id)  # all in one order: two who hold several do not wait for one another
@@ -114,20 +111,20 @@ def _decided(
     return outcomes, changes
 
 
-async def _refuse_taken(connection: AsyncConnection, change: Change) -> None:
+def _refuse_taken(connection: Connection, change: Change) -> None:
     wanted = change.item.external_id
     if wanted is None or (change.before is not None and change.before.external_id == wanted):
         return
     who = select(KNOWLEDGE.c.id).where(
         KNOWLEDGE.c.project == change.item.project, KNOWLEDGE.c.external_id == wanted, KNOWLEDGE.c.id != change.item.id
     )
-    if (taken := (await connection.execute(who)).scalar()) is not None:
+    if (taken := connection.execute(who).scalar()) is not None:
         raise ExternalIdTakenError(wanted, taken)
 
 
-async def _first(connection: AsyncConnection, project: str, once: Once) -> Outcome | None:
+def _first(connection: Connection, project: str, once: Once) -> Outcome | None:
     """What the key was answered with; None when it is a new one."""
-    found = await connection.execute(
+    found = connection.execute(
         select(IDEMPOTENCY.c.request_digest, HISTORY.c.snapshot, KNOWLEDGE.c.indexed_version)
         .join(HISTORY, (HISTORY.c.id == IDEMPOTENCY.c.id) & (HISTORY.c.version == IDEMPOTENCY.c.version))
         .join(KNOWLEDGE, KNOWLEDGE.c.id == IDEMPOTENCY.c.id)
@@ -141,9 +138,9 @@ async def _first(connection: AsyncConnection, project: str, once: Once) -> Outco
     return Outcome(item, indexed=row.indexed_version >= item.version, repeated=True)
 
 
-async def _remember(connection: AsyncConnection, item: KnowledgeItem, once: Once) -> None:
-    await connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= once.since))
-    await connection.execute(
+def _remember(connection: Connection, item: KnowledgeItem, once: Once) -> None:
+    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= once.since))
+    connection.execute(
         insert(IDEMPOTENCY).values(
             project=item.project,
             key=once.key,

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import OUTBOX
 from skillbus.learner.domain.outbox import Written
 
@@ -28,14 +29,13 @@ class SqlOutbox:
             async with writing(self._engine) as connection:
                 rows = await _oldest(connection, limit, locked=True)
                 yield rows
-                await _remove(connection, rows)
+                await connection.run_sync(_remove, rows)
             return
         async with reading(self._engine) as connection:
             rows = await _oldest(connection, limit, locked=False)
         yield rows
         if rows:
-            async with writing(self._engine) as connection:
-                await _remove(connection, rows)
+            await written(self._engine, partial(_remove, rows=rows))
 
 
 async def _oldest(connection: AsyncConnection, limit: int, *, locked: bool) -> list[Written]:
@@ -49,6 +49,6 @@ async def _oldest(connection: AsyncConnection, limit: int, *, locked: bool) -> l
     ]
 
 
-async def _remove(connection: AsyncConnection, rows: Sequence[Written]) -> None:
+def _remove(connection: Connection, rows: Sequence[Written]) -> None:
     if rows:
-        await connection.execute(delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows])))
+        connection.execute(delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows])))

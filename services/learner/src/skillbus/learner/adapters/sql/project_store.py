@@ -49,4 +49,4 @@ async def _write(connection: AsyncConnection, project: str, parent: str | None, 
     if parent is not None:
         await connection.execute(insert(PROJECTS).values(project=project, parent=parent))
     said = {"at": by.at, "actor": by.actor, "action": PARENT_SET, "project": project, "reason": f"parent: {parent}"}
-    await write_audit(connection, [said])
+    await connection.run_sync(write_audit, [said])

@@ -1,17 +1,20 @@
 """Transactions on the record, whose failures are the learner's: the one place where they become so."""
 
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.learner.adapters.sql.tables import IDEMPOTENCY
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.sql import engine as sql
+from skillbus.sql import writes as sql_writes
 from skillbus.sql.errors import DatabaseUnavailableError
+
+ResultT = TypeVar("ResultT")
 
 _NOBODYS: Final[Mapping[str, object]] = {
     "project": "",  # none is called so
@@ -41,10 +44,13 @@ class SqlRecord:
         Raises KnowledgeUnavailableError: it still cannot be written.
         """
         if sql.unwritable(self._engine) is not None:
-            async with writing(self._engine) as connection:
-                await connection.execute(insert(IDEMPOTENCY).values(_NOBODYS))
-                await connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.project == _NOBODYS["project"]))
+            await written(self._engine, _try_to_write)
         return False
+
+
+def _try_to_write(connection: Connection) -> None:
+    connection.execute(insert(IDEMPOTENCY).values(_NOBODYS))
+    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.project == _NOBODYS["project"]))
 
 
 @asynccontextmanager
@@ -66,6 +72,12 @@ async def writing(engine: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
     with available():
         async with sql.writing(engine) as connection:
             yield connection
+
+
+async def written(engine: AsyncEngine, work: Callable[[Connection], ResultT]) -> ResultT:
+    """What `work` gives, in such a transaction, in as few steps as the database allows. Raises as `writing`."""
+    with available():
+        return await sql_writes.written(engine, work)
 
 
 @contextmanager

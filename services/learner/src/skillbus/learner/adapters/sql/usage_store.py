@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Table, delete, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -17,7 +17,7 @@ from skillbus.contracts.knowledge_usage import (
 )
 from skillbus.learner.adapters.sql.item_usage import usage_of
 from skillbus.learner.adapters.sql.project_chain import chain_of
-from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage_reports import stats_of
 from skillbus.learner.domain.errors import UnknownItemError
@@ -37,10 +37,13 @@ class SqlUsage:
     async def count(self, used: KnowledgeUsed) -> None:
         request = {**used.model_dump(exclude={"uses"}), "uses": len(used.uses)}
         uses = [{"request_id": used.request_id, **use.model_dump()} for use in used.uses]
-        async with writing(self._engine) as connection:
-            await connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), request)
+
+        def work(connection: Connection) -> None:
+            connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), request)
             if uses:
-                await connection.execute(_inserting(connection, USES).on_conflict_do_nothing(), uses)
+                connection.execute(_inserting(connection, USES).on_conflict_do_nothing(), uses)
+
+        await written(self._engine, work)
 
     async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
         async with writing(self._engine) as connection:
@@ -73,7 +76,7 @@ class SqlUsage:
         return len(ids) == _FORGOTTEN_AT_ONCE
 
 
-def _inserting(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def _inserting(connection: AsyncConnection | Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An insert that can be told what to do with rows whose key is there."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
 
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, HISTORY, KNOWLEDGE, OUTBOX, TAGS
@@ -26,7 +25,7 @@ _UPDATE: Final = (
 _UNTAG: Final = delete(TAGS).where(TAGS.c.id == bindparam("of_id"))
 
 
-async def write_changes(connection: AsyncConnection, changes: Sequence[Change]) -> None:
+def write_changes(connection: Connection, changes: Sequence[Change]) -> None:
     """Write them in their order, as the last thing of the transaction. An item may have several.
 
     Raises:
@@ -36,44 +35,44 @@ async def write_changes(connection: AsyncConnection, changes: Sequence[Change]) 
     new = [change.item for change in changes if change.before is None]
     known = [change for change in changes if change.before is not None]
     if new:
-        await connection.execute(_INSERT, [_row(item) for item in new])
+        connection.execute(_INSERT, [_row(item) for item in new])
     if known:
-        await _update(connection, known)
-    await _tag(connection, changes)
+        _update(connection, known)
+    _tag(connection, changes)
     if changes:
-        await connection.execute(insert(HISTORY), [_history(change) for change in changes])
-        await connection.execute(insert(OUTBOX), [_announcement(change.item) for change in changes])
-        await write_audit(connection, [_audit(change) for change in changes])
+        connection.execute(insert(HISTORY), [_history(change) for change in changes])
+        connection.execute(insert(OUTBOX), [_announcement(change.item) for change in changes])
+        write_audit(connection, [_audit(change) for change in changes])
 
 
-async def write_audit(connection: AsyncConnection, rows: Sequence[Row]) -> None:
+def write_audit(connection: Connection, rows: Sequence[Row]) -> None:
     """Lines of the audit. Whoever reads on from the last that they saw misses none: their order is that of commits."""
     if connection.dialect.name == "postgresql":
-        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _AUDIT_LOCK})
-    await connection.execute(insert(AUDIT), list(rows))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _AUDIT_LOCK})
+    connection.execute(insert(AUDIT), list(rows))
 
 
-async def _update(connection: AsyncConnection, changes: Sequence[Change]) -> None:
+def _update(connection: Connection, changes: Sequence[Change]) -> None:
     rows = [_changes(change) for change in changes]
-    done = await connection.execute(_UPDATE, rows)
+    done = connection.execute(_UPDATE, rows)
     if done.rowcount not in {-1, len(rows)}:
         raise ChangedMeanwhileError
     if done.rowcount == -1:  # the driver does not tell of many at once
         ids = {change.item.id: change.item.version for change in changes}
-        now = await connection.execute(select(KNOWLEDGE.c.id, KNOWLEDGE.c.version).where(KNOWLEDGE.c.id.in_(ids)))
+        now = connection.execute(select(KNOWLEDGE.c.id, KNOWLEDGE.c.version).where(KNOWLEDGE.c.id.in_(ids)))
         if {row.id: row.version for row in now} != ids:
             raise ChangedMeanwhileError
 
 
-async def _tag(connection: AsyncConnection, changes: Sequence[Change]) -> None:
+def _tag(connection: Connection, changes: Sequence[Change]) -> None:
     before = {change.item.id: change.before for change in reversed(changes)}
     after = {change.item.id: change.item.tags for change in changes}
     had = {item: () if was is None else was.tags for item, was in before.items()}
     tagged = [item for item, tags in after.items() if tags != had[item]]
     if old := [{"of_id": item} for item in tagged if had[item]]:
-        await connection.execute(_UNTAG, old)
+        connection.execute(_UNTAG, old)
     if rows := [{"id": item, "tag": tag} for item in tagged for tag in after[item]]:
-        await connection.execute(insert(TAGS), rows)
+        connection.execute(insert(TAGS), rows)
 
 
 def folded(text: str) -> str:

@@ -12,6 +12,7 @@ from skillbus.evaluation.cases import SEED
 from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, kinds_of
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
 from skillbus.evaluation.measures import Floats
+from skillbus.evaluation.report import Figure, figure_of
 
 _EDGES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 Ids = Sequence[Sequence[str]]
@@ -41,21 +42,12 @@ class KnowledgeAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeFigure:
-    """One measure of some queries."""
-
-    search: Estimate
-    bm25: Estimate
-    difference: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class KnowledgeSlice:
     """Queries of a kind."""
 
     name: str
     queries: int
-    figures: dict[KnowledgeMeasure, KnowledgeFigure]
+    figures: dict[KnowledgeMeasure, Figure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +123,7 @@ def _slices(cases: Sequence[KnowledgeCase], nearest: Ids, words: Ids) -> Iterato
         rows = np.array([bool(case.grades) and belongs(case) for case in cases], dtype=np.bool_)
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in KnowledgeMeasure}
-            figures = {measure: _figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
+            figures = {measure: figure_of(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield KnowledgeSlice(name, int(rows.sum()), figures)
 
 
@@ -148,12 +140,6 @@ def _of_kind(kind: str) -> Callable[[KnowledgeCase], bool]:
 
 def _of_language(language: str) -> Callable[[KnowledgeCase], bool]:
     return lambda case: case.language == language
-
-
-def _figure(search: Floats, bm25: Floats) -> KnowledgeFigure:
-    told = ~np.isnan(search)
-    search, bm25 = search[told], bm25[told]
-    return KnowledgeFigure(estimated(search), estimated(bm25), estimated(search - bm25))
 
 
 def _bins(cases: Sequence[KnowledgeCase], nearest: Sequence[Sequence[Scored]]) -> Iterator[Bin]:

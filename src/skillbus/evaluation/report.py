@@ -99,7 +99,7 @@ def _slices(cases: Sequence[Case], answers: Answers) -> Iterator[Slice]:
         rows = np.array([bool(case.wants) and belongs(case) for case in cases], dtype=np.bool_)
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in Measure}
-            figures = {measure: _figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
+            figures = {measure: figure_of(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield Slice(name, int(rows.sum()), figures)
 
 
@@ -126,7 +126,8 @@ def _crosses(language: str, other: str) -> Callable[[Case], bool]:
     return lambda case: case.language == language and case.crosses_to == other
 
 
-def _figure(search: Floats, bm25: Floats) -> Figure:
+def figure_of(search: Floats, bm25: Floats) -> Figure:
+    """Of those that a measure says something of."""
     told = ~np.isnan(search)
     search, bm25 = search[told], bm25[told]
     return Figure(estimated(search), estimated(bm25), estimated(search - bm25))

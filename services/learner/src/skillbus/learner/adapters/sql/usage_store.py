@@ -1,10 +1,10 @@
 """Uses and feedback in their tables."""
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.knowledge_usage import (
@@ -21,6 +21,9 @@ from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage_reports import stats_of
 from skillbus.learner.domain.errors import UnknownItemError
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 VOTES_OF_AN_ITEM: Final = 1_000
 """The newest are kept: search reads them all, and the oldest of so many weigh little."""
@@ -76,9 +79,13 @@ class SqlUsage:
         return len(ids) == _FORGOTTEN_AT_ONCE
 
 
-def _inserting(connection: AsyncConnection | Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def _inserting(connection: AsyncConnection | Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
     """An insert that can be told what to do with rows whose key is there."""
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (0.1 s of a start that needs none of it)
+
+        return postgresql.insert(table)
+    return sqlite.insert(table)
 
 
 async def _owner(connection: AsyncConnection, item: str) -> str | None:

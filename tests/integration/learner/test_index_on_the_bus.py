@@ -43,6 +43,7 @@ from skillbus.contracts.knowledge_usage import (
     GET_KNOWLEDGE_USAGE,
     GIVE_FEEDBACK,
     KNOWLEDGE_USED,
+    AnsweredRequest,
     AskStats,
     GiveFeedback,
     KnowledgeUsed,
@@ -164,7 +165,7 @@ async def test_the_index_reads_items_as_they_are_now(patient: Bus) -> None:
 async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
     """knowledge-base.md § 记录使用情况, § 收集使用反馈"""
     item = (await create(patient)).item
-    used = KnowledgeUsed(
+    built = AnsweredRequest(
         request_id="r1",
         scene="test_generation",
         query="直播",
@@ -172,6 +173,8 @@ async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
         at=BEGIN,
         uses=(Use(id=item.id, version=1, position=2),),
     )
+    searched = AnsweredRequest(request_id="r2", query="游戏", at=BEGIN)
+    used = KnowledgeUsed(requests=(built, searched))
     for number in range(2):  # told twice: by a retriever that did not hear the stream's word
         await publish_fact(
             patient, KNOWLEDGE_USED, used, identity="default", message_id=f"used-{number}", project="default"
@@ -186,7 +189,7 @@ async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
 
     await eventually(usage, lambda now: now == (0, 1, 2.0, {"test_generation": 1}))
     stats = await patient.caller.call(GET_KNOWLEDGE_STATS, AskStats())
-    assert (stats.total, stats.contexts, stats.searches) == (1, 1, 0)
+    assert (stats.total, stats.contexts, stats.searches) == (1, 1, 1)
     assert [one.id for one in stats.most_used] == [item.id]
 
 

@@ -12,6 +12,7 @@ from skillbus.contracts.knowledge_index import FindKnowledge
 from skillbus.contracts.knowledge_items import ChangeStatus
 from skillbus.contracts.knowledge_projects import SetParent
 from skillbus.contracts.knowledge_usage import (
+    AnsweredRequest,
     AskStats,
     GiveFeedback,
     ItemUsage,
@@ -38,12 +39,24 @@ def usage(knowledge: Knowledge) -> Usage:
     return Usage(SqlUsage(knowledge.engine), knowledge.clock, KEPT)
 
 
-async def use(
+def answered(
     knowledge: Knowledge, request: str, *items: KnowledgeItem, age: timedelta = timedelta(), **fields: object
-) -> None:
+) -> AnsweredRequest:
     uses = [Use(id=item.id, project=item.project, version=1, position=at) for at, item in enumerate(items, 1)]
     said = {"request_id": request, "query": "直播", "at": knowledge.clock.at - age, "uses": uses, **fields}
-    await usage(knowledge).count(KnowledgeUsed.model_validate(said))
+    return AnsweredRequest.model_validate(said)
+
+
+async def use(
+    knowledge: Knowledge,
+    request: str,
+    *items: KnowledgeItem,
+    project: str = "default",
+    age: timedelta = timedelta(),
+    **fields: object,
+) -> None:
+    one = answered(knowledge, request, *items, age=age, **fields)
+    await usage(knowledge).count(KnowledgeUsed(project=project, requests=(one,)))
 
 
 async def vote(knowledge: Knowledge, item: KnowledgeItem, helpful: bool, **fields: object) -> ItemUsage:
@@ -86,6 +99,19 @@ async def test_a_request_that_is_told_again_counts_once(knowledge: Knowledge) ->
         await use(knowledge, "r1", item)
     assert (await of(knowledge, item)).shown == 1
     assert (await stats(knowledge)).searches == 1
+
+
+async def test_of_many_requests_that_are_told_together_each_counts_once_also_beside_those_that_are_known(
+    knowledge: Knowledge,
+) -> None:
+    item, other = await knowledge.create(), await knowledge.create()
+    requests = [answered(knowledge, f"r{number}", item, other) for number in range(99)]
+    nothing = answered(knowledge, "nothing")
+    for told in (requests[:50], requests[:1], [*requests[30:], nothing]):
+        await usage(knowledge).count(KnowledgeUsed(requests=tuple(told)))
+    assert ((await of(knowledge, item)).shown, (await of(knowledge, other)).shown) == (99, 99)
+    assert (await of(knowledge, other)).mean_position == 2
+    assert (await stats(knowledge)).searches == 100
 
 
 async def test_an_item_that_is_named_twice_in_a_request_counts_once(knowledge: Knowledge) -> None:

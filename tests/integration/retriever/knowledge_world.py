@@ -16,7 +16,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
 from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, KnowledgeUsed
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
 from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.vectors import CollectionSpec
 from skillbus.vectors.datasets import KNOWLEDGE
@@ -35,7 +35,7 @@ class KnowledgeWorld:
     bus: Bus
     store: FailingStore
     record: Record = field(default_factory=Record)
-    used: list[KnowledgeUsed] = field(default_factory=list)
+    facts: list[KnowledgeUsed] = field(default_factory=list)
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     broken: RequestError | None = None
     """What the record answers instead."""
@@ -68,8 +68,13 @@ class KnowledgeWorld:
         """Titles, in their order; of all that is near, whether it fits or not."""
         return [hit.item.title for hit in (await self.search(query, **{"threshold": 0.0, **more})).results]
 
-    async def told(self, count: int) -> list[KnowledgeUsed]:
-        """The first uses that the stream was told, as soon as there are so many."""
+    @property
+    def used(self) -> list[AnsweredRequest]:
+        """All that the stream was told."""
+        return [answered for fact in self.facts for answered in fact.requests]
+
+    async def told(self, count: int) -> list[AnsweredRequest]:
+        """The first answers that the stream was told of, as soon as there are so many."""
         async with asyncio.timeout(5):
             while len(self.used) < count:
                 self.heard.clear()
@@ -82,7 +87,7 @@ class KnowledgeWorld:
         return self.record.find(asked)
 
     async def hear(self, message: Msg) -> None:
-        self.used.append(decode(KnowledgeUsed, message.data))
+        self.facts.append(decode(KnowledgeUsed, message.data))
         self.heard.set()
 
 

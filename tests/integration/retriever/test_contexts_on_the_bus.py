@@ -33,7 +33,7 @@ async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> Asy
         open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
         learner(opened),
         listening(opened),
-        open_retriever(bus, RetrieverSettings(data=settings.data), store),
+        open_retriever(bus, RetrieverSettings(data=settings.data, gather_uses_s=0.05), store),
     ):
         yield opened
 

@@ -15,7 +15,8 @@ from skillbus.contracts.embedder import Role
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.knowledge_index import FindKnowledge, KnowledgeMatched
 from skillbus.contracts.knowledge_search import SearchKnowledge
-from skillbus.contracts.knowledge_usage import KnowledgeUsed
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest
+from skillbus.contracts.resources import EVENTS
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.adapters.bus_items import BusItems
@@ -98,19 +99,19 @@ async def test_what_the_learner_refuses_is_told_as_it_said(world: KnowledgeWorld
     assert caught.value.code is ErrorCode.OVERLOADED
 
 
-def _used(number: int) -> KnowledgeUsed:
-    return KnowledgeUsed(request_id=f"request-{number}", query="song", at=NOW)
+def _answered(number: int) -> AnsweredRequest:
+    return AnsweredRequest(request_id=f"request-{number}", query="song", at=NOW)
 
 
 async def test_uses_are_told_in_their_order_and_of_too_many_the_oldest_are_dropped(world: KnowledgeWorld) -> None:
-    usage = BusUsage(world.bus, size=3)
+    usage = BusUsage(world.bus, size=3, gather_s=60)
     with capture_logs() as logs:
         for number in range(5):
-            usage.note(_used(number))
+            usage.note("default", _answered(number))
     assert usage.dropped == 2
-    assert [(log["log_level"], log["event"], log["request_id"]) for log in logs] == [
-        ("warning", "knowledge_use_dropped", "request-0"),
-        ("warning", "knowledge_use_dropped", "request-1"),
+    assert [(log["log_level"], log["event"], log["first_request_id"]) for log in logs] == [
+        ("warning", "knowledge_uses_dropped", "request-0"),
+        ("warning", "knowledge_uses_dropped", "request-1"),
     ]
     async with listening(world):
         async with usage.running():
@@ -120,12 +121,40 @@ async def test_uses_are_told_in_their_order_and_of_too_many_the_oldest_are_dropp
 
 
 async def test_a_use_that_is_noted_while_others_are_told_is_told_too(world: KnowledgeWorld) -> None:
-    usage = BusUsage(world.bus, size=100)
+    usage = BusUsage(world.bus, size=100, gather_s=0)
     async with listening(world), usage.running():
         for number in range(3):
-            usage.note(_used(number))
+            usage.note("default", _answered(number))
             await world.told(number + 1)
     assert [used.request_id for used in world.used] == ["request-0", "request-1", "request-2"]
+    stream = await world.bus.jetstream.stream_info(EVENTS.name, subjects_filter=KNOWLEDGE_USED.pattern)
+    assert sum((stream.state.subjects or {}).values()) == len(world.facts) == 3
+
+
+async def test_uses_of_a_project_that_come_one_after_the_other_are_told_together(world: KnowledgeWorld) -> None:
+    usage = BusUsage(world.bus, size=100, gather_s=0.2)
+    async with listening(world), usage.running():
+        for number in range(6):
+            usage.note("team-a" if number % 3 else "team-b", _answered(number))
+            await asyncio.sleep(0)
+        assert not world.facts
+        await world.told(6)
+    together = [(fact.project, [one.request_id[-1] for one in fact.requests]) for fact in world.facts]
+    assert together == [("team-b", ["0", "3"]), ("team-a", ["1", "2", "4", "5"])]
+
+
+async def test_uses_wait_no_longer_when_half_of_what_is_held_waits(world: KnowledgeWorld) -> None:
+    usage = BusUsage(world.bus, size=10, gather_s=60)
+    async with listening(world):
+        async with usage.running():
+            for number in range(6):
+                usage.note("default", _answered(number))
+            await world.told(6)
+            usage.note("default", _answered(6))
+            await world.bus.client.flush()  # long enough for a fact to be told
+            usage.note("default", _answered(7))
+        await world.told(8)
+    assert [len(fact.requests) for fact in world.facts] == [6, 2]
 
 
 class CountingModel(TopicModel):

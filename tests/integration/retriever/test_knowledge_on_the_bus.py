@@ -9,8 +9,6 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.knowledge import KnowledgeStatus
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED
-from skillbus.contracts.resources import EVENTS
 from skillbus.contracts.scope import ScopeMatch
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
@@ -31,7 +29,7 @@ async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> Asy
         open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
         learner(opened),
         listening(opened),
-        open_retriever(bus, RetrieverSettings(), store),
+        open_retriever(bus, RetrieverSettings(gather_uses_s=0.05), store),
     ):
         yield opened
 
@@ -239,11 +237,16 @@ async def test_uses_are_told_before_the_retriever_is_gone(
     bus: Bus, store: FailingStore, settings: IndexerSettings
 ) -> None:
     world = KnowledgeWorld(bus, store)
-    async with open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())), learner(world):
-        async with open_retriever(bus, RetrieverSettings(), store):
-            await asyncio.gather(*(world.search(f"song {n}") for n in range(20)))
-        stream = await bus.jetstream.stream_info(EVENTS.name, subjects_filter=KNOWLEDGE_USED.pattern)
-    assert sum((stream.state.subjects or {}).values()) == 20
+    async with (
+        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
+        learner(world),
+        listening(world),
+    ):
+        async with open_retriever(bus, RetrieverSettings(gather_uses_s=60), store):
+            found = await asyncio.gather(*(world.search(f"song {n}") for n in range(20)))
+        told = await world.told(20)
+    assert {used.request_id for used in told} == {reply.request_id for reply in found}
+    assert len(world.facts) == 1
 
 
 async def test_a_reply_of_long_items_fits_a_message_and_says_that_they_were_cut(world: KnowledgeWorld) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.knowledge_search import BuildContext, KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import KnowledgeUsed
+from skillbus.contracts.knowledge_usage import AnsweredRequest
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.domain.context_building import ContextBuilder
@@ -35,10 +35,12 @@ class FakeFinder:
 class Notes:
     """A `UsageLog` that can be read."""
 
-    used: list[KnowledgeUsed] = field(default_factory=list)
+    used: list[AnsweredRequest] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
 
-    def note(self, used: KnowledgeUsed) -> None:
-        self.used.append(used)
+    def note(self, project: str, answered: AnsweredRequest) -> None:
+        self.projects.append(project)
+        self.used.append(answered)
 
 
 @dataclass
@@ -84,8 +86,9 @@ async def test_search_is_asked_for_as_many_as_may_come_in_whole_and_with_all_fil
 async def test_the_items_that_are_in_are_noted_as_applied_at_their_places(building: Building) -> None:
     """knowledge-base.md § 记录使用情况: of a context, with its scene."""
     building.finder.hits = distinct(30)
-    built = await building.builder.build(BuildContext(query="which header?", budget_tokens=2_000))
+    built = await building.builder.build(BuildContext(project="team-a", query="which header?", budget_tokens=2_000))
     (used,) = building.notes.used
+    assert building.notes.projects == ["team-a"]
     assert 0 < len(built.items) < 30
     assert [(use.id, use.version, use.position) for use in used.uses] == [
         (item.id, item.version, place) for place, item in enumerate(built.items, start=1)

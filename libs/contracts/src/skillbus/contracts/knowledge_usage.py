@@ -24,6 +24,8 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Pr
 RETRIEVER: Final = "retriever"
 SHOWN: Final = "search"
 """The scene of a search whose caller names none."""
+MAX_ANSWERED: Final = 100
+"""Requests that one event tells of."""
 
 Scene = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 """What it was used for: `search`, `test_generation`, `chat`, or a name of one's own."""
@@ -41,18 +43,25 @@ class Use(Message):
     """1 is the first."""
 
 
-class KnowledgeUsed(Message):
+class AnsweredRequest(Message):
     """A request was answered with these items, or with none."""
 
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     """Of the search or the context: told twice, it counts once."""
-    project: Project = DEFAULT_PROJECT
     scene: Scene = SHOWN
     query: UsedFor
     applied: bool = False
     """Whether the items went into a context, and were not merely shown."""
     at: Instant
     uses: Annotated[tuple[Use, ...], Field(max_length=100)] = ()
+
+
+class KnowledgeUsed(Message):
+    """Requests of a project were answered, in this order."""
+
+    project: Project = DEFAULT_PROJECT
+    """Whose requests they are."""
+    requests: Annotated[tuple[AnsweredRequest, ...], Field(min_length=1, max_length=MAX_ANSWERED)]
 
 
 class GiveFeedback(Message):
@@ -171,5 +180,9 @@ GET_KNOWLEDGE_STATS: Final = Endpoint(
     example={"project": "default"},
 )
 KNOWLEDGE_USED: Final = Event(
-    RETRIEVER, "knowledge", "used", KnowledgeUsed, "A search or a context was answered with these items, or with none."
+    RETRIEVER,
+    "knowledge",
+    "used",
+    KnowledgeUsed,
+    "Searches and contexts of a project were answered with these items, or with none.",
 )

@@ -44,7 +44,7 @@ class RetrieverHandlers:
         start, request_id = time.perf_counter(), uuid4().hex
         found = await self.knowledge.find(request)
         if request.record_use:
-            self.usage.note(used_in(request, found.hits, request_id, datetime.now(UTC)))
+            self.usage.note(request.project, used_in(request, found.hits, request_id, datetime.now(UTC)))
         return KnowledgeFound(
             results=for_a_message(found.hits),
             request_id=request_id,

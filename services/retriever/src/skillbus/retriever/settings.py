@@ -35,6 +35,8 @@ class RetrieverSettings(BaseSettings):
     """Items of knowledge that the index lacks, and whose vectors are remembered until it has them: some 10 kB each."""
     waiting_uses: int = Field(default=1024, ge=1)
     """Uses of knowledge that wait to be told to the learner; of more, the oldest are dropped with a warning."""
+    gather_uses_s: float = Field(default=1.0, ge=0.0, le=60.0)
+    """How long a use waits for others, to be told together with them."""
     cached_queries: int = Field(default=1024, ge=1)
     """Embedded requests that are remembered, some 8 kB each, and 2 kB a sentence."""
     permits: int = Field(default=256, ge=1)

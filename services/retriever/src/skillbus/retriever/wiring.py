@@ -35,7 +35,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     embedder = QueryCache(BusEmbedder(bus.caller), settings.cached_queries)
     search = ToolSearch(embedder, VectorTools(store), settings.candidates, settings.fits)
     knowledge = _knowledge_search(bus, settings, store, embedder)
-    usage = BusUsage(bus, settings.waiting_uses)
+    usage = BusUsage(bus, settings.waiting_uses, settings.gather_uses_s)
     contexts = ContextBuilder(
         knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), JinjaTemplates(), settings.contexts_at_once
     )

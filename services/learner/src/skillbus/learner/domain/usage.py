@@ -19,7 +19,7 @@ class UsageRecord(Protocol):
     """The record, for uses and feedback. Everything raises KnowledgeUnavailableError."""
 
     async def count(self, used: KnowledgeUsed) -> None:
-        """Keep what was used; told again it counts once."""
+        """Keep all of it or nothing; of each request, told again it counts once."""
         ...
 
     async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:

@@ -1,10 +1,11 @@
 """What was found and used, told to the stream of facts, off the path of the answers."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
+from uuid import uuid4
 
 import structlog
 
@@ -12,7 +13,8 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.in_time import in_time
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, KnowledgeUsed
+from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
+from skillbus.retriever.domain.waiting_uses import Note, WaitingUses
 
 _FLUSH_WITHIN_S: Final = 5.0
 
@@ -20,37 +22,47 @@ log = structlog.get_logger(__name__)
 
 
 class BusUsage:
-    """A `UsageLog` whose notes are published one after the other, in their order, while it is `running`.
+    """A `UsageLog` that tells many answers of a project as one fact, in their order, while it is `running`.
 
-    Statistics are not worth an answer: of more notes than it holds the oldest are dropped, and counted.
+    An answer waits `gather_s` for others of its project, or until half of what is held waits. A fact costs the bus, and
+    the learner's database, much the same whether it tells of one answer or of a hundred.
+
+    Statistics are not worth an answer: of more notes than `size` the oldest are dropped, and counted.
     """
 
-    def __init__(self, bus: Bus, size: int) -> None:
+    def __init__(self, bus: Bus, size: int, gather_s: float) -> None:
         self._bus = bus
-        self._size = size
-        self._notes: deque[KnowledgeUsed] = deque()
+        self._waiting = WaitingUses(size)
+        self._gather_s = gather_s
         self._there = asyncio.Event()
+        self._enough = asyncio.Event()
+        """Nobody waits for more: many are there, or no more will come."""
         self._told = asyncio.Event()
         self._told.set()
+        self._at_work = 0
+        self._ending = False
         self.dropped = 0
-        """Notes that nobody will hear of."""
+        """Answers that nobody will hear of."""
 
-    def note(self, used: KnowledgeUsed) -> None:
-        if len(self._notes) >= self._size:
-            self._drop(self._notes.popleft(), "too many wait to be told")
-        self._notes.append(used)
+    def note(self, project: str, answered: AnsweredRequest) -> None:
+        if dropped := self._waiting.add(Note(project, answered, time.monotonic())):
+            self._drop([dropped.answered], "too many wait to be told")
         self._told.clear()
         self._there.set()
+        if self._waiting.many:
+            self._enough.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Tell what is noted; at the end, what is left, within five seconds."""
+        """Tell what is noted; at the end, what is left, at once and within five seconds."""
         telling = asyncio.create_task(self._tell(), name="knowledge-usage")
         try:
             yield
         finally:
+            self._ending = True
+            self._enough.set()
             if not await in_time(self._told.wait(), _FLUSH_WITHIN_S):
-                log.warning("knowledge_uses_lost", uses=len(self._notes) + 1)
+                log.warning("knowledge_uses_lost", uses=len(self._waiting) + self._at_work)
             telling.cancel()
             await asyncio.wait({telling})
             if not telling.cancelled() and (failure := telling.exception()):
@@ -59,24 +71,35 @@ class BusUsage:
     async def _tell(self) -> None:
         while True:
             await self._there.wait()
-            while self._notes:
-                await self._publish(self._notes.popleft())
-            self._there.clear()
-            self._told.set()
+            await in_time(self._enough.wait(), self._waiting.since + self._gather_s - time.monotonic())
+            await self._publish(self._waiting.take())
+            if not self._waiting:
+                self._there.clear()
+                self._told.set()
+            if not self._waiting.many and not self._ending:
+                self._enough.clear()
 
     async def _publish(self, used: KnowledgeUsed) -> None:
+        self._at_work = len(used.requests)
         try:
             await publish_fact(
                 self._bus,
                 KNOWLEDGE_USED,
                 used,
                 identity=used.project,
-                message_id=used.request_id,
+                message_id=uuid4().hex,  # of this fact, however often it is tried
                 project=used.project,
             )
         except RequestError as error:
-            self._drop(used, error.message)
+            self._drop(used.requests, error.message)
+        self._at_work = 0
 
-    def _drop(self, used: KnowledgeUsed, reason: str) -> None:
-        self.dropped += 1
-        log.warning("knowledge_use_dropped", request_id=used.request_id, dropped=self.dropped, reason=reason)
+    def _drop(self, answered: Sequence[AnsweredRequest], reason: str) -> None:
+        self.dropped += len(answered)
+        log.warning(
+            "knowledge_uses_dropped",
+            first_request_id=answered[0].request_id,
+            uses=len(answered),
+            dropped=self.dropped,
+            reason=reason,
+        )

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from skillbus.contracts.knowledge import CONTENT_CHARACTERS
 from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import KnowledgeUsed, Use
+from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
 from skillbus.retriever.domain.context import REPLY_BYTES, Blocks, Packed, Packer, most, ranked, size_of
 from skillbus.retriever.domain.errors import TemplateRefusedError
 from skillbus.retriever.domain.knowledge_found import KnowledgeFinder
@@ -102,7 +102,7 @@ class ContextBuilder:
             took_ms=round((time.perf_counter() - start) * 1000, 3),
         )
         if request.record_use and (built.items or not found.hits):
-            self._usage.note(_use_of(request, built))
+            self._usage.note(request.project, _use_of(request, built))
         return built
 
     async def _counter_of(self, request: BuildContext) -> TokenCounter:
@@ -192,14 +192,13 @@ def _search_of(request: BuildContext) -> SearchKnowledge:
     )
 
 
-def _use_of(request: BuildContext, built: ContextBuilt) -> KnowledgeUsed:
+def _use_of(request: BuildContext, built: ContextBuilt) -> AnsweredRequest:
     uses = (
         Use(id=item.id, project=item.project, version=item.version, position=position)
         for position, item in enumerate(built.items[:_USES], start=1)
     )
-    return KnowledgeUsed(
+    return AnsweredRequest(
         request_id=built.request_id,
-        project=request.project,
         scene=request.scene or request.use,
         query=request.query,
         applied=True,

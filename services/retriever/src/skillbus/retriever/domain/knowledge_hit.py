@@ -6,7 +6,7 @@ from typing import Final
 
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_search import KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import KnowledgeUsed, Use
+from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
 from skillbus.contracts.retriever import Reason
 from skillbus.retriever.domain.knowledge_ranking import RankedItem
 from skillbus.retriever.domain.parts import parts_with
@@ -51,11 +51,10 @@ def for_a_message(hits: Sequence[KnowledgeHit]) -> tuple[KnowledgeHit, ...]:
     return tuple(cut(hit, REPLY_CHARACTERS // len(hits)) for hit in hits)
 
 
-def used_in(request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: str, at: datetime) -> KnowledgeUsed:
+def used_in(request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: str, at: datetime) -> AnsweredRequest:
     """What the statistics are told of an answer."""
-    return KnowledgeUsed(
+    return AnsweredRequest(
         request_id=request_id,
-        project=request.project,
         scene=request.scene,
         query=request.query,
         at=at,

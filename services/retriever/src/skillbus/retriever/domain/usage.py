@@ -2,12 +2,12 @@
 
 from typing import Protocol
 
-from skillbus.contracts.knowledge_usage import KnowledgeUsed
+from skillbus.contracts.knowledge_usage import AnsweredRequest
 
 
 class UsageLog(Protocol):
     """Takes note of answers, and tells the learner of them by and by."""
 
-    def note(self, used: KnowledgeUsed) -> None:
+    def note(self, project: str, answered: AnsweredRequest) -> None:
         """Remember to tell it. Returns at once and never fails: an answer does not wait for its statistics."""
         ...

@@ -38,11 +38,14 @@ class SqlUsage:
         self._engine = engine
 
     async def count(self, used: KnowledgeUsed) -> None:
-        request = {**used.model_dump(exclude={"uses"}), "uses": len(used.uses)}
-        uses = [{"request_id": used.request_id, **use.model_dump()} for use in used.uses]
+        requests = [
+            {**one.model_dump(exclude={"uses"}), "project": used.project, "uses": len(one.uses)}
+            for one in used.requests
+        ]
+        uses = [{"request_id": one.request_id, **use.model_dump()} for one in used.requests for use in one.uses]
 
         def work(connection: Connection) -> None:
-            connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), request)
+            connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), requests)
             if uses:
                 connection.execute(_inserting(connection, USES).on_conflict_do_nothing(), uses)
 

@@ -46,8 +46,8 @@ class Maker:
         return self.made[-1]
 
 
-def pool_of(maker: Maker, size: int, idle_s: float | None = None) -> WarmPool:
-    return WarmPool(maker, size, idle_s)  # type: ignore[arg-type]  # a fake of what it holds
+def pool_of(maker: Maker, size: int, idle_s: float | None = None, processors: int = 8) -> WarmPool:
+    return WarmPool(maker, size, idle_s, processors)  # type: ignore[arg-type]  # a fake of what it holds
 
 
 async def filled(pool: WarmPool, size: int) -> None:
@@ -81,6 +81,21 @@ async def test_when_a_run_finds_none_another_is_started_beside_it() -> None:
     assert await pool.take() is not None
     pool.run_begins()
     assert await pool.take() is None
+    await filled(pool, 1)
+    await pool.close()
+
+
+async def test_none_is_started_beside_as_many_runs_as_there_are_processors() -> None:
+    pool = pool_of(maker := Maker(), 1, processors=2)
+    pool.open()
+    await filled(pool, 1)
+    for _ in range(2):
+        pool.run_begins()
+    assert await pool.take() is not None
+    assert await pool.take() is None
+    await asyncio.sleep(0.01)
+    assert (len(pool), len(maker.made)) == (0, 1)
+    pool.run_ended()
     await filled(pool, 1)
     await pool.close()
 

@@ -311,9 +311,16 @@ def code_of(path: str) -> CodeType:
 
 
 def begin(job: Job) -> int:
-    """The process that becomes the script; 0 in itself."""
+    """The process that becomes the script; 0 in itself.
+
+    What a Python script will surely need is done before: a fork copies each page that it is the first to write to.
+    """
     if os.access(RELAY, os.R_OK):
         start_relay(job)
+    if not job["exec"]:
+        load_python()
+        python["be_ready_for"](job["script"], imported)
+        gc.freeze()
     return os.fork()
 
 
@@ -347,6 +354,7 @@ def serve(warm: list[str]) -> Job:
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing of this is garbage; the script's process enables it
     control = int(sys.argv[1])
     given = serve(sys.argv[2:])
     load_python()

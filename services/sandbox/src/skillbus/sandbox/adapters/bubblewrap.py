@@ -134,6 +134,7 @@ class BubblewrapIsolation:
         await self.settled()
         for pool in set(self._pools.values()):
             await pool.close()
+        self._starter.close()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         """See `Isolation.run`."""

@@ -33,6 +33,7 @@ class Installation:
     """Folder of the library of the wheel's program; absent for the system's."""
     choom: Path | None = None
     setpriv: Path | None = None
+    nsenter: Path | None = None
     python_prefix: Path | None = None
     """Shown to the sandbox as well, when the only Python is outside /usr."""
     links: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +83,7 @@ def find_installation() -> Installation:
         runtimes=runtimes,
         choom=choom,
         setpriv=find_program("setpriv"),
+        nsenter=find_program("nsenter"),
         python_prefix=prefix,
         links=find_links(),
         folders=find_folders(),

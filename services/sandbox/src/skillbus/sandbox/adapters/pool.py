@@ -5,6 +5,7 @@ that has started. A run of other sizes of its file systems than the usual ones s
 """
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -25,14 +26,24 @@ log = structlog.get_logger(__name__)
 class WarmPool:
     """Keeps `size` sandboxes ready while it is open."""
 
-    def __init__(self, make: Callable[[], Awaitable[Prepared]], size: int, idle_s: float | None = None) -> None:
-        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None."""
+    def __init__(
+        self,
+        make: Callable[[], Awaitable[Prepared]],
+        size: int,
+        idle_s: float | None = None,
+        processors: int | None = None,
+    ) -> None:
+        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None.
+
+        `processors` is how many runs keep the machine busy; all that the service may use if None.
+        """
         self._make = make
         self._size = size
         self._idle_s = idle_s
         self._ready: deque[Prepared] = deque()
         self._wanted = asyncio.Event()
         self._running = 0
+        self._processors = processors or len(os.sched_getaffinity(0))
         self._keeper: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -66,7 +77,7 @@ class WarmPool:
         return None
 
     def run_begins(self) -> None:
-        """None is started while runs use the machine, unless there is none left."""
+        """None is started while runs use the machine, unless there is none left, and a processor for it."""
         self._running += 1
 
     def run_ended(self) -> None:
@@ -88,7 +99,7 @@ class WarmPool:
 
     async def _keep(self) -> None:
         while await self._is_wanted():
-            while len(self._ready) < self._size and (self._running == 0 or not self._ready):
+            while len(self._ready) < self._size and self._has_time():
                 try:
                     self._ready.append(await self._make())
                 except (SandboxError, OSError) as error:
@@ -96,6 +107,10 @@ class WarmPool:
                     asyncio.get_running_loop().call_later(_AGAIN_S, self._wanted.set)
                     break
         await self._empty()
+
+    def _has_time(self) -> bool:
+        """None is started ahead on a busy machine: one that is started for its run takes less of a processor."""
+        return self._running == 0 or (not self._ready and self._running < self._processors)
 
     async def _is_wanted(self) -> bool:
         """Waits until one may be missing; False when nobody took one for too long."""

@@ -223,9 +223,9 @@ def _spawn(plan: Start, ends: Ends, theirs: ExitStack) -> subprocess.Popen[bytes
 def _in_memory(stack: ExitStack, content: bytes) -> int:
     descriptor = os.memfd_create("skillbus", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     stack.callback(os.close, descriptor)
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    written = 0
+    while written < len(content):
+        written += os.pwrite(descriptor, content[written:] if written else content, written)
     return descriptor
 
 

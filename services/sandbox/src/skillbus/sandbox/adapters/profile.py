@@ -91,6 +91,8 @@ class Plan:
     descriptors: Descriptors
     uid: int | None = None
     """The user to become before bubblewrap; absent when the service is not root."""
+    mounts: str | None = None
+    """The mount namespace to begin in, as root; absent for the service's own."""
     layer: Path | None = None
     """Packages of the run, shown as /deps; every user can walk to them."""
     egress: Path | None = None
@@ -108,8 +110,11 @@ def _command(plan: Plan) -> Iterator[str]:
     host = plan.installation
     if host.choom is not None and plan.level is Level.CONTAINER:  # elsewhere the agent says it, in its own /proc
         yield from (str(host.choom), "-n", "1000", "--")
-    if plan.uid is not None:
-        user = str(plan.uid)
+    user = str(plan.uid)
+    if plan.mounts is not None:
+        # Bubblewrap forbids itself new privileges, first of all; `FewMounts` sees to it that its start brings none.
+        yield from (str(host.nsenter), f"--mount={plan.mounts}", "--setuid", user, "--setgid", user, "--")
+    elif plan.uid is not None:
         yield from (str(host.setpriv), "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--")
     yield str(host.bwrap) if plan.descriptors.bwrap is None else f"/proc/self/fd/{plan.descriptors.bwrap}"
     yield from _namespaces(plan.level)

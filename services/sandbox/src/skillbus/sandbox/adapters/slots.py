@@ -45,14 +45,14 @@ class Slot:
         self.given = folder / "in"
 
     @classmethod
-    def make(cls, uid: int | None) -> Self:
-        """An empty one for the runs of the user `uid`, or of the service's own.
+    def make(cls, uid: int | None, within: Path | None = None) -> Self:
+        """An empty one for the runs of the user `uid`, or of the service's own; in the shared folder, if that is known.
 
         Raises:
             SandboxBroken: There is no folder to make it in.
         """
         try:
-            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=shared_folder()))
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within or shared_folder()))
             slot = cls(folder)
             for inner in (slot.skill, slot.given):
                 inner.mkdir(mode=0o755)

@@ -10,14 +10,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.agent_code import compile_agent
+from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
 from skillbus.sandbox.adapters.installation import Installation, find_installation
 from skillbus.sandbox.adapters.prepared import Prepared, prepare
 from skillbus.sandbox.adapters.process import Ends, Start
 from skillbus.sandbox.adapters.profile import AGENT_WARM, ETC, NODE_BOOT, RELAY, Descriptors, Plan, Warm
 from skillbus.sandbox.adapters.seccomp import compile_filter
-from skillbus.sandbox.adapters.slots import Slot, in_thread
+from skillbus.sandbox.adapters.slots import Slot, in_thread, shared_folder
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.run import Level
@@ -26,6 +29,8 @@ Profile = Callable[[Plan], Sequence[str]]
 WayOut = Callable[[Slot, int | None], Awaitable[Path]]
 
 _SECCOMP: Final = "seccomp"
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,9 @@ class Starter:
             for uid in reversed(uids):
                 self._free.put_nowait(uid)
         self._agent: Mapping[str, bytes] = {}
+        self._folder: Path | None = None
+        self._mounts: FewMounts | None = None
+        self._readying = asyncio.Lock()
         self._filters: dict[bool, bytes] = {}
         """By whether they open the network."""
         self._relay = files(__package__).joinpath("relay.py").read_bytes()
@@ -77,12 +85,11 @@ class Starter:
             SandboxUnavailable: The agent cannot be compiled.
         """
         host = self.host
-        if not self._agent:
-            self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
+        await self._get_ready(host)
         async with AsyncExitStack() as undo:
             uid = None if self._free is None else await self._free.get()
             undo.callback(give_back := partial(self._give_back, uid))
-            slot = Slot.make(uid)
+            slot = Slot.make(uid, self._folder)
             undo.push_async_callback(in_thread, slot.remove)
             egress = None if wanted.way_out is None else await wanted.way_out(slot, uid)
             with _opened(host if uid is not None else None) as (bwrap, libraries):
@@ -94,6 +101,7 @@ class Starter:
                     given_root=slot.given,
                     descriptors=Descriptors(bwrap, libraries),
                     uid=uid,
+                    mounts=self._mounts_for(wanted),
                     layer=wanted.layer,
                     egress=egress,
                     warm=wanted.warm,
@@ -104,6 +112,28 @@ class Starter:
                 ready = await prepare(begun, self._metering.meter(), slot, wanted.level, self._start_s, give_back)
             undo.pop_all()
             return ready
+
+    async def _get_ready(self, host: Installation) -> None:
+        async with self._readying:
+            if self._agent:
+                return
+            self._folder = folder = shared_folder()
+            if self._free is not None and self._mounts is None:
+                try:
+                    self._mounts = await in_thread(partial(FewMounts.open, host, folder))
+                except FewMountsError as error:
+                    log.info("sandboxes_start_among_all_mounts", reason=str(error))
+            self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
+
+    def _mounts_for(self, wanted: Wanted) -> str | None:
+        """Where it begins; packages may lie on a mount that is not there."""
+        return None if self._mounts is None or wanted.layer is not None else self._mounts.path
+
+    def close(self) -> None:
+        """Nothing is started any more."""
+        if self._mounts is not None:
+            self._mounts.close()
+            self._mounts = None
 
     def _give_back(self, uid: int | None) -> None:
         if self._free is not None and uid is not None:

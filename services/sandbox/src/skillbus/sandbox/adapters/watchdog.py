@@ -95,10 +95,12 @@ class WatchdogMeter:
 async def watch(init: int, look: Callable[[], Excess | None]) -> Excess:
     """Look from time to time, until a look finds something; `init` is the process at which is looked.
 
-    What ends it is that a limit was passed, or that it may not be looked into, twice in a row and while it runs.
+    The first look is when something may have grown: at its start a run has what its sandbox was made with. What ends it
+    is that a limit was passed, or that it may not be looked into, twice in a row and while it runs.
     """
     blind = False
     while True:
+        await asyncio.sleep(POLL_S)
         try:
             excess = look()
         except PermissionError:
@@ -109,7 +111,6 @@ async def watch(init: int, look: Callable[[], Excess | None]) -> Excess:
             blind = False
             if excess is not None:
                 return excess
-        await asyncio.sleep(POLL_S)
 
 
 def memory_of(init: int, enough: int) -> int:

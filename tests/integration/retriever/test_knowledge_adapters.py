@@ -26,7 +26,7 @@ from skillbus.retriever.domain.errors import RecordUnavailableError
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import dense_texts
 
-from ...knowledge_record import NOW, item
+from ...knowledge_record import NOW, id_of, item
 from ...models import OnlyModel, embedder_in
 from .conftest import FailingStore, TopicModel
 from .knowledge_world import KnowledgeWorld, learner, listening
@@ -54,11 +54,11 @@ async def test_the_record_is_told_all_that_is_asked_for(world: KnowledgeWorld) -
     async with learner(world):
         record = BusRecord(world.bus.caller)
         await record.lacking(REQUEST)
-        await record.shown(REQUEST, ["item-1"])
+        await record.shown(REQUEST, [id_of(1)])
     first, second = world.record.asked
     assert (first.project, first.tags, first.all_tags, first.ids) == ("team-a", ("a",), ("b",), ())
     assert first.unindexed > 0
-    assert (second.ids, second.unindexed) == (("item-1",), 0)
+    assert (second.ids, second.unindexed) == ((id_of(1),), 0)
     assert first.content_characters == 4_000  # what is scored by its text is scored by more than is shown
 
 
@@ -80,7 +80,7 @@ async def test_a_learner_that_is_not_there_or_does_not_answer_is_an_error(world:
 
     async with learner(Silent(world.bus, world.store)):
         with pytest.raises(RecordUnavailableError, match="did not answer"):
-            await record.shown(REQUEST, ["item-1"])
+            await record.shown(REQUEST, [id_of(1)])
 
 
 async def test_a_learner_that_leaves_everything_is_not_asked_for_ever(world: KnowledgeWorld) -> None:
@@ -88,7 +88,7 @@ async def test_a_learner_that_leaves_everything_is_not_asked_for_ever(world: Kno
     world.record.page = 0
     async with learner(world):
         with pytest.raises(RecordUnavailableError):
-            await BusRecord(world.bus.caller).shown(REQUEST, ["item-1"])
+            await BusRecord(world.bus.caller).shown(REQUEST, [id_of(1)])
 
 
 async def test_what_the_learner_refuses_is_told_as_it_said(world: KnowledgeWorld) -> None:
@@ -101,6 +101,12 @@ async def test_what_the_learner_refuses_is_told_as_it_said(world: KnowledgeWorld
 
 def _answered(number: int) -> AnsweredRequest:
     return AnsweredRequest(request_id=f"request-{number}", query="song", at=NOW)
+
+
+async def _as_long_as_a_fact_takes(world: KnowledgeWorld) -> None:
+    """Until one that is on its way is there, and another would be."""
+    for _ in range(3):
+        await world.bus.jetstream.stream_info(EVENTS.name)
 
 
 async def test_uses_are_told_in_their_order_and_of_too_many_the_oldest_are_dropped(world: KnowledgeWorld) -> None:
@@ -132,11 +138,11 @@ async def test_a_use_that_is_noted_while_others_are_told_is_told_too(world: Know
 
 
 async def test_uses_of_a_project_that_come_one_after_the_other_are_told_together(world: KnowledgeWorld) -> None:
-    usage = BusUsage(world.bus, size=100, gather_s=0.2)
+    usage = BusUsage(world.bus, size=100, gather_s=0.5)
     async with listening(world), usage.running():
         for number in range(6):
             usage.note("team-a" if number % 3 else "team-b", _answered(number))
-            await asyncio.sleep(0)
+            await _as_long_as_a_fact_takes(world)
         assert not world.facts
         await world.told(6)
     together = [(fact.project, [one.request_id[-1] for one in fact.requests]) for fact in world.facts]
@@ -151,7 +157,7 @@ async def test_uses_wait_no_longer_when_half_of_what_is_held_waits(world: Knowle
                 usage.note("default", _answered(number))
             await world.told(6)
             usage.note("default", _answered(6))
-            await world.bus.client.flush()  # long enough for a fact to be told
+            await _as_long_as_a_fact_takes(world)
             usage.note("default", _answered(7))
         await world.told(8)
     assert [len(fact.requests) for fact in world.facts] == [6, 2]

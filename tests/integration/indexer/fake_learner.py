@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
+from uuid import NAMESPACE_OID, uuid5
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import Delivery, Subscription, consume
@@ -35,17 +36,22 @@ ItemId = tuple[str, str]
 """Project and id."""
 
 
-def item(item_id: str, content: str = "Says something.", version: int = 1, **values: object) -> KnowledgeItem:
+def named(name: str) -> str:
+    """The id of the item that tests call so."""
+    return str(uuid5(NAMESPACE_OID, name))
+
+
+def item(name: str, content: str = "Says something.", version: int = 1, **values: object) -> KnowledgeItem:
     """An active item unless `values` say otherwise."""
     now = datetime(2026, 11, 22, tzinfo=UTC)
     given = {
         "type": KnowledgeType.BUSINESS_RULE,
-        "title": f"Title of {item_id}",
+        "title": f"Title of {name}",
         "digest": hashlib.sha256(f"{content}{sorted(values.items(), key=str)}".encode()).hexdigest(),
         "created_at": now,
         "updated_at": now,
     }
-    return KnowledgeItem.model_validate({**given, "id": item_id, "content": content, "version": version, **values})
+    return KnowledgeItem.model_validate({**given, "id": named(name), "content": content, "version": version, **values})
 
 
 @dataclass

@@ -19,7 +19,7 @@ from skillbus.standalone.nats_server import NatsServer
 from skillbus.vectors import open_vector_store
 
 from .fake_embedder import FakeEmbedder
-from .fake_learner import FakeLearner, ItemId, item, open_fake_learner
+from .fake_learner import FakeLearner, ItemId, item, named, open_fake_learner
 from .knowledge_steps import versions
 from .test_killed_imports import a_process
 
@@ -50,11 +50,11 @@ class Load:
         await self.learner.tell(*changed.values())
 
     def _next(self) -> KnowledgeItem:
-        item_id = f"i{self.chance.randrange(WRITES // 3)}"
-        known = self.learner.items.get(("default", item_id))
+        name = f"i{self.chance.randrange(WRITES // 3)}"
+        known = self.learner.items.get(("default", named(name)))
         kinds = [KnowledgeStatus.ACTIVE] * 3 + [KnowledgeStatus.ARCHIVED, KnowledgeStatus.PENDING]
         version = known.version + 1 if known else 1
-        return item(item_id, f"Says {self.chance.randrange(50)}.", version, status=self.chance.choice(kinds))
+        return item(name, f"Says {self.chance.randrange(50)}.", version, status=self.chance.choice(kinds))
 
 
 async def write_until_killed(load: Load, process: asyncio.subprocess.Process, kill_at: int, delay_s: float) -> None:

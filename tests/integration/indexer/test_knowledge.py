@@ -8,7 +8,6 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
-from skillbus.indexer.adapters.knowledge_points import point_of
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, LEXICAL, VectorStore
@@ -16,7 +15,7 @@ from skillbus.vectors.datasets import KNOWLEDGE
 
 from .conftest import Running
 from .fake_embedder import FakeEmbedder
-from .fake_learner import FakeLearner, item, open_fake_learner
+from .fake_learner import FakeLearner, item, named, open_fake_learner
 from .knowledge_steps import versions
 from .test_tools import put, tool
 
@@ -37,12 +36,12 @@ async def test_an_item_that_is_written_has_a_point_with_all_that_is_filtered_by(
     )
     await learner.write(one)
     await learner.until_heard_of(one)
-    (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [point_of("team", "a")], with_vectors=True)
+    (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [named("a")], with_vectors=True)
     payload = dict(point.payload or {})
     assert len(payload.pop("content_hash")) == 32
     assert payload == {
         "project": "team",
-        "item_id": "a",
+        "item_id": named("a"),
         "version": 1,
         "type": "business_rule",
         "tags": ["auth", "game-id"],
@@ -73,7 +72,7 @@ async def test_a_new_version_takes_the_place_of_the_old_one(knowing: Running, le
     changed = item("a", "After.", version=2)
     await learner.write(changed)
     await learner.until_heard_of(changed)
-    assert await versions(knowing.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", named("a")): 2}
 
 
 async def test_a_version_whose_texts_did_not_change_is_indexed_as_that_version(
@@ -85,7 +84,7 @@ async def test_a_version_whose_texts_did_not_change_is_indexed_as_that_version(
     again = one.model_copy(update={"version": 2, "owner": "someone"})
     await learner.write(again)
     await learner.until_heard_of(again)
-    assert await versions(knowing.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", named("a")): 2}
 
 
 async def test_an_archived_item_has_no_point_and_the_learner_hears_at_which_version(
@@ -98,7 +97,7 @@ async def test_an_archived_item_has_no_point_and_the_learner_hears_at_which_vers
     archived = item("a", version=2, status=ARCHIVED)
     await learner.write(archived)
     await learner.until_heard_of(archived)
-    assert await versions(knowing.store) == {("default", "b"): 1}
+    assert await versions(knowing.store) == {("default", named("b")): 1}
 
 
 async def test_a_pending_item_has_a_point_once_it_is_approved(knowing: Running, learner: FakeLearner) -> None:
@@ -110,7 +109,7 @@ async def test_a_pending_item_has_a_point_once_it_is_approved(knowing: Running, 
     approved, archived = item("a", version=2), item("b", version=2, status=ARCHIVED)
     await learner.write(approved, archived)
     await learner.until_heard_of(approved, archived)
-    assert await versions(knowing.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", named("a")): 2}
 
 
 async def test_events_that_come_twice_or_late_change_nothing(
@@ -125,7 +124,7 @@ async def test_events_that_come_twice_or_late_change_nothing(
     await learner.tell(second)
     await learner.tell(third, item("b"), item("gone"))
     await learner.until_heard_of(third)
-    assert await versions(knowing.store) == {("default", "a"): 2}
+    assert await versions(knowing.store) == {("default", named("a")): 2}
     assert embedder.embedded["aaaa"] == embedded
 
 
@@ -162,7 +161,7 @@ async def test_an_item_that_changes_while_it_is_written_ends_as_the_record_has_i
     embedder.going.set()
     await learner.until_heard_of(*last)
     found = await versions(knowing.store)
-    assert found == {("default", "opens-the-index"): 1, ("default", "b"): 2}
+    assert found == {("default", named("opens-the-index")): 1, ("default", named("b")): 2}
 
 
 async def test_what_is_written_is_indexed_at_once(knowing: Running, learner: FakeLearner) -> None:
@@ -187,7 +186,7 @@ async def test_without_a_learner_tools_are_indexed_and_knowledge_follows_when_it
         fake.has(item("a"), item("b", status=PENDING))
         async with open_fake_learner(bus, fake):
             await fake.until_heard_of(item("a"), wait_s=10)
-            assert await versions(store) == {("default", "a"): 1}
+            assert await versions(store) == {("default", named("a")): 1}
 
 
 async def test_a_learner_that_is_away_when_items_change_is_asked_again(knowing: Running, learner: FakeLearner) -> None:
@@ -213,19 +212,24 @@ async def test_what_nobody_was_told_of_is_mended_at_the_next_start(
     embedded = embedder.embedded["aaaa"]
     async with open_indexer(bus, settings, store):
         await learner.until_heard_of(kept, *now)
-    assert await versions(store) == {("default", "kept"): 1, ("default", "changed"): 2, ("default", "new"): 1}
+    assert await versions(store) == {
+        ("default", named("kept")): 1,
+        ("default", named("changed")): 2,
+        ("default", named("new")): 1,
+    }
     texts_of_two_items = 4
     assert embedder.embedded["aaaa"] == embedded + texts_of_two_items
 
 
-async def test_items_of_one_id_in_two_projects_are_two(knowing: Running, learner: FakeLearner) -> None:
-    ours, theirs = item("a", project="ours"), item("a", "Other.", project="theirs")
+async def test_items_that_say_the_same_in_two_projects_are_two(knowing: Running, learner: FakeLearner) -> None:
+    ours = item("ours", title="Says the same.", project="ours")
+    theirs = item("theirs", title="Says the same.", project="theirs")
     await learner.write(ours, theirs)
     await learner.until_heard_of(ours, theirs)
-    gone = item("a", project="ours", version=2, status=ARCHIVED)
+    gone = item("ours", project="ours", version=2, status=ARCHIVED)
     await learner.write(gone)
     await learner.until_heard_of(gone)
-    assert await versions(knowing.store) == {("theirs", "a"): 1}
+    assert await versions(knowing.store) == {("theirs", named("theirs")): 1}
 
 
 async def test_without_the_model_items_are_found_by_their_words_until_it_is_back(
@@ -239,7 +243,7 @@ async def test_without_the_model_items_are_found_by_their_words_until_it_is_back
     await learner.until_heard_of(item("a"))
 
     async def vectors() -> set[str]:
-        (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [point_of("default", "a")], with_vectors=True)
+        (point,) = await knowing.store.retrieve(KNOWLEDGE.alias, [named("a")], with_vectors=True)
         return set(point.vector) if isinstance(point.vector, dict) else set()
 
     assert await vectors() == {LEXICAL}

@@ -6,13 +6,12 @@ from qdrant_client import models
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, Difference, IndexAudited
-from skillbus.indexer.adapters.knowledge_points import point_of
 from skillbus.vectors import DENSE
 from skillbus.vectors.datasets import KNOWLEDGE
 
 from .conftest import Running
 from .fake_embedder import DIMENSIONS
-from .fake_learner import FakeLearner, item
+from .fake_learner import FakeLearner, item, named
 from .knowledge_steps import versions
 from .test_tools import put, tool
 
@@ -23,14 +22,14 @@ async def audit(bus: Bus, *, fix: bool = False, project: str | None = None) -> I
 
 async def drifted(knowing: Running, learner: FakeLearner) -> None:
     """One item of each kind of difference, one that agrees, and one that does in another project."""
-    items = [item("same"), item("stale"), item("ghost"), item("same", project="other")]
+    items = [item("same"), item("stale"), item("ghost"), item("elsewhere", project="other")]
     await learner.write(*items)
     await learner.until_heard_of(*items)
     learner.has(item("stale", version=2), item("ghost", version=2, status=KnowledgeStatus.ARCHIVED), item("new"))
     unknown = models.PointStruct(
-        id=point_of("other", "unknown"),
+        id=named("unknown"),
         vector={DENSE: [0.5] * DIMENSIONS["aaaa"]},
-        payload={"project": "other", "item_id": "unknown", "version": 1, "content_hash": "?"},
+        payload={"project": "other", "item_id": named("unknown"), "version": 1, "content_hash": "?"},
     )
     await knowing.store.upsert(KNOWLEDGE.alias, [unknown])
     await put(knowing.bus, tool("t"))
@@ -47,9 +46,11 @@ async def test_differences_of_knowledge_are_told_by_kind_beside_those_of_tools(
         knowledge=4,
         knowledge_indexed=5,
         differences=(
-            Difference(kind="knowledge_not_indexed", ids=("default/new",), count=1),
-            Difference(kind="knowledge_indexed_otherwise", ids=("default/stale",), count=1),
-            Difference(kind="knowledge_indexed_only", ids=("default/ghost", "other/unknown"), count=2),
+            Difference(kind="knowledge_not_indexed", ids=(f"default/{named('new')}",), count=1),
+            Difference(kind="knowledge_indexed_otherwise", ids=(f"default/{named('stale')}",), count=1),
+            Difference(
+                kind="knowledge_indexed_only", ids=(f"default/{named('ghost')}", f"other/{named('unknown')}"), count=2
+            ),
         ),
     )
 
@@ -64,10 +65,10 @@ async def test_a_repair_makes_them_agree_and_the_learner_hears_of_it(knowing: Ru
     assert (await audit(knowing.bus)).differences == ()
     await learner.until_heard_of(item("stale", version=2), item("ghost", version=2), item("new"))
     assert set(await versions(knowing.store)) == {
-        ("default", "same"),
-        ("default", "stale"),
-        ("default", "new"),
-        ("other", "same"),
+        ("default", named("same")),
+        ("default", named("stale")),
+        ("default", named("new")),
+        ("other", named("elsewhere")),
     }
 
 
@@ -75,7 +76,9 @@ async def test_an_audit_of_a_project_is_of_that_one_alone(knowing: Running, lear
     await drifted(knowing, learner)
     found = await audit(knowing.bus, project="other")
     assert (found.knowledge, found.knowledge_indexed) == (1, 2)
-    assert [(it.kind, it.ids) for it in found.differences] == [("knowledge_indexed_only", ("other/unknown",))]
+    assert [(it.kind, it.ids) for it in found.differences] == [
+        ("knowledge_indexed_only", (f"other/{named('unknown')}",))
+    ]
 
 
 @pytest.mark.parametrize("fix", [False, True])

@@ -25,7 +25,7 @@ from skillbus.vectors.datasets import KNOWLEDGE, TOOLS
 
 from .conftest import Running
 from .fake_embedder import DIMENSIONS, FakeEmbedder
-from .fake_learner import FakeLearner, item
+from .fake_learner import FakeLearner, item, named
 from .knowledge_steps import versions
 from .switch_steps import state_of
 from .test_tools import put, tool
@@ -90,8 +90,8 @@ async def test_items_that_change_through_a_switch_are_in_both_collections(
     await writing
     await learner.until_heard_of(gone, changed, new)
     await until_kept(filled.bus, "knowledge", "bbbb")
-    wanted = {("default", f"i{number}"): 1 for number in range(2, 70)}
-    wanted |= {("default", "i1"): 2, ("default", "new"): 1}
+    wanted = {("default", named(f"i{number}")): 1 for number in range(2, 70)}
+    wanted |= {("default", named("i1")): 2, ("default", named("new")): 1}
     assert await versions(filled.store) == wanted
     await filled.bus.caller.call(ROLL_BACK, NameIndex(alias="knowledge"))
     assert await versions(filled.store) == wanted

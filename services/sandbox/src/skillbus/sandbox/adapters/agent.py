@@ -4,8 +4,8 @@ It takes one job from the control socket, runs the script as its child, kills wh
 and exits. Python scripts run in a fork of this process, which saves the start of a second interpreter; so it imports
 only what costs next to nothing, and nothing of the skill's folder is on its path.
 
-Started ahead of any run, as `agent.py <descriptor> warm`, it imports what most Python scripts ask for and makes the
-fork that the script will run in, until the job comes. A module that the skill brings itself is forgotten again, so that
+Started ahead of any run, as `agent.py <descriptor> warm`, it makes the fork that the script will run in, which imports
+what most Python scripts ask for, until the job comes. A module that the skill brings itself is forgotten again, so that
 the script finds its own. As `agent.py <descriptor> warm <node> <boot file>` it has started Node, which waits for the
 name of its script.
 

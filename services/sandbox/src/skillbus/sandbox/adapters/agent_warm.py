@@ -25,7 +25,6 @@ def wait(node: list[str]) -> WaitingFork | WaitingNode:
     """For Node, given its program and the file that it starts with, or for Python and bash."""
     if node:
         return WaitingNode(*node)
-    import_ahead()
     return WaitingFork()
 
 
@@ -40,6 +39,8 @@ def import_ahead() -> None:
 class WaitingFork:
     """A fork of this process that waits to become a script, of Python or of bash: it takes the job itself.
 
+    What scripts import is had by the fork alone: of what both hold, each page is copied when it is first written to,
+    and process 1, whose end a reply waits for, has to let go of it again.
     Process 1 hears from it what the job is, when the script is on its way already.
     """
 
@@ -48,17 +49,20 @@ class WaitingFork:
 
     def __init__(self) -> None:
         self.peer, theirs = _socket.socketpair()
-        agent.load_python()
-        agent.python["be_ready"]()
         gc.freeze()
         self.child = os.fork()
         if self.child:
             theirs.close()
-            self.peer.recv(1)
+            if not self.peer.recv(1):
+                os._exit(3)  # the fork has said why
         else:
             self.peer.close()
             self.peer = theirs
+            import_ahead()
+            agent.load_python()
+            agent.python["be_ready"]()
             agent.python["rehearse"]()
+            gc.freeze()
             self.peer.send(b"r")
 
     def receive(self) -> tuple[bytes, int | None]:

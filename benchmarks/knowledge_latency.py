@@ -34,6 +34,7 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
+from skillbus.common.runner import settle_memory
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
@@ -63,7 +64,7 @@ from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
-from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, open_vector_store, point_id
+from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, open_vector_store
 from skillbus.vectors.datasets import KNOWLEDGE
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
@@ -115,7 +116,7 @@ class Arms:
         assert live is not None
         wanted = WantedKnowledge(asked(query), ("default",), time.time(), CANDIDATES)
         found = await self.index.candidates(live, embedded, wanted)
-        await self.index.terms(live, [one.candidate.id for one in found[:10]])
+        await self.index.terms(live, [one.id for one in found[:10]])
 
 
 def asked(query: str) -> SearchKnowledge:
@@ -223,7 +224,7 @@ def point(
         DENSE: (row / np.linalg.norm(row)).tolist(),
         LEXICAL: models.SparseVector(indices=sparse.indices.tolist(), values=sparse.values.tolist()),
     }
-    return models.PointStruct(id=point_id("knowledge", digest.project, digest.id), vector=vector, payload=payload)
+    return models.PointStruct(id=digest.id, vector=vector, payload=payload)
 
 
 async def measure(given: Sequence[Document], queries: list[str], rounds: int) -> dict[str, object]:
@@ -241,6 +242,7 @@ async def measure(given: Sequence[Document], queries: list[str], rounds: int) ->
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         lexical = LexicalEncoder(translate=load_lexicon().translate)
+        settle_memory()
         return await compare(Arms(bus, VectorKnowledge(store), model, lexical), queries, rounds)
 
 

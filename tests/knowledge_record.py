@@ -10,17 +10,22 @@ from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.scope import fixed_key, keys_above, match
 from skillbus.retriever.domain.knowledge_ports import ItemVectors
-from skillbus.vectors import DENSE, LEXICAL, point_id
+from skillbus.vectors import DENSE, LEXICAL
 
 LONG_AGO = -62_135_596_800.0
 FOR_EVER = 253_402_300_800.0
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
+def id_of(number: int) -> str:
+    """The id of an item of this number."""
+    return f"01890000-0000-7000-8000-{number:012}"
+
+
 def item(number: int, title: str = "", **more: object) -> KnowledgeItem:
     """An active item of everything, with an id of this number."""
     fields: dict[str, object] = {
-        "id": f"item-{number}",
+        "id": id_of(number),
         "type": "business_rule",
         "title": title or f"title {number}",
         "content": title or f"content {number}",
@@ -41,6 +46,8 @@ class Record:
     items: dict[str, KnowledgeItem] = field(default_factory=dict)
     indexed: dict[str, int] = field(default_factory=dict)
     """The version that the index is said to have; of those that are absent, all."""
+    lately: set[str] = field(default_factory=set)
+    """Those that the index got after any candidates were looked for."""
     votes: dict[str, tuple[float, float]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     page: int = 256
@@ -61,10 +68,15 @@ class Record:
         lacking = [
             one
             for one in reversed(self.items.values())
-            if one.id not in asked.ids and self.indexed[one.id] < one.version and self._fits(one, asked, projects)
+            if one.id not in asked.ids
+            and (self.indexed[one.id] < one.version or self._lately(one, asked))
+            and self._fits(one, asked, projects)
         ]
         return KnowledgeMatched(
-            items=tuple(self._found(one, asked) for one in (*shown[: self.page], *lacking[: asked.unindexed])),
+            items=(
+                *(self._found(one, asked, one.id in asked.ids[: asked.whole]) for one in shown[: self.page]),
+                *(self._found(one, asked) for one in lacking[: asked.unindexed]),
+            ),
             projects=projects,
             left=tuple(one.id for one in shown[self.page :]),
         )
@@ -87,14 +99,19 @@ class Record:
             and (asked.scope is None or match(one.scope, asked.scope) is not None)
         )
 
-    def _found(self, one: KnowledgeItem, asked: FindKnowledge) -> FoundItem:
+    def _lately(self, one: KnowledgeItem, asked: FindKnowledge) -> bool:
+        return one.id in self.lately and asked.candidates_age_s is not None
+
+    def _found(self, one: KnowledgeItem, asked: FindKnowledge, whole: bool = True) -> FoundItem:
         helpful, unhelpful = self.votes.get(one.id, (0.0, 0.0))
         return FoundItem(
-            item=one.model_copy(update={"content": one.content[: asked.content_characters]}),
-            content_cut=len(one.content) > asked.content_characters,
+            item=one.model_copy(update={"content": one.content[: asked.content_characters] if whole else ""}),
+            content_cut=whole and len(one.content) > asked.content_characters,
+            content_left=not whole,
             helpful=helpful,
             unhelpful=unhelpful,
             indexed_version=self.indexed[one.id],
+            lately=self._lately(one, asked),
         )
 
 
@@ -118,4 +135,4 @@ def point_of(one: KnowledgeItem, vectors: ItemVectors) -> models.PointStruct:
         "valid_to": one.valid_to.timestamp() if one.valid_to else FOR_EVER,
         "content_hash": one.digest,
     }
-    return models.PointStruct(id=point_id("knowledge", one.project, one.id), vector=named, payload=payload)
+    return models.PointStruct(id=one.id, vector=named, payload=payload)

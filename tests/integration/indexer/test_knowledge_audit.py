@@ -6,7 +6,7 @@ from qdrant_client import models
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, Difference, IndexAudited
-from skillbus.vectors import DENSE
+from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.datasets import KNOWLEDGE
 
 from .conftest import Running
@@ -70,6 +70,34 @@ async def test_a_repair_makes_them_agree_and_the_learner_hears_of_it(knowing: Ru
         ("default", named("new")),
         ("other", named("elsewhere")),
     }
+
+
+async def move_point(store: VectorStore, old: str, new: str) -> None:
+    """To another id, as it is."""
+    (point,) = await store.retrieve(KNOWLEDGE.alias, [old], with_vectors=True)
+    assert isinstance(point.vector, dict)
+    await store.upsert(KNOWLEDGE.alias, [models.PointStruct(id=new, vector=point.vector, payload=point.payload)])
+    await store.delete(KNOWLEDGE.alias, [old])
+
+
+async def test_a_point_whose_id_is_not_that_of_its_item_goes_and_the_item_gets_its_own(
+    knowing: Running, learner: FakeLearner
+) -> None:
+    """A search takes the id of a point for that of an item, and would not find this one."""
+    items = [item("moved"), item("archived")]
+    await learner.write(*items)
+    await learner.until_heard_of(*items)
+    for name in ("moved", "archived"):
+        await move_point(knowing.store, named(name), named(f"not {name}"))
+    learner.has(item("archived", version=2, status=KnowledgeStatus.ARCHIVED))
+    astray = sorted(f"default/{named(name)}" for name in ("not moved", "not archived"))
+    assert (await audit(knowing.bus, fix=True)).differences == (
+        Difference(kind="knowledge_not_indexed", ids=(f"default/{named('moved')}",), count=1, fixed=1),
+        Difference(kind="knowledge_indexed_only", ids=tuple(astray), count=2, fixed=2),
+    )
+    points, _ = await knowing.store.scroll(KNOWLEDGE.alias)
+    assert [point.id for point in points] == [named("moved")]
+    assert (await audit(knowing.bus)).differences == ()
 
 
 async def test_an_audit_of_a_project_is_of_that_one_alone(knowing: Running, learner: FakeLearner) -> None:

@@ -43,7 +43,7 @@ async def found(knowledge: Knowledge, **wanted: object) -> list[str]:
 async def index(knowledge: Knowledge, *items: KnowledgeItem) -> None:
     """The index has them as they are."""
     refs = [KnowledgeRef(project=item.project, id=item.id, version=item.version) for item in items]
-    await SqlIndexRecord(knowledge.engine).indexed(refs)
+    await SqlIndexRecord(knowledge.engine).indexed(refs, knowledge.clock())
 
 
 async def indexed(knowledge: Knowledge, **fields: object) -> KnowledgeItem:
@@ -217,6 +217,58 @@ async def test_what_the_index_lacks_is_found_by_its_own_index(knowledge: Knowled
     assert "TEMP B-TREE" not in plan
 
 
+async def test_what_the_index_got_since_the_candidates_were_looked_for_is_told_too(knowledge: Knowledge) -> None:
+    """Else an item that it got in between would be neither among the candidates nor among what it lacks."""
+    knowledge.clock.step = timedelta()
+    early = await indexed(knowledge, title="early")
+    knowledge.clock.at += timedelta(seconds=10)
+    late, lacking = await indexed(knowledge, title="late"), await knowledge.create(title="lacking")
+    knowledge.clock.at += timedelta(seconds=1)
+    for age_s, others in ((1.0, [lacking.id, late.id]), (0.0, [lacking.id]), (None, [lacking.id])):
+        assert await found(knowledge, candidates_age_s=age_s) == others
+    matched = await find(knowledge, ids=(early.id, late.id), candidates_age_s=1.0)
+    assert [(one.item.id, one.lately) for one in matched.items] == [
+        (early.id, False),
+        (late.id, True),
+        (lacking.id, False),
+    ]
+
+
+async def test_of_what_the_index_got_lately_only_what_fits_is_told(knowledge: Knowledge) -> None:
+    knowledge.clock.step = timedelta()
+    fits = await indexed(knowledge, scope="/api/live", tags=("auth",))
+    await indexed(knowledge, scope="/api/pay", tags=("auth",))
+    await indexed(knowledge, scope="/api/live")
+    archived = await indexed(knowledge, scope="/api/live", tags=("auth",))
+    await knowledge.base.archive(ChangeStatus(id=archived.id))
+    assert await found(knowledge, candidates_age_s=0, scope="/api/live", tags=("auth",)) == [fits.id]
+
+
+async def test_what_the_index_got_lately_is_found_by_its_own_index(knowledge: Knowledge) -> None:
+    if knowledge.engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL chooses by its statistics")
+    statement = (
+        "EXPLAIN QUERY PLAN SELECT id, scope FROM knowledge WHERE project IN ('default') AND status = 'active' "
+        "AND indexed_at >= '2026-01-01' ORDER BY updated_at DESC, id DESC LIMIT 32"
+    )
+    async with reading(knowledge.engine) as connection:
+        plan = str((await connection.execute(text(statement))).all())
+    assert "knowledge_indexed (project=? AND indexed_at>?)" in plan
+
+
+async def test_content_comes_with_the_first_candidates_and_with_what_the_index_lacks(knowledge: Knowledge) -> None:
+    items = [await indexed(knowledge, content="文" * 20) for _ in range(3)]
+    lacking = await knowledge.create(content="文" * 20)
+    matched = await find(knowledge, ids=tuple(one.id for one in items), whole=1, content_characters=10)
+    said = {one.item.id: (len(one.item.content), one.content_cut, one.content_left) for one in matched.items}
+    assert said == {
+        items[0].id: (10, True, False),
+        items[1].id: (0, False, True),
+        items[2].id: (0, False, True),
+        lacking.id: (10, True, False),
+    }
+
+
 async def test_items_are_read_as_they_are_now_whatever_their_status(knowledge: Knowledge) -> None:
     items = [await knowledge.create(project=name) for name in ("default", "theirs")]
     await knowledge.base.archive(ChangeStatus(id=items[0].id))
@@ -262,23 +314,25 @@ async def test_the_newest_version_that_the_index_has_is_kept(knowledge: Knowledg
         await knowledge.base.update(UpdateKnowledge(id=item.id, title=f"title {number}"))
     record = SqlIndexRecord(knowledge.engine)
     for version in (2, 1, 2):
-        await record.indexed([KnowledgeRef(id=item.id, version=version)])
+        await record.indexed([KnowledgeRef(id=item.id, version=version)], knowledge.clock())
     assert (await only(knowledge, item)).indexed_version == 2
-    await record.indexed([KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)])
+    await record.indexed([KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)], knowledge.clock())
     assert (await only(knowledge, item)).indexed_version == 3
 
 
 async def test_a_version_that_an_item_never_had_says_nothing_of_those_to_come(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     record = SqlIndexRecord(knowledge.engine)
-    await record.indexed([KnowledgeRef(id=item.id, version=7), KnowledgeRef(project="theirs", id=item.id, version=1)])
+    await record.indexed(
+        [KnowledgeRef(id=item.id, version=7), KnowledgeRef(project="theirs", id=item.id, version=1)], knowledge.clock()
+    )
     assert (await only(knowledge, item)).indexed_version == 0
 
 
 async def test_nothing_that_the_index_has_is_nothing_to_write(knowledge: Knowledge) -> None:
-    await SqlIndexRecord(knowledge.engine).indexed([])
-    await SqlIndexRecord(knowledge.engine).indexed([KnowledgeRef(id="nobody", version=1)])
+    await SqlIndexRecord(knowledge.engine).indexed([], knowledge.clock())
+    await SqlIndexRecord(knowledge.engine).indexed([KnowledgeRef(id="nobody", version=1)], knowledge.clock())
 
 
 def reader(knowledge: Knowledge) -> IndexReading:
-    return IndexReading(SqlIndexRecord(knowledge.engine), lambda refs: None)
+    return IndexReading(SqlIndexRecord(knowledge.engine), lambda refs: None, knowledge.clock)

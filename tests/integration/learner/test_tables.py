@@ -52,7 +52,7 @@ def test_tables_that_are_made_at_once_are_those_of_the_last_migration() -> None:
 
 
 def test_a_column_is_a_field_of_the_contract() -> None:
-    assert set(KNOWLEDGE.columns.keys()) == {*KnowledgeItem.model_fields, "indexed_version", "folded"}
+    assert set(KNOWLEDGE.columns.keys()) == {*KnowledgeItem.model_fields, "indexed_version", "indexed_at", "folded"}
 
 
 async def test_the_audit_only_grows(engine: AsyncEngine) -> None:

@@ -17,7 +17,7 @@ from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 
-from ...knowledge_record import item
+from ...knowledge_record import id_of, item
 from ...models import OnlyModel, embedder_in
 from .conftest import FailingStore, TopicModel
 from .knowledge_world import KnowledgeWorld, learner, listening
@@ -59,15 +59,15 @@ async def test_a_context_for_tests_holds_what_fits_by_priority_within_its_budget
         item(4, "Songs of the shop are not free", scope="/api/shop/*"),
         item(5, "Old songs", status=KnowledgeStatus.ARCHIVED),
     )
-    context = await built(world, scope="/api/live/rooms", budget_tokens=600)
-    assert [placed.id for placed in context.items] == ["item-3", "item-1", "item-2"]
+    context = await built(world, scope="/api/live/rooms", budget_tokens=750)
+    assert [placed.id for placed in context.items] == [id_of(3), id_of(1), id_of(2)]
     assert "## business_rule · 业务规则" in context.text
-    assert "[K-item-1 v1] 播放歌曲的接口需要 header game-id\nscope: /api/live/*\n> " in context.text
+    assert f"[K-{id_of(1)} v1] 播放歌曲的接口需要 header game-id\nscope: /api/live/*\n> " in context.text
     assert len(context.text.encode()) < context.tokens <= 600
     assert context.counted_by == "upper_bound"
     (used,) = await world.told(1)
     assert (used.request_id, used.applied, used.scene) == (context.request_id, True, "test_generation")
-    assert [use.id for use in used.uses] == ["item-3", "item-1", "item-2"]
+    assert [use.id for use in used.uses] == [id_of(3), id_of(1), id_of(2)]
 
 
 async def test_two_hundred_candidates_fill_a_budget_and_the_rest_is_counted(world: KnowledgeWorld) -> None:

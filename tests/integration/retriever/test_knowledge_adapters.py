@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -23,6 +24,7 @@ from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.domain.errors import RecordUnavailableError
+from skillbus.retriever.domain.knowledge_ports import Looked
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import dense_texts
 
@@ -50,16 +52,47 @@ async def test_the_record_is_asked_again_for_what_did_not_fit_its_answer(world: 
     assert sorted(len(asked.ids) for asked in world.record.asked) == [44, 46, 116, 186, 256]
 
 
+async def test_of_several_messages_one_asks_for_what_the_index_lacks_and_each_for_its_share_of_contents(
+    world: KnowledgeWorld,
+) -> None:
+    items = [item(number, project="team-a", tags=("a", "b")) for number in range(300)]
+    world.record.put(*items)
+    world.record.put(item(300, project="team-a", tags=("a", "b")), indexed=False)
+    world.record.page = 200
+    async with learner(world):
+        looked = Looked(tuple(one.id for one in items), 270, time.monotonic())
+        matched = await BusRecord(world.bus.caller).matched(REQUEST, looked)
+    assert {one.item.id for one in matched.items} == {id_of(number) for number in range(301)}
+    assert {one.item.id for one in matched.items if one.content_left} == {id_of(number) for number in range(270, 300)}
+    asked = sorted((len(asked.ids), asked.whole, asked.unindexed > 0) for asked in world.record.asked)
+    assert asked == [(44, 14, False), (56, 56, False), (256, 256, True)]
+    assert all(asked.candidates_age_s is not None for asked in world.record.asked)
+
+
 async def test_the_record_is_told_all_that_is_asked_for(world: KnowledgeWorld) -> None:
     async with learner(world):
         record = BusRecord(world.bus.caller)
-        await record.lacking(REQUEST)
+        await record.matched(REQUEST, Looked((id_of(1),), 1, time.monotonic() - 2))
         await record.shown(REQUEST, [id_of(1)])
     first, second = world.record.asked
-    assert (first.project, first.tags, first.all_tags, first.ids) == ("team-a", ("a",), ("b",), ())
+    assert (first.project, first.tags, first.all_tags, first.ids) == ("team-a", ("a",), ("b",), (id_of(1),))
     assert first.unindexed > 0
-    assert (second.ids, second.unindexed) == ((id_of(1),), 0)
+    assert first.candidates_age_s == pytest.approx(2, abs=1)
+    assert (second.ids, second.unindexed, second.candidates_age_s) == ((id_of(1),), 0, None)
     assert first.content_characters == 4_000  # what is scored by its text is scored by more than is shown
+
+
+async def test_whose_items_count_is_asked_once_and_known_from_each_answer(world: KnowledgeWorld) -> None:
+    world.record.parents = {"team-a": "all"}
+    record, alone = BusRecord(world.bus.caller), REQUEST.model_copy(update={"inherit": False})
+    async with learner(world):
+        assert await record.projects(alone) == ("team-a",)
+        assert world.record.asked == []
+        assert [await record.projects(REQUEST) for _ in range(2)] == [("team-a", "all")] * 2
+        assert len(world.record.asked) == 1
+        world.record.parents = {"team-a": "others"}
+        assert (await record.matched(REQUEST, Looked((), 0, time.monotonic()))).projects == ("team-a", "others")
+        assert await record.projects(REQUEST) == ("team-a", "others")
 
 
 async def test_nothing_is_asked_of_the_record_where_nothing_was_found(world: KnowledgeWorld) -> None:
@@ -71,7 +104,7 @@ async def test_nothing_is_asked_of_the_record_where_nothing_was_found(world: Kno
 async def test_a_learner_that_is_not_there_or_does_not_answer_is_an_error(world: KnowledgeWorld) -> None:
     record = BusRecord(world.bus.caller, wait_s=0.2)
     with pytest.raises(RecordUnavailableError, match="No learner"):
-        await record.lacking(REQUEST)
+        await record.projects(REQUEST)
 
     class Silent(KnowledgeWorld):
         async def find_knowledge(self, asked: FindKnowledge) -> KnowledgeMatched:
@@ -95,7 +128,7 @@ async def test_what_the_learner_refuses_is_told_as_it_said(world: KnowledgeWorld
     world.broken = RequestError(ErrorCode.OVERLOADED, "later")
     async with learner(world):
         with pytest.raises(RequestError) as caught:
-            await BusRecord(world.bus.caller).lacking(REQUEST)
+            await BusRecord(world.bus.caller).projects(REQUEST)
     assert caught.value.code is ErrorCode.OVERLOADED
 
 

@@ -16,7 +16,7 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors.datasets import NO_MODEL
 
-from ...knowledge_record import NOW, item
+from ...knowledge_record import NOW, id_of, item
 from ...models import OnlyModel, embedder_in
 from .conftest import BrokenModel, FailingStore, TopicModel
 from .knowledge_world import KnowledgeWorld, learner, listening
@@ -42,7 +42,7 @@ async def test_what_is_meant_is_found_in_other_words_best_first(world: Knowledge
         item(3, "A song is a file that is read."),
     )
     found = await world.search("播放", threshold=0.0)
-    assert [hit.item.id for hit in found.results] == ["item-1", "item-3", "item-2"]
+    assert [hit.item.id for hit in found.results] == [id_of(1), id_of(3), id_of(2)]
     scores = [hit.score for hit in found.results]
     assert scores == sorted(scores, reverse=True)
     assert found.results[0].item.type == "business_rule"
@@ -59,11 +59,11 @@ async def test_with_a_scope_what_matches_it_comes_first_then_what_is_general_and
     await world.write(*(item(n, f"song {n}", scope=scope) for n, scope in scopes.items()))
     found = (await world.search("song", scope="/api/live/*", top_k=10)).results
     assert [(hit.item.id, hit.scope_match) for hit in found] == [
-        ("item-2", ScopeMatch.EXACT),
-        ("item-3", ScopeMatch.WITHIN),
-        ("item-4", ScopeMatch.PATTERN),
-        ("item-7", ScopeMatch.PARENT),
-        ("item-1", ScopeMatch.GENERAL),
+        (id_of(2), ScopeMatch.EXACT),
+        (id_of(3), ScopeMatch.WITHIN),
+        (id_of(4), ScopeMatch.PATTERN),
+        (id_of(7), ScopeMatch.PARENT),
+        (id_of(1), ScopeMatch.GENERAL),
     ]
     assert len(await world.found("song", top_k=10)) == 7
     assert await world.found("song", scope="") == ["song 1"]
@@ -102,7 +102,7 @@ async def test_what_the_index_still_has_and_the_record_does_not_show_is_never_fo
     )
     await world.index(item(9, "song 9"))  # the record never heard of it
     found = await world.search("song", explain=True)
-    assert [hit.item.id for hit in found.results] == ["item-3"]
+    assert [hit.item.id for hit in found.results] == [id_of(3)]
     assert found.explanation is not None
     assert found.explanation.not_shown == 3
 
@@ -117,14 +117,14 @@ async def test_what_is_written_is_found_before_the_index_has_it(world: Knowledge
     """knowledge-base.md § 手动创建知识条目"""
     world.record.put(item(1, "Every song needs a header."), indexed=False)
     before = (await world.search("播放")).results
-    assert [(hit.item.id, hit.indexed) for hit in before] == [("item-1", False)]
+    assert [(hit.item.id, hit.indexed) for hit in before] == [(id_of(1), False)]
     await world.write(*(item(n, f"rain {n}") for n in range(2, 30)))
     among = (await world.search("song header")).results
-    assert (among[0].item.id, among[0].indexed) == ("item-1", False)
+    assert (among[0].item.id, among[0].indexed) == (id_of(1), False)
     assert [reason.side for reason in among[0].reasons] == ["dense", "lexical"]
     await world.write(item(1, "Every song needs a header."))
     after = (await world.search("song header")).results
-    assert (after[0].item.id, after[0].indexed) == ("item-1", True)
+    assert (after[0].item.id, after[0].indexed) == (id_of(1), True)
     assert after[0].cosine == pytest.approx(among[0].cosine, abs=1e-3)
 
 
@@ -135,7 +135,7 @@ async def test_an_item_that_was_changed_is_found_by_its_new_words_and_not_by_its
     await world.write(item(1, "song"), *(item(n, "hotel room") for n in range(2, 40)))
     world.record.put(item(1, "rain", version=2), indexed=False)
     (best, *_) = (await world.search("天气")).results
-    assert (best.item.id, best.item.version, best.indexed) == ("item-1", 2, False)
+    assert (best.item.id, best.item.version, best.indexed) == (id_of(1), 2, False)
     explained = await world.search("播放", threshold=0.5, explain=True)
     assert explained.results == ()
 
@@ -165,7 +165,7 @@ async def test_without_a_model_words_alone_find_knowledge_and_the_reply_says_so(
         await world.index(item(1, "Every song needs a header."), item(2, "Rain comes."), fingerprint=NO_MODEL)
         world.record.put(item(3, "A song."), item(4, "Rain falls."), indexed=False)
         found = await world.search("a song")
-    assert {hit.item.id for hit in found.results} == {"item-1", "item-3"}
+    assert {hit.item.id for hit in found.results} == {id_of(1), id_of(3)}
     assert (found.degraded, found.model) == ("lexical", None)
     assert all(hit.cosine is None and 0 < hit.score <= 1 for hit in found.results)
     assert [reason.side for hit in found.results for reason in hit.reasons] == ["lexical", "lexical"]
@@ -177,7 +177,7 @@ async def test_what_was_indexed_while_the_model_was_away_is_found_by_its_words(w
     world.record.put(late)
     await world.index(late, by_words_only=True)
     (best, *_) = (await world.search("header", threshold=0.0)).results
-    assert (best.item.id, best.indexed, best.cosine) == ("item-1", True, None)
+    assert (best.item.id, best.indexed, best.cosine) == (id_of(1), True, None)
     assert [(reason.side, reason.parts) for reason in best.reasons] == [("lexical", ("title", "content"))]
 
 
@@ -228,7 +228,7 @@ async def test_each_use_is_told_once_with_its_places_in_the_order_of_the_searche
     second = await world.search("hotel")
     told = await world.told(2)
     assert [used.request_id for used in told] == [first.request_id, second.request_id]
-    assert [(use.id, use.version, use.position) for use in told[0].uses] == [("item-1", 1, 1), ("item-2", 3, 2)]
+    assert [(use.id, use.version, use.position) for use in told[0].uses] == [(id_of(1), 1, 1), (id_of(2), 3, 2)]
     assert (told[0].scene, told[0].query, told[0].applied) == ("test_generation", "song", False)
     assert told[1].uses == ()
 
@@ -267,7 +267,7 @@ async def test_an_explanation_tells_the_stages_what_was_kept_out_and_what_moved_
         item(1, "song", scope="/api/live/*", priority=10), item(2, "song rain"), item(3, "song", scope="/api/shop")
     )
     world.record.put(item(4, "song room"), indexed=False)
-    world.record.votes["item-2"] = (8.0, 0.0)
+    world.record.votes[id_of(2)] = (8.0, 0.0)
     found = await world.search("song", scope="/api/live/*", explain=True)
     told = found.explanation
     assert told is not None
@@ -282,7 +282,7 @@ async def test_an_explanation_tells_the_stages_what_was_kept_out_and_what_moved_
     assert (told.indexed, told.unindexed, told.not_shown, told.projects) == (3, 1, 0, ("default",))
     assert told.best_score == found.results[0].score
     factors = {hit.item.id: hit.factors for hit in found.results}
-    first, voted = factors["item-1"], factors["item-2"]
+    first, voted = factors[id_of(1)], factors[id_of(2)]
     assert first is not None
     assert voted is not None
     assert (first.scope, first.priority, first.feedback) == (3.0, 0.3, 0.0)

@@ -49,7 +49,7 @@ class FakeRecord:
         kept = {one.id: Kept(one, content_cut=False, indexed_version=0) for one in items}
         self.answer = Snapshot(("default",), kept, unindexed, votes)
 
-    async def snapshot(self, wanted: FindKnowledge, at: datetime) -> Snapshot:
+    async def snapshot(self, wanted: FindKnowledge, at: datetime, since: datetime | None) -> Snapshot:
         return self.answer
 
 
@@ -108,11 +108,6 @@ async def test_candidates_come_in_their_order_then_what_the_index_lacks() -> Non
 async def test_a_candidate_that_the_index_has_at_an_older_version_comes_once() -> None:
     matched = await finder([item(1)], ["item-1"]).find(asks(ids=("item-1",)))
     assert [one.item.id for one in matched.items] == ["item-1"]
-
-
-async def test_what_the_index_lacks_is_limited() -> None:
-    found = finder([item(number) for number in range(4)], [f"item-{number}" for number in range(4)])
-    assert len((await found.find(asks(unindexed=2))).items) == 2
 
 
 async def test_votes_come_with_their_weights() -> None:

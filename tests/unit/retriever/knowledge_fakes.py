@@ -11,7 +11,7 @@ from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, Knowled
 from skillbus.contracts.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.knowledge_candidates import KnowledgeCandidates
 from skillbus.retriever.domain.knowledge_found import FoundKnowledge
-from skillbus.retriever.domain.knowledge_ports import IndexedItem, ItemVectors, WantedKnowledge
+from skillbus.retriever.domain.knowledge_ports import IndexedItem, ItemVectors, Looked, WantedKnowledge
 from skillbus.retriever.domain.knowledge_search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.live_index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
@@ -26,18 +26,20 @@ TERMS = ("header", "直播")
 
 @dataclass
 class FakeIndex:
-    """Points by item; it filters nothing."""
+    """Items and their versions; it filters nothing."""
 
     points: dict[str, IndexedItem] = field(default_factory=dict)
     index: LiveIndex | None = LIVE
     holding: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Indices of terms, by point."""
+    """Indices of terms, by item."""
     wanted: list[WantedKnowledge] = field(default_factory=list)
     read: list[tuple[str, ...]] = field(default_factory=list)
-    """Points whose terms were read."""
+    """Items whose terms were read."""
+    meanwhile: list[KnowledgeItem] = field(default_factory=list)
+    """What it gets after it gave candidates."""
 
     def put(self, item: KnowledgeItem, cosine: float | None = 0.8, bm25: float | None = None) -> None:
-        self.points[item.id] = IndexedItem(Candidate(f"point {item.id}", cosine, bm25), item.id, item.version)
+        self.points[item.id] = IndexedItem(Candidate(item.id, cosine, bm25), item.version)
 
     async def live(self) -> LiveIndex | None:
         return self.index
@@ -45,13 +47,19 @@ class FakeIndex:
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
         return len(self.points)
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
+    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[Candidate]:
         self.wanted.append(wanted)
-        return list(self.points.values())
+        found = [one.candidate for one in self.points.values()]
+        for item in self.meanwhile:
+            self.put(item)
+        return found
 
-    async def terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
-        self.read.append(tuple(points))
-        return {point: self.holding.get(point, frozenset()) for point in points}
+    async def again(self, live: LiveIndex, query: EmbeddedQuery, items: Sequence[str]) -> Mapping[str, IndexedItem]:
+        return {item: self.points[item] for item in items if item in self.points}
+
+    async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
+        self.read.append(tuple(items))
+        return {item: self.holding.get(item, frozenset()) for item in items}
 
 
 @dataclass
@@ -76,8 +84,10 @@ class FakeItems:
     late: bool = False
     """Whether the model is too busy for them."""
     asked: list[tuple[tuple[str, ...], str | None]] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
 
     async def embed(self, items: Sequence[KnowledgeItem], fingerprint: str | None) -> Mapping[str, ItemVectors]:
+        self.contents.extend(item.content for item in items)
         self.asked.append((tuple(item.digest for item in items), fingerprint))
         return {item.digest: self._vectors(item.digest, fingerprint) for item in items}
 
@@ -89,17 +99,23 @@ class FakeItems:
 
 @dataclass
 class FakeRecord:
-    """The record as a `KnowledgeRecord`; a test may change it between the two questions of a search."""
+    """The record as a `KnowledgeRecord`; a test may change it after the index gave candidates."""
 
     record: Record = field(default_factory=lambda: Record(now=lambda: NOW))
     meanwhile: list[KnowledgeItem] = field(default_factory=list)
-    """Written after the search asked what the index lacks."""
+    """Written before it is asked what may be shown; the index does not have it yet."""
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    supposed: tuple[str, ...] | None = None
+    """The projects that it thinks count before it is asked; the right ones if absent."""
 
-    async def lacking(self, request: SearchKnowledge) -> KnowledgeMatched:
-        answer = self.record.find(_asked(request))
-        self.record.put(*self.meanwhile)
-        return answer
+    async def projects(self, request: SearchKnowledge) -> tuple[str, ...]:
+        return self.supposed or self.record.find(_asked(request)).projects
+
+    async def matched(self, request: SearchKnowledge, looked: Looked) -> KnowledgeMatched:
+        self.record.put(*self.meanwhile, indexed=False)
+        self.asked.append(looked.items)
+        asking = {"ids": looked.items, "whole": looked.whole, "candidates_age_s": 0.0}
+        return self.record.find(_asked(request).model_copy(update=asking))
 
     async def shown(self, request: SearchKnowledge, ids: Sequence[str]) -> Sequence[FoundItem]:
         self.asked.append(tuple(ids))

@@ -18,14 +18,15 @@ MOMENTS = st.none() | st.sampled_from([NOW + timedelta(days=days) for days in (-
 
 @st.composite
 def bases(draw: st.DrawFn) -> Base:
-    """A record and an index that may have nothing to do with one another."""
+    """A record, and an index that has what the record was told that it has; of all else it may have anything."""
     base = Base()
     base.record.record.parents = {"team-a": "default"}
     for number in range(draw(st.integers(0, 12))):
         one = draw(_items(number))
-        base.record.record.put(one, indexed=draw(st.booleans()))
+        indexed = draw(st.booleans())
+        base.record.record.put(one, indexed=indexed)
         if draw(st.booleans()):
-            version = draw(st.integers(1, 3))
+            version = one.version if indexed else draw(st.integers(1, 3))
             base.index.put(one.model_copy(update={"version": version}), draw(st.floats(-1, 1)))
     for number in range(100, 100 + draw(st.integers(0, 3))):
         base.index.put(item(number), 0.99)

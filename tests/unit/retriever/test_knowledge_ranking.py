@@ -14,11 +14,11 @@ from skillbus.retriever.domain.knowledge_weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
 from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
 
-from ...knowledge_record import NOW, item
+from ...knowledge_record import NOW, id_of, item
 
 
 def scored(number: int, cosine: float | None = 0.5, bm25: float | None = None, **more: object) -> ScoredItem:
-    return ScoredItem(FoundItem(item=item(number, **more)), cosine, bm25, f"point {number}")  # type: ignore[arg-type]
+    return ScoredItem(FoundItem(item=item(number, **more)), cosine, bm25, indexed=True)  # type: ignore[arg-type]
 
 
 def rank(
@@ -47,40 +47,40 @@ def test_factors_are_added_to_the_evidence() -> None:
 
 def test_a_tag_that_the_query_names_counts() -> None:
     ranked = rank(scored(1, tags=("keepalive_timeout",)), scored(2, tags=("timeout",)), query="what is timeout?")
-    assert [(it.id, it.factors.tag) for it in ranked] == [("item-2", 0.75), ("item-1", 0.0)]
+    assert [(it.id, it.factors.tag) for it in ranked] == [(id_of(2), 0.75), (id_of(1), 0.0)]
 
 
 def test_the_order_does_not_depend_on_that_of_what_was_found() -> None:
     items = (scored(1, 0.5), scored(2, 0.5), scored(3, 0.5, 1.0), scored(4, 0.9), scored(5, None, 1.0))
     orders = {tuple(ids(rank(*some))) for some in permutations(items)}
     assert len(orders) == 1
-    assert ids(rank(scored(2), scored(1))) == ["item-1", "item-2"]
+    assert ids(rank(scored(2), scored(1))) == [id_of(1), id_of(2)]
 
 
 def test_what_says_nothing_about_the_scope_is_left_out_and_does_not_count_among_the_places() -> None:
     first, *rest = rank(scored(1, 0.9, scope="/other"), scored(2, 0.5, scope="/api/live/*"), scope="/api/live/rooms")
-    assert (first.id, first.dense_rank, rest) == ("item-2", 1, [])
+    assert (first.id, first.dense_rank, rest) == (id_of(2), 1, [])
 
 
 def test_a_nearer_scope_outweighs_a_somewhat_nearer_text() -> None:
     """knowledge-base.md § 指定范围检索"""
     ranked = rank(scored(1, 0.8), scored(2, 0.5, scope="/api/live/rooms"), scope="/api/live/rooms")
-    assert ids(ranked) == ["item-2", "item-1"]
+    assert ids(ranked) == [id_of(2), id_of(1)]
 
 
 @pytest.mark.parametrize("rounding", [1e-3, -1e-3])
 def test_the_rounding_of_a_cosine_near_1_outweighs_no_factor(rounding: float) -> None:
     ranked = rank(scored(1, 1.0 - 1e-3 + rounding), scored(2, 1.0 - 1e-3, priority=6))
-    assert ids(ranked) == ["item-2", "item-1"]
+    assert ids(ranked) == [id_of(2), id_of(1)]
 
 
 def test_items_that_point_away_from_the_query_are_ordered_by_scope_too() -> None:
     ranked = rank(scored(1, -0.1), scored(2, -0.2, scope="/api"), scope="/api")
-    assert ids(ranked) == ["item-2", "item-1"]
+    assert ids(ranked) == [id_of(2), id_of(1)]
 
 
 def test_by_words_alone_what_shares_none_is_not_found() -> None:
-    assert ids(rank(scored(1, None, 2.0), scored(2, None, None))) == ["item-1"]
+    assert ids(rank(scored(1, None, 2.0), scored(2, None, None))) == [id_of(1)]
 
 
 def test_each_side_gives_its_own_places() -> None:
@@ -92,7 +92,7 @@ def test_of_items_as_like_the_fresher_and_the_more_helpful_comes_first() -> None
     """knowledge-base.md § 收集使用反馈"""
     old = NOW - timedelta(days=400)
     aged = scored(1, type="test_experience", updated_at=old)
-    assert ids(rank(aged, scored(2, type="test_experience", updated_at=NOW))) == ["item-2", "item-1"]
+    assert ids(rank(aged, scored(2, type="test_experience", updated_at=NOW))) == [id_of(2), id_of(1)]
     voted = replace(scored(4), found=FoundItem(item=item(4), helpful=5.0))
-    assert ids(rank(scored(3), voted)) == ["item-4", "item-3"]
-    assert ids(rank(scored(3), voted, feedback=False)) == ["item-3", "item-4"]
+    assert ids(rank(scored(3), voted)) == [id_of(4), id_of(3)]
+    assert ids(rank(scored(3), voted, feedback=False)) == [id_of(3), id_of(4)]

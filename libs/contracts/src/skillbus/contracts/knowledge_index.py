@@ -82,7 +82,10 @@ class FindKnowledge(Message):
     inherit: bool = True
     """Whether items of the projects above count too."""
     ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
-    """Candidates; what may not be shown is left out."""
+    """Candidates, nearest first; what may not be shown is left out."""
+    candidates_age_s: float | None = Field(default=None, ge=0, le=60)
+    """How long ago they were looked for, in seconds: what the index got since then is told of too, for it may have been
+    missed. Nothing of it where no candidates were looked for yet."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
     tags: Tags = ()
     """One of them."""
@@ -97,6 +100,8 @@ class FindKnowledge(Message):
     """At most so many active items, newest first, that fit the filters and that the index does not have yet."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
     """Of each item; the rest is left away."""
+    whole: int = Field(default=MAX_IDS, ge=0, le=MAX_IDS)
+    """Of so many candidates, the first ones, the content is told; of the others all but that."""
 
 
 class FoundItem(Message):
@@ -104,18 +109,23 @@ class FoundItem(Message):
 
     item: KnowledgeItem
     content_cut: bool = False
+    content_left: bool = False
+    """Whether it is told without its content, which was not asked for."""
     helpful: float = 0.0
     """Votes of people, newer ones more: each halves in 180 days. `unhelpful` likewise."""
     unhelpful: float = 0.0
     indexed_version: int = 0
     """0: never indexed."""
+    lately: bool = False
+    """Whether the index may have got this version after the candidates were looked for."""
 
 
 class KnowledgeMatched(Message):
     """Of the candidates those that may be shown, and what the index lacks."""
 
     items: tuple[FoundItem, ...]
-    """Candidates in the order of the request, then what the index lacks or has at an older version, newest first."""
+    """Candidates in the order of the request; then others: what the index lacks or has at an older version, and what it
+    got lately, each newest first."""
     projects: tuple[Project, ...]
     """Whose items are seen: the project, then those above it."""
     left: tuple[KnowledgeId, ...] = ()

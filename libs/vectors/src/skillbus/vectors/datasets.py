@@ -27,7 +27,7 @@ class Dataset:
 
 
 TOOLS: Final = Dataset("tools", "v2")
-KNOWLEDGE: Final = Dataset("knowledge", "v1")
+KNOWLEDGE: Final = Dataset("knowledge", "v2")
 
 
 def model_of(collection: str) -> str:

@@ -107,7 +107,7 @@ def _imports(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], Non
 
 
 def _index(engine: AsyncEngine, reads: Reads, waiting: IndexWaiting) -> IndexHandlers:
-    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexReading(SqlIndexRecord(engine), waiting.told))
+    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexReading(SqlIndexRecord(engine), waiting.told, _now))
 
 
 def _now() -> datetime:

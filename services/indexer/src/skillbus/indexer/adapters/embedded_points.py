@@ -44,8 +44,11 @@ class Layout:
     """How the points of a dataset lie in a store."""
 
     dataset: Dataset
-    id_field: str
-    """The payload field that has an entry's id; `project` and `content_hash` have the rest of what is compared."""
+    id_field: str | None
+    """The payload field that has an entry's id, or None where it is the id of its point.
+
+    `project` and `content_hash` have the rest of what is compared.
+    """
     keywords: tuple[str, ...]
     numbers: tuple[str, ...] = ()
 

@@ -12,13 +12,12 @@ from skillbus.indexer.adapters.embedded_points import Layout, MadePoints, Texts,
 from skillbus.indexer.domain.content_hash import content_hash
 from skillbus.indexer.domain.entries import Key
 from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry
-from skillbus.vectors import point_id
 from skillbus.vectors.datasets import KNOWLEDGE
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
 _LAYOUT: Final = Layout(
     KNOWLEDGE,
-    "item_id",
+    id_field=None,
     keywords=("type", "tags", "source", "scope_fixed", "scope_above"),
     numbers=("valid_from", "valid_to"),
 )
@@ -30,11 +29,6 @@ _LONGEST: Final = 32_768
 """Characters that the embedder takes as one text."""
 
 
-def point_of(project: str, item_id: str) -> str:
-    """The id of an item's point."""
-    return point_id(KNOWLEDGE.alias, project, item_id)
-
-
 class KnowledgePoints:
     """Makes points of items."""
 
@@ -44,7 +38,8 @@ class KnowledgePoints:
         self._vectors = TextVectors(caller)
 
     def point_of(self, key: Key) -> str:
-        return point_of(*key)
+        """The id of the item: no two projects have the same, and search knows a candidate by it."""
+        return key[1]
 
     async def of(self, fingerprint: str, entries: Sequence[KnowledgeEntry], *, dense_required: bool) -> MadePoints:
         items = [entry.item for entry in entries]
@@ -56,7 +51,7 @@ class KnowledgePoints:
         )
         vectors = await self._vectors.of(fingerprint, texts, dense_required=dense_required)
         payloads = [_payload(entry, vectors.fingerprint) for entry in entries]
-        return vectors.points([point_of(*entry.key) for entry in entries], payloads)
+        return vectors.points([self.point_of(entry.key) for entry in entries], payloads)
 
 
 def _payload(entry: KnowledgeEntry, fingerprint: str) -> dict[str, JsonValue]:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Generic
 
+from qdrant_client import models
+
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
 from skillbus.indexer.adapters.embedded_points import Points
@@ -23,7 +25,8 @@ class StoredCollections(Generic[EntryT]):
         self._points = points
         self._layout = points.layout
         self._dataset = points.layout.dataset
-        self._compared = ("project", self._layout.id_field, "content_hash")
+        id_field = self._layout.id_field
+        self._compared = ("project", "content_hash") if id_field is None else ("project", id_field, "content_hash")
 
     def collection_of(self, fingerprint: str) -> str:
         return self._dataset.collection_of(fingerprint)
@@ -63,7 +66,7 @@ class StoredCollections(Generic[EntryT]):
             with _unavailable():
                 records, offset = await self._store.scroll(collection, offset=offset, with_payload=self._compared)
             for record in records:
-                yield self._point(record.payload or {})
+                yield self._point(record)
             if offset is None:
                 return
             await asyncio.sleep(0)  # an embedded store answers without giving others a turn
@@ -71,7 +74,7 @@ class StoredCollections(Generic[EntryT]):
     async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         with _unavailable():
             found = await self._store.retrieve(collection, self._ids(keys), with_payload=self._compared)
-        points = [self._point(record.payload or {}) for record in found]
+        points = [self._point(record) for record in found]
         return {point.key: point.content_hash for point in points}
 
     async def write(
@@ -97,9 +100,10 @@ class StoredCollections(Generic[EntryT]):
     def _ids(self, keys: Sequence[Key]) -> list[str]:
         return [self._points.point_of(key) for key in keys]
 
-    def _point(self, payload: Mapping[str, str]) -> IndexedPoint:
-        key = payload.get("project", ""), payload.get(self._layout.id_field, "")
-        return IndexedPoint(key, payload.get("content_hash", ""))
+    def _point(self, record: models.Record) -> IndexedPoint:
+        payload, id_field = record.payload or {}, self._layout.id_field
+        entry_id = str(record.id) if id_field is None else payload.get(id_field, "")
+        return IndexedPoint((payload.get("project", ""), entry_id), payload.get("content_hash", ""))
 
 
 @contextmanager

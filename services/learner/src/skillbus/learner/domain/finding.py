@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
@@ -13,6 +13,8 @@ from skillbus.learner.domain.votes import Vote, weights
 
 _UNINDEXED_BYTES: Final = MESSAGE_BYTES // 2
 """Of a message: candidates that do not fit can be asked for again, what the index lacks cannot."""
+_CLOCKS: Final = timedelta(seconds=0.25)
+"""What the way of a message takes, and what the clocks of two learners differ by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,9 @@ class Kept:
     item: KnowledgeItem
     content_cut: bool
     indexed_version: int
+    indexed_at: datetime | None = None
+    """When the index was said to have that version."""
+    content_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +38,17 @@ class Snapshot:
     items: Mapping[str, Kept]
     """By id: of these projects, of the candidates and of `unindexed`."""
     unindexed: Sequence[str] = ()
-    """Ids of active items that the index lacks or has at an older version, newest first."""
+    """Ids of active items that the index lacks or has at an older version, newest first; then of those that it got
+    since the moment that was asked for."""
     votes: Mapping[str, Sequence[Vote]] = field(default_factory=dict)
 
 
 class FindingRecord(Protocol):
     """The record, for search."""
 
-    async def snapshot(self, wanted: FindKnowledge, at: datetime) -> Snapshot:
-        """Raises KnowledgeUnavailableError."""
+    async def snapshot(self, wanted: FindKnowledge, at: datetime, since: datetime | None) -> Snapshot:
+        """Of items that are valid at a moment, and those that were indexed since another. Raises
+        KnowledgeUnavailableError."""
         ...
 
 
@@ -55,15 +62,17 @@ class Finder:
     async def find(self, wanted: FindKnowledge) -> KnowledgeMatched:
         now = self._now()
         at = wanted.at or now
-        snapshot = await self._record.snapshot(wanted, at)
+        age_s = wanted.candidates_age_s
+        since = None if age_s is None else now - timedelta(seconds=age_s) - _CLOCKS
+        snapshot = await self._record.snapshot(wanted, at, since)
         lacking = [kept for kept in _known(snapshot, snapshot.unindexed) if may_be_shown(kept.item, wanted, at)]
         candidates = [kept for kept in _known(snapshot, wanted.ids) if may_be_shown(kept.item, wanted, at)]
         named = set(wanted.ids)
-        others = [kept for kept in lacking if kept.item.id not in named][: wanted.unindexed]
+        others = [kept for kept in lacking if kept.item.id not in named]
         others, used = _fitting(others, _UNINDEXED_BYTES)
         shown, _ = _fitting(candidates, MESSAGE_BYTES - used)
         return KnowledgeMatched.model_construct(
-            items=tuple(_found(kept, snapshot.votes.get(kept.item.id, ()), now) for kept in (*shown, *others)),
+            items=tuple(_found(kept, snapshot.votes.get(kept.item.id, ()), now, since) for kept in (*shown, *others)),
             projects=snapshot.projects,
             left=tuple(kept.item.id for kept in candidates[len(shown) :]),
         )
@@ -98,12 +107,14 @@ def _fitting(items: Sequence[Kept], limit: int) -> tuple[list[Kept], int]:
     return list(items), used
 
 
-def _found(kept: Kept, votes: Sequence[Vote], now: datetime) -> FoundItem:
+def _found(kept: Kept, votes: Sequence[Vote], now: datetime, since: datetime | None) -> FoundItem:
     helpful, unhelpful = weights(votes, now)
     return FoundItem.model_construct(
         item=kept.item,
         content_cut=kept.content_cut,
+        content_left=kept.content_left,
         helpful=helpful,
         unhelpful=unhelpful,
         indexed_version=kept.indexed_version,
+        lately=since is not None and kept.indexed_at is not None and kept.indexed_at >= since,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
@@ -28,8 +29,8 @@ class IndexedRecord(Protocol):
         """A page of active items, in the order of project and id."""
         ...
 
-    async def indexed(self, refs: Sequence[KnowledgeRef]) -> None:
-        """The index has these: in any order, and any number of times."""
+    async def indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
+        """The index has these, as was said at this moment: in any order, and any number of times."""
         ...
 
 
@@ -40,6 +41,7 @@ class IndexReading:
     record: IndexedRecord
     told: Callable[[Sequence[KnowledgeRef]], None]
     """Called once the record has it: somebody may wait for it."""
+    now: Callable[[], datetime]
 
     async def read(self, wanted: ReadKnowledge) -> KnowledgeRead:
         items = await self.record.read(wanted.keys)
@@ -53,5 +55,5 @@ class IndexReading:
         return DigestsListed(items=tuple(items), next=last and ItemKey(project=last.project, id=last.id))
 
     async def indexed(self, said: KnowledgeIndexed) -> None:
-        await self.record.indexed(said.items)
+        await self.record.indexed(said.items, self.now())
         self.told(said.items)

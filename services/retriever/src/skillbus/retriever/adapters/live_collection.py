@@ -89,12 +89,19 @@ class LiveCollection:
         """
         cosines: dict[str, float] = {}
         bm25: dict[str, float] = {}
-        dense = None if query.dense is None else list(query.dense)
-        words = models.SparseVector(indices=list(query.indices), values=list(query.values)) if query.indices else None
+        dense, words = _sides(query)
         await self._score(live, [_Asked(cosines, dense, fitting, count), _Asked(bm25, words, fitting, count)])
         if dense is not None:
             await self._score(live, _missing(query, dense, words, cosines, bm25))
         return [Candidate(point, cosines.get(point), bm25.get(point)) for point in {**cosines, **bm25}]
+
+    async def scored(self, live: LiveIndex, query: EmbeddedQuery, points: Sequence[str]) -> list[Candidate]:
+        """How like these points are to the query; those that are gone meanwhile are to nothing."""
+        cosines: dict[str, float] = {}
+        bm25: dict[str, float] = {}
+        dense, words = _sides(query)
+        await self._score(live, [_Asked(cosines, dense, *_among(points)), _Asked(bm25, words, *_among(points))])
+        return [Candidate(point, cosines.get(point), bm25.get(point)) for point in points]
 
     async def _score(self, live: LiveIndex, asked: Sequence[_Asked]) -> None:
         """Put what each question finds among its scores, if it is higher."""
@@ -144,6 +151,13 @@ def as_unavailable() -> Generator[None]:
         yield
     except (VectorStoreUnavailable, CollectionMissing) as error:
         raise StoreUnavailableError(str(error)) from error
+
+
+def _sides(query: EmbeddedQuery) -> tuple[list[float] | None, models.SparseVector | None]:
+    """The vectors of a query, of whichever it has."""
+    dense = None if query.dense is None else list(query.dense)
+    words = models.SparseVector(indices=list(query.indices), values=list(query.values)) if query.indices else None
+    return dense, words
 
 
 def _missing(

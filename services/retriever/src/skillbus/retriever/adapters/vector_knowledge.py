@@ -11,10 +11,11 @@ from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, 
 from skillbus.retriever.domain.knowledge_ports import IndexedItem, WantedKnowledge
 from skillbus.retriever.domain.live_index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.ranking import Candidate
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import KNOWLEDGE
 
-_PAYLOAD: Final = ("item_id", "version")
+_VERSION: Final = "version"
 
 
 class VectorKnowledge:
@@ -29,19 +30,20 @@ class VectorKnowledge:
     async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
         return await self._collection.passing(live, condition_of(wanted))
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
-        found = {
-            one.id: one for one in await self._collection.candidates(live, query, condition_of(wanted), wanted.count)
-        }
-        records = await self._collection.retrieve(live, tuple(found), _PAYLOAD) if found else []
-        return [
-            IndexedItem(found[str(record.id)], record.payload["item_id"], record.payload["version"])
-            for record in records
-            if record.payload
-        ]
+    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[Candidate]:
+        return await self._collection.candidates(live, query, condition_of(wanted), wanted.count)
 
-    async def terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
-        records = await self._collection.retrieve(live, points, False, weights=True)
+    async def again(self, live: LiveIndex, query: EmbeddedQuery, items: Sequence[str]) -> Mapping[str, IndexedItem]:
+        """The versions first: what is compared after that is of these, or newer."""
+        records = await self._collection.retrieve(live, items, (_VERSION,))
+        versions = {str(record.id): record.payload[_VERSION] for record in records if record.payload}
+        if not versions:
+            return {}
+        scored = await self._collection.scored(live, query, tuple(versions))
+        return {one.id: IndexedItem(one, versions[one.id]) for one in scored}
+
+    async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
+        records = await self._collection.retrieve(live, items, False, weights=True)
         return {str(record.id): weights_of(record) for record in records}
 
 

@@ -1,29 +1,33 @@
 """What a search of the knowledge base has to rank: what may be shown of what the index finds, and what it lacks.
 
-The index gives candidates; the record says what of them may be shown, as it is now. What the index lacks is asked for
-before the candidates are: an item that is written into it meanwhile is among these, or those, or both.
+The index gives candidates; the record then says what of them may be shown, as it is now, and what the index lacks. An
+item that came into the index, or changed there, in between the two questions is looked for there again.
 """
 
 import asyncio
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from skillbus.contracts.knowledge_index import FoundItem, KnowledgeMatched
+from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.contracts.message import Project
 from skillbus.retriever.domain.knowledge_ports import (
     IndexedItem,
     ItemEmbedder,
     ItemVectors,
     KnowledgeIndex,
     KnowledgeRecord,
+    Looked,
     WantedKnowledge,
 )
-from skillbus.retriever.domain.knowledge_ranking import ScoredItem
+from skillbus.retriever.domain.knowledge_ranking import RankedItem, ScoredItem
 from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance, for_knowledge, own_weight
 from skillbus.retriever.domain.lacking import held_terms, score_of
 from skillbus.retriever.domain.live_index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
+from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.stages import Stages
 
 Held = Mapping[str, Container[int]]
@@ -49,7 +53,8 @@ class Begun:
     live: LiveIndex | None
     """None while nothing was ever indexed."""
     query: EmbeddedQuery
-    lacking: KnowledgeMatched
+    projects: tuple[Project, ...]
+    """Whose items count."""
 
     @property
     def indexed(self) -> int:
@@ -71,7 +76,19 @@ class Begun:
     def wanted(self) -> WantedKnowledge:
         request = self.question.request
         at = (request.at or self.question.now).timestamp()
-        return WantedKnowledge(request, self.lacking.projects, at, self.question.count)
+        return WantedKnowledge(request, self.projects, at, self.question.count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What index and record say."""
+
+    begun: Begun
+    points: Mapping[str, Candidate]
+    """The candidates of the index, by the ids of their items, nearest first."""
+    items: tuple[FoundItem, ...]
+    """What may be shown of these and of what the index lacks."""
+    held: Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,78 +120,113 @@ class KnowledgeCandidates:
         stages.end("embed", 0)
         if question.request.explain:
             stages.end("filter", await self._index.passing(begun.live, begun.wanted) if begun.live else 0)
-        lacking = begun.lacking.items
-        points, vectors = await asyncio.gather(self._points(begun), self._vectors(begun, lacking))
-        stages.end("candidates", len(points))
-        ids = dict.fromkeys((*points, *(found.item.id for found in lacking)))
-        shown, held = await asyncio.gather(
-            self._record.shown(question.request, tuple(ids)), self._likely_terms(begun, points)
-        )
-        stages.end("record", len(shown))
-        stale = [found for found in shown if not _is_as_indexed(found, points)]
-        unknown = [found for found in stale if found.item.digest not in vectors]
-        vectors = {**vectors, **await self._vectors(begun, unknown)}
+        found = await self._find(begun, stages)
+        begun = found.begun
+        indexed = await self._as_indexed(found)
+        lacking = await self._whole(question.request, [one for one in found.items if one.item.id not in indexed])
+        vectors = await self._items.embed([one.item for one in lacking], begun.fingerprint) if lacking else {}
         return Gathered(
             begun=begun,
-            scored=(*_as_indexed(shown, points), *_as_recorded(stale, vectors, begun)),
-            held={**held, **{it.item.id: held_terms(begun.query, vectors[it.item.digest]) for it in stale}},
-            not_shown=len(points) - (len(shown) - len(stale)),
+            scored=(*indexed.values(), *_as_recorded(lacking, vectors, begun)),
+            held={**found.held, **{it.item.id: held_terms(begun.query, vectors[it.item.digest]) for it in lacking}},
+            not_shown=len(found.points) - sum(item in found.points for item in indexed),
         )
+
+    async def whole(self, gathered: Gathered, items: Sequence[RankedItem]) -> tuple[RankedItem, ...]:
+        """These with their content, of whichever it is not known yet; what may not be shown any more is left out."""
+        told = await self._whole(gathered.begun.question.request, [it.scored.found for it in items])
+        now = {one.item.id: one for one in told}
+        return tuple(replace(it, scored=replace(it.scored, found=now[it.id])) for it in items if it.id in now)
 
     async def terms(self, gathered: Gathered, items: Iterable[ScoredItem]) -> Held:
         """The terms of these items, of whichever they are not known yet."""
-        points = {it.point: it.found.item.id for it in items if it.point and it.found.item.id not in gathered.held}
-        return {**gathered.held, **await self._terms(gathered.begun, points)}
+        left = [it.found.item.id for it in items if it.indexed and it.found.item.id not in gathered.held]
+        return {**gathered.held, **await self._terms(gathered.begun, left)}
 
     async def _begin(self, question: KnowledgeQuestion) -> Begun:
         live = await self._index.live()
         fingerprint = live.fingerprint if live else None
-        query, lacking = await asyncio.gather(
-            self._embedder.embed(question.request.query, (), fingerprint), self._record.lacking(question.request)
+        query, projects = await asyncio.gather(
+            self._embedder.embed(question.request.query, (), fingerprint), self._record.projects(question.request)
         )
-        return Begun(question, live, query, lacking)
+        return Begun(question, live, query, projects)
 
-    async def _points(self, begun: Begun) -> Mapping[str, IndexedItem]:
-        """The candidates of the index, by the ids of their items."""
+    async def _find(self, begun: Begun, stages: Stages) -> _Found:
+        """Again where other projects count than was thought."""
+        while True:
+            looked_at = time.monotonic()
+            points = await self._points(begun)
+            stages.end("candidates", len(points))
+            looked = Looked(tuple(points), _whole(begun.question), looked_at)
+            matched, held = await asyncio.gather(
+                self._record.matched(begun.question.request, looked), self._likely_terms(begun, points)
+            )
+            stages.end("record", len(matched.items))
+            if matched.projects == begun.projects:
+                return _Found(begun, points, matched.items, held)
+            begun = replace(begun, projects=matched.projects)
+
+    async def _whole(self, request: SearchKnowledge, items: Sequence[FoundItem]) -> list[FoundItem]:
+        left = [one.item.id for one in items if one.content_left]
+        now = {one.item.id: one for one in await self._record.shown(request, left)} if left else {}
+        told = (now.get(one.item.id) if one.content_left else one for one in items)
+        return [one for one in told if one is not None]
+
+    async def _points(self, begun: Begun) -> dict[str, Candidate]:
         if begun.live is None:
             return {}
         found = await self._index.candidates(begun.live, begun.query, begun.wanted)
-        return {one.item_id: one for one in found}
-
-    async def _vectors(self, begun: Begun, items: Sequence[FoundItem]) -> Mapping[str, ItemVectors]:
-        """By digest."""
-        return await self._items.embed([found.item for found in items], begun.fingerprint) if items else {}
-
-    async def _likely_terms(self, begun: Begun, points: Mapping[str, IndexedItem]) -> Held:
-        """Those of twice as many as there may be hits, the nearest ones: it is not known yet what moves them."""
         relevance = begun.relevance
-        with_words = [one for one in points.values() if one.candidate.bm25 is not None]
-        nearest = sorted(
-            with_words,
-            key=lambda it: relevance.evidence(it.candidate.cosine, it.candidate.bm25),
-            reverse=True,
-        )
-        return await self._terms(begun, {one.candidate.id: one.item_id for one in nearest[: 2 * begun.question.top_k]})
+        nearest = sorted(found, key=lambda one: relevance.evidence(one.cosine, one.bm25), reverse=True)
+        return {one.id: one for one in nearest}
 
-    async def _terms(self, begun: Begun, points: Mapping[str, str]) -> Held:
-        """By item, of the items at these points."""
-        if begun.live is None or not points:
-            return {}
-        held = await self._index.terms(begun.live, tuple(points))
-        return {points[point]: terms for point, terms in held.items()}
+    async def _as_indexed(self, found: _Found) -> dict[str, ScoredItem]:
+        """Those that the index has as the record has them, by id, scored by the index."""
+        known = {one.item.id: found.points[one.item.id] for one in found.items if _is_known(one, found.points)}
+        doubtful = [one for one in found.items if one.item.id not in known and _may_be_known(one, found.points)]
+        now = await self._again(found.begun, [one.item.id for one in doubtful])
+        for one in doubtful:
+            point = now.get(one.item.id)
+            if point is not None and point.version == one.item.version:
+                known[one.item.id] = point.candidate
+        shown = {one.item.id: one for one in found.items}
+        return {
+            item: ScoredItem(shown[item], candidate.cosine, candidate.bm25, indexed=True)
+            for item, candidate in known.items()
+        }
+
+    async def _again(self, begun: Begun, items: Sequence[str]) -> Mapping[str, IndexedItem]:
+        return await self._index.again(begun.live, begun.query, items) if begun.live and items else {}
+
+    async def _likely_terms(self, begun: Begun, points: Mapping[str, Candidate]) -> Held:
+        """Those of twice as many as there may be hits, the nearest ones: it is not known yet what moves them."""
+        with_words = [item for item, candidate in points.items() if candidate.bm25 is not None]
+        return await self._terms(begun, with_words[: _likely(begun.question)])
+
+    async def _terms(self, begun: Begun, items: Sequence[str]) -> Held:
+        return await self._index.terms(begun.live, items) if begun.live and items else {}
 
 
-def _is_as_indexed(found: FoundItem, points: Mapping[str, IndexedItem]) -> bool:
-    point = points.get(found.item.id)
-    return point is not None and point.version == found.item.version
+def _likely(question: KnowledgeQuestion) -> int:
+    """How many of the nearest are likely to have all hits among them."""
+    return 2 * question.top_k
 
 
-def _as_indexed(shown: Collection[FoundItem], points: Mapping[str, IndexedItem]) -> list[ScoredItem]:
-    """Scored by the index."""
-    fresh = [(found, points[found.item.id].candidate) for found in shown if _is_as_indexed(found, points)]
-    return [ScoredItem(found, near.cosine, near.bm25, near.id) for found, near in fresh]
+def _whole(question: KnowledgeQuestion) -> int:
+    """Of how many of the nearest the content is asked for. A scope moves items further than anything else does."""
+    return _likely(question) if question.request.scope is None else 2 * question.count
 
 
-def _as_recorded(stale: Iterable[FoundItem], vectors: Mapping[str, ItemVectors], begun: Begun) -> list[ScoredItem]:
+def _is_known(found: FoundItem, points: Container[str]) -> bool:
+    """Whether the index had it among the candidates as it is now."""
+    return found.item.id in points and found.indexed_version == found.item.version and not found.lately
+
+
+def _may_be_known(found: FoundItem, points: Container[str]) -> bool:
+    """Whether the index may have it as it is now: it was not told yet, or told in between."""
+    return found.item.id in points or found.lately
+
+
+def _as_recorded(lacking: Iterable[FoundItem], vectors: Mapping[str, ItemVectors], begun: Begun) -> list[ScoredItem]:
     """Scored by the text of the record."""
-    return [score_of(found, vectors[found.item.digest], begun.query, begun.indexed) for found in stale]
+    return [score_of(found, vectors[found.item.digest], begun.query, begun.indexed) for found in lacking]

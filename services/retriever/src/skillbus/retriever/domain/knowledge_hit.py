@@ -31,7 +31,7 @@ def hit_of(
         reasons=tuple(_reasons(ranked, terms)),
         factors=ranked.factors if request.explain else None,
         relevance=probability(ranked.evidence) if request.explain else None,
-        indexed=ranked.scored.point is not None,
+        indexed=ranked.scored.indexed,
     )
     return cut(hit, request.content_characters)
 

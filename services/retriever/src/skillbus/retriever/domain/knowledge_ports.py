@@ -30,16 +30,27 @@ class WantedKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class IndexedItem:
-    """A candidate, and what it is a point of."""
+    """A candidate, and which version of the item it is."""
 
     candidate: Candidate
-    item_id: str
     version: int
-    """Of the item, as it was when its vectors were made."""
+    """Or an older one than was compared with the query, never a newer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search found in the index, as the record is asked about it."""
+
+    items: tuple[str, ...]
+    """Nearest first."""
+    whole: int
+    """Of so many the content is wanted."""
+    at: float
+    """When the index began to be asked, of `time.monotonic`."""
 
 
 class KnowledgeIndex(Protocol):
-    """The index of knowledge. Every method raises StoreUnavailableError."""
+    """The index of knowledge. The id of a candidate is that of its item. Every method raises StoreUnavailableError."""
 
     async def live(self) -> LiveIndex | None:
         """The index that is searched now; None while nothing was ever indexed."""
@@ -49,24 +60,33 @@ class KnowledgeIndex(Protocol):
         """How many items pass the filter."""
         ...
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[IndexedItem]:
+    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[Candidate]:
         """What either side finds; with a dense query each has a cosine, unless the index has no dense vector of it."""
         ...
 
-    async def terms(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, Container[int]]:
-        """The indices of the terms that the items at these points hold; points that are gone are left out."""
+    async def again(self, live: LiveIndex, query: EmbeddedQuery, items: Sequence[str]) -> Mapping[str, IndexedItem]:
+        """Those of these items that the index has, as it has them now."""
+        ...
+
+    async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
+        """The indices of the terms that these items hold; those that are gone are left out."""
         ...
 
 
 class KnowledgeRecord(Protocol):
     """What the learner says of items. Every method raises RecordUnavailableError."""
 
-    async def lacking(self, request: SearchKnowledge) -> KnowledgeMatched:
-        """Items that fit the filters and that the index does not have yet, and the projects whose items count."""
+    async def projects(self, request: SearchKnowledge) -> tuple[Project, ...]:
+        """Whose items count, as far as it is known: `matched` says whose do."""
+        ...
+
+    async def matched(self, request: SearchKnowledge, looked: Looked) -> KnowledgeMatched:
+        """Of what was found that which may be shown to who asks, as it is now; what fits the filters and is not in the
+        index yet, or came into it since; and whose items count."""
         ...
 
     async def shown(self, request: SearchKnowledge, ids: Sequence[str]) -> Sequence[FoundItem]:
-        """Of these items those that may be shown to who asks, as they are now."""
+        """Of these items those that may be shown to who asks, as they are now, with their content."""
         ...
 
 

@@ -29,8 +29,8 @@ class ScoredItem:
     """None where no dense vector could be had, of the query or of the item."""
     bm25: float | None
     """None where they share no word."""
-    point: str | None
-    """Whose vectors were compared; None where they were made of the record's text."""
+    indexed: bool
+    """Whether vectors of the index were compared; else they were made of the record's text."""
 
 
 @dataclass(frozen=True, slots=True)

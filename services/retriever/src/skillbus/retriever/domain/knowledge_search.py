@@ -50,7 +50,7 @@ class KnowledgeSearch:
         ranked = self._rank(gathered)
         least = least_evidence(self._limits.fits, gathered.begun.indexed)
         fitting = _fitting(ranked, gathered, least)
-        best = fitting[:top_k]
+        best = await self._candidates.whole(gathered, fitting[:top_k])
         held = await self._candidates.terms(gathered, (it.scored for it in best))
         query = gathered.begun.query
         terms = dict(zip(query.indices, query.terms, strict=True))
@@ -90,8 +90,8 @@ def _explanation(
         threshold=probability(least) if threshold is None else threshold,
         below_threshold=len(ranked) - fitting,
         not_shown=gathered.not_shown,
-        unindexed=sum(it.point is None for it in gathered.scored),
+        unindexed=sum(not it.indexed for it in gathered.scored),
         best_score=ranked[0].score if ranked else None,
         terms=tuple(begun.query.terms),
-        projects=begun.lacking.projects,
+        projects=begun.projects,
     )

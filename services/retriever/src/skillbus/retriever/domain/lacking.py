@@ -27,7 +27,7 @@ def score_of(found: FoundItem, vectors: ItemVectors, query: EmbeddedQuery, index
         cosine = float(np.asarray(query.dense, np.float32) @ vectors.dense)
     words = float(_weights(query.indices, vectors) @ np.asarray(query.values, np.float32))
     bm25 = _IDF_SHARE * rarest_idf(indexed) * words
-    return ScoredItem(found, cosine, bm25 or None, None)
+    return ScoredItem(found, cosine, bm25 or None, indexed=False)
 
 
 def held_terms(query: EmbeddedQuery, vectors: ItemVectors) -> frozenset[int]:

@@ -1,6 +1,7 @@
 """What the indexer reads of the record, each answer in one transaction, and which versions the index has."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -24,7 +25,7 @@ _INDEXED: Final = (
         _of.indexed_version < bindparam("indexed"),
         _of.version >= bindparam("indexed"),
     )
-    .values(indexed_version=bindparam("indexed"))
+    .values(indexed_version=bindparam("indexed"), indexed_at=bindparam("told_at"))
 )
 
 
@@ -55,11 +56,13 @@ class SqlIndexRecord:
                 for project, item, version, digest, indexed in await connection.execute(page)
             ]
 
-    async def indexed(self, refs: Sequence[KnowledgeRef]) -> None:
+    async def indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
         if refs:
             # By id: two who write the same items do not wait for one another.
             ordered = sorted(refs, key=lambda ref: ref.id)
-            rows = [{"item": ref.id, "of_project": ref.project, "indexed": ref.version} for ref in ordered]
+            rows = [
+                {"item": ref.id, "of_project": ref.project, "indexed": ref.version, "told_at": at} for ref in ordered
+            ]
             await written(self._engine, partial(_mark, rows=rows))
 
 

@@ -1,10 +1,10 @@
-"""Which items the index lacks, or has at an older version: newest first, as far as they fit a search."""
+"""Which items the index lacks, has at an older version, or got lately: newest first, as far as they fit a search."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, literal_column, or_, select
 
 from skillbus.contracts.knowledge_index import FindKnowledge
 from skillbus.contracts.scope import ANY, match
@@ -16,30 +16,50 @@ _SCANNED: Final = 2_000
 _of = KNOWLEDGE.c
 # As the partial index says it: of a value that is bound SQLite does not know that it fits.
 UNINDEXED: Final = and_(_of.status == literal_column("'active'"), _of.indexed_version < _of.version)
-_NEWEST: Final = (
-    select(_of.id, _of.scope)
-    .where(
-        _of.project.in_(bindparam("projects", expanding=True)),
-        UNINDEXED,
-        or_(_of.valid_from.is_(None), _of.valid_from <= bindparam("at")),
-        or_(_of.valid_to.is_(None), _of.valid_to > bindparam("at")),
+_LATELY: Final = and_(_of.status == literal_column("'active'"), _of.indexed_at >= bindparam("since"))
+
+
+def _newest(those: ColumnElement[bool]) -> Select[tuple[str, str]]:
+    return (
+        select(_of.id, _of.scope)
+        .where(
+            _of.project.in_(bindparam("projects", expanding=True)),
+            those,
+            or_(_of.valid_from.is_(None), _of.valid_from <= bindparam("at")),
+            or_(_of.valid_to.is_(None), _of.valid_to > bindparam("at")),
+        )
+        .order_by(_of.updated_at.desc(), _of.id.desc())
+        .limit(bindparam("most"))
     )
-    .order_by(_of.updated_at.desc(), _of.id.desc())
-    .limit(bindparam("most"))
-)
 
 
-def newest_unindexed(connection: Connection, wanted: FindKnowledge, projects: Sequence[str], at: datetime) -> list[str]:
-    """At most `wanted.unindexed` ids that are no candidates."""
+_NEWEST_UNINDEXED: Final = _newest(UNINDEXED)
+_NEWEST_LATELY: Final = _newest(_LATELY)
+
+
+def newest_unindexed(
+    connection: Connection, wanted: FindKnowledge, projects: Sequence[str], at: datetime, since: datetime | None
+) -> list[str]:
+    """At most `wanted.unindexed` ids that are no candidates, then as many that were indexed since a moment."""
     if not wanted.unindexed:
         return []
-    candidates = frozenset(wanted.ids)
-    most = _SCANNED if wanted.scope is not None else wanted.unindexed + len(candidates)
-    newest = _NEWEST
+    most = _SCANNED if wanted.scope is not None else wanted.unindexed + len(wanted.ids)
+    asked = {"projects": projects, "at": at, "most": most}
+    unindexed = _fitting(connection, _NEWEST_UNINDEXED, wanted, asked)
+    if since is None:
+        return unindexed
+    lately = _fitting(connection, _NEWEST_LATELY, wanted, {**asked, "since": since})
+    return list(dict.fromkeys((*unindexed, *lately)))
+
+
+def _fitting(
+    connection: Connection, newest: Select[tuple[str, str]], wanted: FindKnowledge, asked: Mapping[str, object]
+) -> list[str]:
     for condition in _conditions(wanted):
         newest = newest.where(condition)
-    found = connection.execute(newest, {"projects": projects, "at": at, "most": most})
-    fitting = [item for item, scope in found if item not in candidates and _covers(scope, wanted.scope)]
+    candidates = frozenset(wanted.ids)
+    found = connection.execute(newest, asked)
+    fitting = [row.id for row in found if row.id not in candidates and _covers(row.scope, wanted.scope)]
     return fitting[: wanted.unindexed]
 
 

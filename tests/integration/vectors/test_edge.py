@@ -14,6 +14,7 @@ from qdrant_client import models
 
 from skillbus.vectors import (
     DENSE,
+    LEXICAL,
     CollectionSpec,
     QueryUnsupported,
     VectorStoreLocked,
@@ -206,6 +207,20 @@ async def test_points_that_were_written_field_by_field_are_read_and_filtered_as_
         [part] = await store.retrieve("tools", [point_id("old")], with_payload=["n", "deep.er"])
         assert whole.payload == payload
         assert part.payload == {"n": 2, "deep": {"er": [1, None]}}
+
+
+async def test_records_are_models_like_others_though_they_are_not_validated(edge_path):
+    async with open_vector_store(None, edge_path) as store:
+        await store.ensure_collection("tools", SPEC)
+        vectors = {DENSE: [0.0, 1.0, 0.0, 0.0], LEXICAL: models.SparseVector(indices=[3, 8], values=[0.5, 1.5])}
+        point = models.PointStruct(id=point_id("one"), vector=vectors, payload={"project": "p", "tags": ["a"]})
+        await store.upsert("tools", [point])
+        [found] = await store.retrieve("tools", [point_id("one")], with_vectors=True)
+    validated = models.Record(id=point_id("one"), vector=vectors, payload=point.payload)
+    assert found == validated
+    assert found.model_dump() == validated.model_dump()
+    assert set(models.Record.model_fields) == found.model_fields_set
+    assert found.model_copy(deep=True) == found
 
 
 async def test_other_tasks_run_between_the_chunks_of_a_large_upsert(edge_path):

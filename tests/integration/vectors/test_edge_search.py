@@ -14,6 +14,7 @@ POINTS = 6_000
 DIM = 16
 SPEC = CollectionSpec(dim=DIM, tenant="project", keywords=("kind", "side"))
 NORTH = np.eye(DIM)[0]
+OTHERS = point_id("of another project")
 
 
 def kind_of(row: int) -> str:
@@ -66,6 +67,29 @@ async def test_the_nearest_of_a_kind_are_those_that_a_scan_finds(
     best = sorted((float(rows[at] @ query) for at in passing), reverse=True)[:limit]
     assert {hit.id for hit in hits} <= {point_id(str(at)) for at in passing}
     assert [hit.score for hit in hits] == pytest.approx(best, abs=1e-3)  # the store rounds to float16
+
+
+async def test_one_condition_that_all_points_pass_changes_nothing(
+    store: VectorStore, rows: NDArray[np.float64]
+) -> None:
+    asked = [
+        models.QueryRequest(query=rows[5].tolist(), using=DENSE, filter=condition, limit=50)
+        for condition in (None, only(project="p"))
+    ]
+    without, having = await store.query("points", asked)
+    assert [hit.id for hit in having] == [hit.id for hit in without]
+    assert [hit.score for hit in having] == pytest.approx([hit.score for hit in without], abs=1e-6)
+
+
+async def test_the_first_point_of_another_project_is_kept_from_the_next_search(
+    store: VectorStore, rows: NDArray[np.float64]
+) -> None:
+    nearest, mine = rows[5].tolist(), only(project="p")
+    request = models.QueryRequest(query=nearest, using=DENSE, filter=mine, limit=10)
+    [before] = await store.query("points", [request])
+    await store.upsert("points", [models.PointStruct(id=OTHERS, vector={DENSE: nearest}, payload={"project": "q"})])
+    [after] = await store.query("points", [request])
+    assert [hit.id for hit in after] == [hit.id for hit in before]
 
 
 async def test_points_that_pass_are_found_where_none_of_the_nearest_does(

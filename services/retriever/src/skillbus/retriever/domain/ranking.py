@@ -7,9 +7,9 @@ order in either case, and the order of the candidates makes no difference.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ class Candidate:
     """None where the lexical side did not find the point."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate in its place."""
 
     id: str
@@ -91,8 +90,7 @@ def spread(pool: Sequence[Ranked], weights: Mapping[str, Weights]) -> Iterator[R
         at = max(left, key=evidence.__getitem__)  # the first of equals
         left.remove(at)
         best = pool[at]
-        lowered_here = evidence[at] < best.evidence
-        yield replace(best, evidence=evidence[at], repeats=repeated[at]) if lowered_here else best
+        yield best if evidence[at] == best.evidence else best._replace(evidence=evidence[at], repeats=repeated[at])
         for place in left:
             lowered = pool[place].evidence - ALIKE * likeness[at][place]
             if lowered < evidence[place]:  # the likest of those above counts

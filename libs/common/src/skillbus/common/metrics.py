@@ -1,7 +1,6 @@
 """Counters and times of the bus, in a registry that is passed in: one process may hold several services."""
 
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -9,19 +8,23 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
-@dataclass(frozen=True, slots=True)
 class EndpointMetrics:
-    """Metrics of one endpoint."""
+    """Metrics of one endpoint: looked up by their labels once, and only when there is something to count."""
 
-    bus: "BusMetrics"
-    service: str
-    endpoint: str
+    def __init__(self, bus: "BusMetrics", service: str, endpoint: str) -> None:
+        self._bus = bus
+        self._labels = (service, endpoint)
+        self._requests: dict[str, Counter] = {}
+        self._seconds: Histogram | None = None
 
     def served(self, code: str, start_ns: int) -> None:
         """Count an answer; `start_ns` is of `time.perf_counter_ns`."""
-        self.bus.requests.labels(self.service, self.endpoint, code).inc()
-        seconds = (time.perf_counter_ns() - start_ns) / 1e9
-        self.bus.seconds.labels(self.service, self.endpoint).observe(seconds)
+        if (requests := self._requests.get(code)) is None:
+            self._requests[code] = requests = self._bus.requests.labels(*self._labels, code)
+        if self._seconds is None:
+            self._seconds = self._bus.seconds.labels(*self._labels)
+        requests.inc()
+        self._seconds.observe((time.perf_counter_ns() - start_ns) / 1e9)
 
 
 class BusMetrics:

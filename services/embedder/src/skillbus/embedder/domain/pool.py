@@ -137,7 +137,8 @@ class ModelPool:
         if spec is None:
             raise ModelUnavailableError(registered.problem or f"the dimensions of {registered.model.name} are unknown")
         entry = self._entry(_Key.of(registered, spec), registered)
-        await asyncio.wait({entry.opening}, timeout=wait_s)
+        if not entry.opening.done():
+            await asyncio.wait({entry.opening}, timeout=wait_s)
         if not entry.opening.done():
             raise ModelUnavailableError(f"model {entry.name} is still loading")
         if entry.opening.cancelled():

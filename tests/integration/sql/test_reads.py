@@ -1,6 +1,9 @@
-"""Reads in as few steps as a database allows: on SQLite in a thread, on PostgreSQL in the loop."""
+"""Reads in as few steps as a database allows, and in a thread where SQLite would keep the loop waiting."""
 
 import asyncio
+import sqlite3
+import threading
+import time
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -48,15 +51,57 @@ async def test_what_was_written_before_is_read(engine: AsyncEngine, reads: Reads
 async def test_a_read_sees_one_moment(engine: AsyncEngine, reads: Reads) -> None:
     if engine.dialect.name != "sqlite":
         pytest.skip("on PostgreSQL it is `reading`, in the loop: nothing can be awaited in it")
-    loop = asyncio.get_running_loop()
+    other = sqlite3.connect(str(engine.url.database))
 
     def read(connection: Connection) -> tuple[int, int]:
         before = count(connection)
-        asyncio.run_coroutine_threadsafe(write(engine, 1), loop).result(5)
+        with other:
+            other.execute("INSERT INTO numbers VALUES (1)")
         return before, count(connection)
 
     assert await reads.run(read) == (0, 0)
+    other.close()
     assert await reads.run(count) == 1
+
+
+def thread_of(_: Connection) -> threading.Thread:
+    return threading.current_thread()
+
+
+async def test_a_read_of_sqlite_is_made_where_it_is_asked_for(engine: AsyncEngine, reads: Reads) -> None:
+    if engine.dialect.name == "sqlite":
+        assert await reads.run(thread_of) is threading.current_thread()
+
+
+async def test_a_database_that_is_locked_does_not_keep_the_loop_waiting(engine: AsyncEngine, reads: Reads) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL lets everybody read")
+    await write(engine, 1)
+    await engine.dispose()
+    holder = sqlite3.connect(str(engine.url.database), isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    reading = asyncio.create_task(reads.run(count))
+    longest, last = 0.0, time.monotonic()
+    for _ in range(30):
+        await asyncio.sleep(0.01)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    assert not reading.done()
+    assert longest < 1  # whoever waits in the loop waits for five
+    holder.close()
+    async with asyncio.timeout(8):
+        assert await reading == 1
+
+
+async def test_after_a_slow_read_the_next_ones_are_made_in_threads_for_a_while(
+    engine: AsyncEngine, reads: Reads
+) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL is read without threads")
+    await reads.run(lambda _: time.sleep(0.05))
+    assert await reads.run(thread_of) is not threading.current_thread()
+    await asyncio.sleep(1)
+    assert await reads.run(thread_of) is threading.current_thread()
 
 
 async def test_several_read_at_once(engine: AsyncEngine, reads: Reads) -> None:

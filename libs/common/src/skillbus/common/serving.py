@@ -20,7 +20,7 @@ async def serve(
     async def answer_health(_: Empty) -> Health:
         return await health.health()
 
-    responder = Responder(bus.client, name, version("skillbus-contracts"), bus.metrics)
+    responder = Responder(bus.client, name, version("skillbus-contracts"), bus.metrics, bus.near)
     await responder.start(*routes, route(health_of(name), answer_health), to_wire=to_wire)
     try:
         yield

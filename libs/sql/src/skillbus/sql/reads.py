@@ -1,10 +1,13 @@
 """Reads that somebody waits for: of several statements, in as few steps as the database allows.
 
-On SQLite the asynchronous driver goes to its thread and back four times for each statement. Here a whole read goes
-there once, with a connection of its own, which takes a third off what search waits for.
+On SQLite the asynchronous driver goes to its thread and back four times for each statement. Here a whole read is made
+where it is asked for, in the loop, which takes a millisecond; a thread, its wake-up and its turns of Python's lock take
+another. A database that is locked is read in a thread, and so is one whose disk was slow a moment ago: the loop may
+stand still for one read of a second.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -16,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from skillbus.sql.engine import reading
+from skillbus.sql.errors import DatabaseBusyError
 from skillbus.sql.failures import failures
 
 ResultT = TypeVar("ResultT")
@@ -23,6 +27,9 @@ ResultT = TypeVar("ResultT")
 _THREADS: Final = 4
 """More would wait for one another: Python's own lock is theirs too."""
 _BUSY_S: Final = 5.0
+_QUICK_S: Final = 0.02
+"""A read that took longer is not made in the loop again for as long as `_IN_THREADS_S`."""
+_IN_THREADS_S: Final = 1.0
 
 
 class Reads(Protocol):
@@ -39,16 +46,21 @@ async def open_reads(engine: AsyncEngine) -> AsyncGenerator[Reads]:
     if engine.dialect.name != "sqlite":
         yield _InTheLoop(engine)
         return
-    reader = create_engine(
-        engine.url.set(drivername="sqlite"), connect_args={"timeout": _BUSY_S}, pool_size=_THREADS, hide_parameters=True
-    )
-    event.listen(reader, "connect", _prepare)
-    event.listen(reader, "begin", _begin)
+    at_once, waiting = _reader(engine, 0.0, 1), _reader(engine, _BUSY_S, _THREADS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="sql-reads") as threads:
         try:
-            yield _InThreads(reader, threads)
+            yield _AtOnce(at_once, waiting, threads)
         finally:
-            reader.dispose()
+            at_once.dispose()
+            waiting.dispose()
+
+
+def _reader(engine: AsyncEngine, busy_s: float, connections: int) -> Engine:
+    url = engine.url.set(drivername="sqlite")
+    reader = create_engine(url, connect_args={"timeout": busy_s}, pool_size=connections, hide_parameters=True)
+    event.listen(reader, "connect", _prepare)
+    event.listen(reader, "begin", _begin)
+    return reader
 
 
 class _InTheLoop:
@@ -60,17 +72,29 @@ class _InTheLoop:
             return await connection.run_sync(read)
 
 
-class _InThreads:
-    def __init__(self, engine: Engine, threads: ThreadPoolExecutor) -> None:
-        self._engine = engine
+class _AtOnce:
+    def __init__(self, at_once: Engine, waiting: Engine, threads: ThreadPoolExecutor) -> None:
+        self._at_once = at_once
+        self._waiting = waiting
         self._threads = threads
+        self._in_threads_until = 0.0
 
     async def run(self, read: Callable[[Connection], ResultT]) -> ResultT:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, read)
+        started = time.monotonic()
+        if started >= self._in_threads_until:
+            try:
+                return _read(self._at_once, read)
+            except DatabaseBusyError:
+                self._in_threads_until = started + _IN_THREADS_S
+            finally:
+                if time.monotonic() - started > _QUICK_S:
+                    self._in_threads_until = started + _IN_THREADS_S
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _read, self._waiting, read)
 
-    def _run(self, read: Callable[[Connection], ResultT]) -> ResultT:
-        with failures(self._engine.url), self._engine.connect() as connection, connection.begin():
-            return read(connection)
+
+def _read(engine: Engine, read: Callable[[Connection], ResultT]) -> ResultT:
+    with failures(engine.url), engine.connect() as connection, connection.begin():
+        return read(connection)
 
 
 def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

@@ -16,6 +16,7 @@ from nats.errors import MaxPayloadError
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
+from skillbus.common.bus.near import Near, NearEndpoint
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorBody, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
@@ -34,8 +35,9 @@ class ConnectionLostError(Exception):
 class Caller:
     """Sends requests and gives their replies as values, or raises `RequestError`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, near: Near) -> None:
         self._client = client
+        self._near = near
         self._inbox = client.new_inbox()
         self._ids = itertools.count()
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
@@ -64,6 +66,7 @@ class Caller:
         *,
         timeout_s: float | None = None,
         content_type: str = JSON,
+        near: bool = False,
     ) -> ReplyT:
         """Ask and wait for the answer.
 
@@ -73,12 +76,15 @@ class Caller:
             timeout_s: How long to wait, in seconds; the endpoint's own time if absent. A request that is made while
                 another is answered never waits longer than that one may.
             content_type: How request and reply are encoded.
+            near: Whether a service of this process may be handed the request, and its reply be taken, as they are.
 
         Raises:
             RequestError: What the responder said; or `unavailable` when nobody answers or the connection is down,
                 `deadline_exceeded` when the time is over, `payload_too_large` when the body is over the server's limit.
         """
         wait_s = h.remaining_s(endpoint.timeout_s if timeout_s is None else timeout_s)
+        if near and (there := self._near.find(endpoint.subject)):
+            return await self._of(there, endpoint, request, wait_s)
         body = encode(request, content_type)
         headers = {h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}
         if content_type != JSON:
@@ -89,10 +95,24 @@ class Caller:
             async with asyncio.timeout(max(wait_s, 0)):
                 reply = await self._exchange(endpoint, body, headers)
         except TimeoutError:
-            raise RequestError(
-                ErrorCode.DEADLINE_EXCEEDED, f"{endpoint.service} did not answer {endpoint.name} in {wait_s:.1f} s."
-            ) from None
+            raise _late(endpoint, wait_s) from None
         return self._read(endpoint, reply)
+
+    async def _of(
+        self, there: NearEndpoint, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, wait_s: float
+    ) -> ReplyT:
+        """The answer of a service of this process."""
+        answer = there.take(request, time.time() + wait_s)
+        try:
+            async with asyncio.timeout(max(wait_s, 0)):
+                said = await asyncio.shield(answer)  # it is answered whether somebody waits or not, as over the bus
+        except TimeoutError:
+            raise _late(endpoint, wait_s) from None
+        if isinstance(said, RequestError):
+            raise RequestError(said.code, said.message, details=said.details, retryable=said.retryable)
+        if not isinstance(said, endpoint.reply):
+            raise TypeError(f"{endpoint.name} gives {endpoint.reply.__name__}, not {type(said).__name__}")
+        return said
 
     async def _exchange(self, endpoint: Endpoint[Message, Message], body: bytes, headers: dict[str, str]) -> Msg:
         while True:
@@ -144,6 +164,12 @@ class Caller:
             return _understood(endpoint, endpoint.reply, message.data, content_type)
         error = _understood(endpoint, ErrorBody, message.data, content_type).error
         raise RequestError(error.code, error.message, details=error.details, retryable=error.retryable)
+
+
+def _late(endpoint: Endpoint[Message, Message], wait_s: float) -> RequestError:
+    return RequestError(
+        ErrorCode.DEADLINE_EXCEEDED, f"{endpoint.service} did not answer {endpoint.name} in {wait_s:.1f} s."
+    )
 
 
 def _understood(endpoint: Endpoint[Message, Message], kind: type[MessageT], data: bytes, content_type: str) -> MessageT:

@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.common.bus.caller import Caller
+from skillbus.common.bus.near import Near
 from skillbus.common.metrics import BusMetrics
 
 log = structlog.get_logger(__name__)
@@ -48,6 +49,8 @@ class Bus:
     jetstream: JetStreamContext
     caller: Caller
     metrics: BusMetrics
+    near: Near
+    """The services of this process."""
 
 
 @asynccontextmanager
@@ -95,10 +98,11 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
         raise BusUnreachableError(
             f"no NATS server at {settings.url}: start one, or set SKILLBUS_NATS_URL ({error!r})"
         ) from error
-    caller = Caller(client)
+    near = Near()
+    caller = Caller(client, near)
     try:
         await caller.open()
-        yield Bus(client, client.jetstream(timeout=5), caller, BusMetrics(registry))
+        yield Bus(client, client.jetstream(timeout=5), caller, BusMetrics(registry), near)
     finally:
         await _close(client)
 

@@ -7,7 +7,7 @@ with 429 when all permits are taken, and drains when it stops.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -20,6 +20,7 @@ from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
+from skillbus.common.bus.near import Near
 from skillbus.common.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -27,6 +28,7 @@ from skillbus.contracts.message import JSON, MSGPACK, Message
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
+DoneT = TypeVar("DoneT")
 
 DEFAULT_PERMITS: Final = 256
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -42,8 +44,8 @@ class Route:
     """An endpoint and what answers it, at most `permits` messages at a time. Made by `route`."""
 
     endpoint: Endpoint[Message, Message]
-    answer: Callable[[bytes, str], Awaitable[Message]]
-    """From a body and its content type to the reply."""
+    handle: Callable[[Message], Awaitable[Message]]
+    """From a request of the endpoint to its reply."""
     permits: int
 
 
@@ -54,10 +56,12 @@ def route(
 ) -> Route:
     """A route whose handler gets the endpoint's request and gives its reply."""
 
-    async def answer(body: bytes, content_type: str) -> ReplyT:
-        return await handle(decode(endpoint.request, body, content_type))
+    async def checked(request: Message) -> ReplyT:
+        if not isinstance(request, endpoint.request):
+            raise TypeError(f"{endpoint.name} takes {endpoint.request.__name__}, not {type(request).__name__}")
+        return await handle(request)
 
-    return Route(endpoint, answer, permits)
+    return Route(endpoint, checked, permits)
 
 
 ToWire = Callable[[Exception], RequestError | None]
@@ -82,7 +86,7 @@ class _TaskEndpoint(MicroEndpoint):
         self._route = route
         self._to_wire = to_wire
         self._metrics = metrics.of(endpoint.service, endpoint.name)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     async def start(self) -> None:
         await self._start()
@@ -97,16 +101,45 @@ class _TaskEndpoint(MicroEndpoint):
 
     async def _handle_request(self, msg: Msg) -> None:
         self._num_requests += 1
-        if len(self._tasks) >= self._route.permits:
-            refused = RequestError(
-                ErrorCode.OVERLOADED,
-                f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later.",
-            )
+        if refused := self._full():
             await self._respond_error(msg, refused)
             return
-        task = asyncio.create_task(self._answer(msg))
+        self._work(self._answer(msg))
+
+    def take(self, request: Message, until: float) -> asyncio.Future[Message | RequestError]:
+        """As `near.NearEndpoint`."""
+        self._num_requests += 1
+        if refused := self._full():
+            self._note_error(refused)
+            raise refused
+        return self._work(self._answer_near(request, until))
+
+    def _full(self) -> RequestError | None:
+        if len(self._tasks) < self._route.permits:
+            return None
+        said = f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later."
+        return RequestError(ErrorCode.OVERLOADED, said)
+
+    def _work(self, answer: Coroutine[object, object, DoneT]) -> asyncio.Task[DoneT]:
+        task = asyncio.create_task(answer)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _answer_near(self, request: Message, until: float) -> Message | RequestError:
+        start_ns = time.perf_counter_ns()
+        try:
+            reply = await self._in_time(until, request)
+            self._metrics.served("ok", start_ns)
+        except Exception as error:  # noqa: BLE001 - as `_answer`
+            refused = self._refusal(error)
+            self._note_error(refused)
+            self._metrics.served(refused.code, start_ns)
+            return refused
+        else:
+            return reply
+        finally:
+            self._note_time(start_ns)
 
     async def _answer(self, msg: Msg) -> None:
         start_ns = time.perf_counter_ns()
@@ -125,8 +158,16 @@ class _TaskEndpoint(MicroEndpoint):
             await self._respond_error(msg, refused)
             self._metrics.served(refused.code, start_ns)
         finally:
-            self._processing_time += time.perf_counter_ns() - start_ns
-            self._average_processing_time = self._processing_time // self._num_requests
+            self._note_time(start_ns)
+
+    def _note_time(self, start_ns: int) -> None:
+        self._processing_time += time.perf_counter_ns() - start_ns
+        self._average_processing_time = self._processing_time // self._num_requests
+
+    def _note_error(self, error: RequestError) -> None:
+        self._num_errors += 1
+        self._last_error = f"{error.code}: {error.message}"
+        log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
 
     def _refusal(self, error: Exception) -> RequestError:
         known = error if isinstance(error, RequestError) else self._to_wire(error)
@@ -143,12 +184,16 @@ class _TaskEndpoint(MicroEndpoint):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, f"{h.DEADLINE_MS} is not a number: send Unix time in milliseconds."
             ) from None
+        h.traceparent.set(headers.get(h.TRACEPARENT))
+        request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
+        return await self._in_time(until, request)
+
+    async def _in_time(self, until: float | None, request: Message) -> Message:
         if until is not None:
             if until <= time.time():
                 raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was begun.")
             h.deadline.set(until)
-        h.traceparent.set(headers.get(h.TRACEPARENT))
-        return await self._route.answer(msg.data, headers.get(h.CONTENT_TYPE, JSON))
+        return await self._route.handle(request)
 
     async def _respond(self, msg: Msg, body: bytes, headers: dict[str, str] | None) -> None:
         if not msg.reply:
@@ -161,9 +206,7 @@ class _TaskEndpoint(MicroEndpoint):
         await self._service._client.publish(msg.reply, body, headers=headers)  # noqa: SLF001 - as above
 
     async def _respond_error(self, msg: Msg, error: RequestError) -> None:
-        self._num_errors += 1
-        self._last_error = f"{error.code}: {error.message}"
-        log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
+        self._note_error(error)
         said = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode().replace("\n", " ")
         headers = {h.ERROR: said.replace("\r", " "), h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
         await self._respond(msg, _body_of(error), headers)
@@ -185,9 +228,11 @@ async def _unused(_: Request) -> None:
 class Responder:
     """A service on the bus: its endpoints, and its answers to discovery."""
 
-    def __init__(self, client: Client, name: str, version: str, metrics: BusMetrics) -> None:
+    def __init__(self, client: Client, name: str, version: str, metrics: BusMetrics, near: Near | None = None) -> None:
         self._client = client
+        self._near = near or Near()
         self._metrics = metrics
+        self._added: list[tuple[str, _TaskEndpoint]] = []
         self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
 
     async def start(self, *routes: Route, to_wire: ToWire = _unknown) -> None:
@@ -196,11 +241,15 @@ class Responder:
         for route in routes:
             endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire)
             await endpoint.start()
+            self._near.add(route.endpoint.subject, endpoint)
+            self._added.append((route.endpoint.subject, endpoint))
             self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make its serial kind
         await self._client.flush()
 
     async def drain(self) -> None:
         """Stop taking requests and answer those that were taken."""
+        for subject, endpoint in self._added:
+            self._near.remove(subject, endpoint)
         endpoints = self._service._endpoints  # noqa: SLF001 - as above
         self._service._endpoints = []  # noqa: SLF001 - else stop() would unsubscribe what is drained
         await asyncio.gather(*(endpoint.drain() for endpoint in endpoints))

@@ -131,6 +131,12 @@ class LiveCollection:
             )
 
 
+def terms_of(record: models.Record) -> frozenset[int]:
+    """The indices of the sparse vector of a point that was retrieved with it."""
+    vector = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None
+    return frozenset(vector.indices) if isinstance(vector, models.SparseVector) else frozenset()
+
+
 def weights_of(record: models.Record) -> Weights:
     """The sparse vector of a point that was retrieved with it."""
     vector = record.vector.get(LEXICAL) if isinstance(record.vector, dict) else None

@@ -7,7 +7,7 @@ from qdrant_client import models
 
 from skillbus.contracts.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import ANY, fixed_key, keys_above, segments
-from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, weights_of
+from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, terms_of
 from skillbus.retriever.domain.knowledge_ports import IndexedItem, WantedKnowledge
 from skillbus.retriever.domain.live_index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
@@ -44,7 +44,7 @@ class VectorKnowledge:
 
     async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
         records = await self._collection.retrieve(live, items, False, weights=True)
-        return {str(record.id): weights_of(record) for record in records}
+        return {str(record.id): terms_of(record) for record in records}
 
 
 def condition_of(wanted: WantedKnowledge) -> models.Filter:

@@ -315,7 +315,7 @@ async def test_feedback_moves_what_search_is_told(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     await vote(knowledge, item, True)
     async with open_reads(knowledge.engine) as reads:
-        snapshot = await SqlFinding(reads).snapshot(FindKnowledge(ids=(item.id,)), knowledge.clock.at)
+        snapshot = await SqlFinding(reads).snapshot(FindKnowledge(ids=(item.id,)), knowledge.clock.at, None)
     assert [given.helpful for given in snapshot.votes[item.id]] == [True]
 
 

@@ -14,8 +14,8 @@ import select
 import stat
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
@@ -35,11 +35,12 @@ class FewMountsError(Exception):
     """It cannot be made here, and why."""
 
 
-@dataclass(frozen=True, slots=True)
 class FewMounts:
-    """The namespace, held open."""
+    """The namespace, held open until it is closed or nobody knows it any more."""
 
-    descriptor: int
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._let_go = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def open(cls, host: Installation, folder: Path) -> Self:
@@ -60,11 +61,11 @@ class FewMounts:
     @property
     def path(self) -> str:
         """Where `nsenter` finds it; nothing that is started inherits it."""
-        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
+        return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     def close(self) -> None:
-        """Let go of it."""
-        os.close(self.descriptor)
+        """Let go of it. Safe to call again."""
+        self._let_go()
 
 
 def detachable(mountinfo: bytes, bound: tuple[Path, ...], passed: tuple[Path, ...]) -> list[bytes]:

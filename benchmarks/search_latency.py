@@ -2,8 +2,8 @@
 
 Claims: a new query text takes at most 3 ms more than the model and the store's own calls in process, and at most 8 ms;
 a text seen before at most 3 ms. New texts run in turns with the bare work, texts seen before after them; all in one
-process, as in standalone; medians. The queries are those of the data, 137 characters in the median: the model takes
-three times as long for them as for a short request.
+process, as in standalone, where the retriever asks the embedder without the server (ADR 0020); medians. The queries are
+those of the data, 137 characters in the median: the model takes three times as long for them as for a short request.
 
 The tools are those of a file in the form of ../shared/data/tools/tools.jsonl, repeated under other names up to 10,000.
 
@@ -32,6 +32,7 @@ from qdrant_client import models
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
+from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder import Role
 from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.adapters.lexicon import load_lexicon
@@ -163,6 +164,7 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
 
 async def compare(arms: Arms, queries: list[str], rounds: int) -> dict[str, object]:
     new, bare, added = [], [], []
+    settle_memory()  # as every service and standalone, once they are ready
     for _ in range(20):  # warm up
         await arms.over_the_bus(queries.pop())
         await arms.in_process(queries.pop())

@@ -10,7 +10,7 @@ from skillbus.common.bus.codec import encode
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_index import FindKnowledge
 from skillbus.learner.domain.finding import Finder, Kept, Snapshot, may_be_shown
-from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes
+from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes, most_bytes
 from skillbus.learner.domain.votes import HALF_LIFE, Vote
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -153,3 +153,9 @@ def test_one_item_always_fits() -> None:
     large = item(content="\u0001" * 32_000)
     assert item_bytes(large) < MESSAGE_BYTES
     assert len(fitting([large] * 10)) == MESSAGE_BYTES // item_bytes(large)
+
+
+@pytest.mark.parametrize("text", ["x", "文", "😀", "\x01", '"\\'])
+def test_the_bound_that_is_found_at_once_is_never_too_low(text: str) -> None:
+    one = item(content=text * 1_000, title=text * 100, tags=(text * 10, text), owner=text, external_id=text)
+    assert len(encode(one)) <= item_bytes(one) <= most_bytes(one)

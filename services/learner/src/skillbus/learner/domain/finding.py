@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.scope import match
-from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes
+from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
 from skillbus.learner.domain.votes import Vote, weights
 
 _UNINDEXED_BYTES: Final = MESSAGE_BYTES // 2
@@ -98,6 +98,9 @@ def _known(snapshot: Snapshot, ids: Iterable[str]) -> list[Kept]:
 
 def _fitting(items: Sequence[Kept], limit: int) -> tuple[list[Kept], int]:
     """As many of the first as fit so many bytes, and how many bytes those are."""
+    most = sum(most_bytes(kept.item) for kept in items)
+    if most <= limit:
+        return list(items), most
     used = 0
     for count, kept in enumerate(items):
         size = item_bytes(kept.item)

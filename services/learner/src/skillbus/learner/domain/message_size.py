@@ -12,7 +12,17 @@ MESSAGE_BYTES: Final = 800_000
 _FRAME_BYTES: Final = 1_000
 """The names of an item's fields, and those of its values that are short."""
 
+_CHARACTER_BYTES: Final = 6
+"""Of a control character, as JSON writes it."""
+
 ItemT = TypeVar("ItemT", bound=KnowledgeItem)
+
+
+def most_bytes(item: KnowledgeItem) -> int:
+    """An upper bound that is found at once: no character takes more than six bytes."""
+    texts = (item.title, item.content, *item.tags, item.scope, item.owner, item.source_ref, item.external_id or "")
+    shorter = (item.lang, item.created_by, item.updated_by)
+    return _CHARACTER_BYTES * sum(map(len, (*texts, *shorter))) + 4 * len(item.tags) + _FRAME_BYTES
 
 
 def item_bytes(item: KnowledgeItem) -> int:

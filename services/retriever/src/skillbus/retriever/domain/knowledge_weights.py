@@ -46,7 +46,7 @@ class KnowledgeWeights:
         self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, query: str = "", feedback: bool
     ) -> Factors:
         """What moves an item. `match` is None where no scope was asked for."""
-        return Factors(
+        return Factors.model_construct(
             scope=self._scope(match, found.item.scope),
             tag=self.tag if names_one(query, found.item.tags) else 0.0,
             priority=self.priority * (found.item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,

@@ -94,3 +94,57 @@ async def test_archived_foreign_and_expired_items_are_never_found_and_what_may_b
     for hit in hits:
         point = base.index.points.get(hit.item.id)
         assert hit.indexed is (point is not None and point.version == hit.item.version)
+
+
+@st.composite
+def moved(draw: st.DrawFn) -> Base:
+    """A base in which everything that moves an item does, and some of what is nearest may not be shown."""
+    base = Base()
+    for number in range(draw(st.integers(0, 30))):
+        one = item(
+            number,
+            status=draw(st.sampled_from([KnowledgeStatus.ACTIVE, KnowledgeStatus.ACTIVE, KnowledgeStatus.ARCHIVED])),
+            type=draw(st.sampled_from(list(KnowledgeType))),
+            priority=draw(st.integers(0, 10)),
+            scope=draw(st.sampled_from(SCOPES)),
+            tags=draw(st.sampled_from([(), ("header",)])),
+            updated_at=NOW - timedelta(days=draw(st.sampled_from([0, 1_000]))),
+        )
+        base.record.record.put(one, indexed=draw(st.booleans()))
+        if base.record.record.indexed[one.id] or draw(st.booleans()):
+            base.index.put(one, draw(st.floats(0, 1)), draw(st.none() | st.floats(0.1, 20)))
+        base.record.record.votes[one.id] = draw(st.sampled_from([(0.0, 0.0), (50.0, 0.0), (0.0, 50.0)]))
+        if draw(st.integers(0, 9)) == 0:
+            base.record.record.lately.add(one.id)
+    return base
+
+
+@settings(max_examples=300, deadline=None)
+@given(base=moved(), top_k=st.integers(1, 4), scope=st.none() | st.sampled_from(SCOPES), feedback=st.booleans())
+async def test_hits_are_the_same_whether_the_record_is_asked_about_all_candidates_or_those_within_reach(
+    base: Base, top_k: int, scope: str | None, feedback: bool
+) -> None:
+    asked = {"threshold": 0.0, "top_k": top_k, "scope": scope, "feedback": feedback}
+    few = (await base.find(**asked)).hits  # type: ignore[arg-type]  # of the request
+    all_of_them = (await base.find(explain=True, **asked)).hits  # type: ignore[arg-type]  # of the request
+    assert [(hit.item, hit.score, hit.reasons) for hit in few] == [
+        (hit.item, hit.score, hit.reasons) for hit in all_of_them
+    ]
+
+
+async def test_the_record_is_not_asked_about_what_is_too_far_to_be_a_hit() -> None:
+    base = Base()
+    for number in range(1, 21):
+        base.put(item(number), 0.99 if number <= 5 else 0.1)
+    assert len((await base.find(top_k=5)).hits) == 5
+    assert [len(ids) for ids in base.record.asked] == [5]
+
+
+async def test_what_comes_within_reach_as_nearer_items_may_not_be_shown_is_asked_about_then() -> None:
+    base = Base()
+    for number in range(1, 21):
+        base.put(item(number), 0.99 if number <= 5 else 0.1)
+    base.record.meanwhile = [item(number, version=2, status=KnowledgeStatus.ARCHIVED) for number in range(1, 6)]
+    hits = (await base.find(top_k=5, threshold=0.0)).hits
+    assert len(hits) == 5
+    assert [len(ids) for ids in base.record.asked] == [5, 15]

@@ -57,9 +57,9 @@ def test_the_order_does_not_depend_on_that_of_what_was_found() -> None:
     assert ids(rank(scored(2), scored(1))) == [id_of(1), id_of(2)]
 
 
-def test_what_says_nothing_about_the_scope_is_left_out_and_does_not_count_among_the_places() -> None:
+def test_what_says_nothing_about_the_scope_is_left_out_and_counts_among_the_places_of_its_side() -> None:
     first, *rest = rank(scored(1, 0.9, scope="/other"), scored(2, 0.5, scope="/api/live/*"), scope="/api/live/rooms")
-    assert (first.id, first.dense_rank, rest) == (id_of(2), 1, [])
+    assert (first.id, first.dense_rank, rest) == (id_of(2), 2, [])
 
 
 def test_a_nearer_scope_outweighs_a_somewhat_nearer_text() -> None:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
 
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import SearchKnowledge
@@ -42,6 +44,8 @@ class KnowledgeQuestion:
     top_k: int
     count: int
     """How many candidates each side gives."""
+    reach: float
+    """How much nearer one item may be than another that comes before it: log-odds."""
     now: datetime
 
 
@@ -79,15 +83,20 @@ class Begun:
         return WantedKnowledge(request, self.projects, at, self.question.count)
 
 
+class _Near(NamedTuple):
+    candidate: Candidate
+    evidence: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """What index and record say."""
 
     begun: Begun
-    points: Mapping[str, Candidate]
+    points: Mapping[str, _Near]
     """The candidates of the index, by the ids of their items, nearest first."""
     items: tuple[FoundItem, ...]
-    """What may be shown of these and of what the index lacks."""
+    """What may be shown of these, as far as they may be hits, and of what the index lacks."""
     held: Held
 
 
@@ -99,8 +108,9 @@ class Gathered:
     scored: tuple[ScoredItem, ...]
     held: Held
     """Of those that the index lacks, and of those of the index that are likely to be hits."""
-    not_shown: int
-    """Candidates of the index that were not taken as it has them."""
+    others: tuple[Candidate, ...]
+    """Candidates of the index that were not taken as it has them: they may not be shown, have changed, or are too far
+    from the query to be hits."""
 
 
 class KnowledgeCandidates:
@@ -129,7 +139,7 @@ class KnowledgeCandidates:
             begun=begun,
             scored=(*indexed.values(), *_as_recorded(lacking, vectors, begun)),
             held={**found.held, **{it.item.id: held_terms(begun.query, vectors[it.item.digest]) for it in lacking}},
-            not_shown=len(found.points) - sum(item in found.points for item in indexed),
+            others=tuple(near.candidate for item, near in found.points.items() if item not in indexed),
         )
 
     async def whole(self, gathered: Gathered, items: Sequence[RankedItem]) -> tuple[RankedItem, ...]:
@@ -157,14 +167,33 @@ class KnowledgeCandidates:
             looked_at = time.monotonic()
             points = await self._points(begun)
             stages.end("candidates", len(points))
-            looked = Looked(tuple(points), _whole(begun.question), looked_at)
+            looked = Looked(_within_reach(begun.question, points, points), _whole(begun.question), looked_at)
             matched, held = await asyncio.gather(
                 self._record.matched(begun.question.request, looked), self._likely_terms(begun, points)
             )
-            stages.end("record", len(matched.items))
             if matched.projects == begun.projects:
-                return _Found(begun, points, matched.items, held)
+                items = await self._all_within_reach(begun.question, points, looked, matched.items)
+                stages.end("record", len(items))
+                return _Found(begun, points, items, held)
+            stages.end("record", len(matched.items))
             begun = replace(begun, projects=matched.projects)
+
+    async def _all_within_reach(
+        self,
+        question: KnowledgeQuestion,
+        points: Mapping[str, _Near],
+        looked: Looked,
+        items: tuple[FoundItem, ...],
+    ) -> tuple[FoundItem, ...]:
+        """With those that come within reach as nearer ones may not be shown."""
+        shown = {one.item.id for one in items if _is_known(one, points)}
+        within = _within_reach(question, points, {item: near for item, near in points.items() if item in shown})
+        known = {*looked.items, *(one.item.id for one in items)}
+        left = tuple(item for item in within if item not in known)
+        if not left:
+            return items
+        others = await self._record.matched(question.request, replace(looked, items=left))
+        return (*items, *(one for one in others.items if one.item.id in left))
 
     async def _whole(self, request: SearchKnowledge, items: Sequence[FoundItem]) -> list[FoundItem]:
         left = [one.item.id for one in items if one.content_left]
@@ -172,17 +201,20 @@ class KnowledgeCandidates:
         told = (now.get(one.item.id) if one.content_left else one for one in items)
         return [one for one in told if one is not None]
 
-    async def _points(self, begun: Begun) -> dict[str, Candidate]:
+    async def _points(self, begun: Begun) -> dict[str, _Near]:
         if begun.live is None:
             return {}
         found = await self._index.candidates(begun.live, begun.query, begun.wanted)
         relevance = begun.relevance
-        nearest = sorted(found, key=lambda one: relevance.evidence(one.cosine, one.bm25), reverse=True)
-        return {one.id: one for one in nearest}
+        nearest = [_Near(one, relevance.evidence(one.cosine, one.bm25)) for one in found]
+        nearest.sort(key=lambda near: near.evidence, reverse=True)
+        return {near.candidate.id: near for near in nearest}
 
     async def _as_indexed(self, found: _Found) -> dict[str, ScoredItem]:
         """Those that the index has as the record has them, by id, scored by the index."""
-        known = {one.item.id: found.points[one.item.id] for one in found.items if _is_known(one, found.points)}
+        known = {
+            one.item.id: found.points[one.item.id].candidate for one in found.items if _is_known(one, found.points)
+        }
         doubtful = [one for one in found.items if one.item.id not in known and _may_be_known(one, found.points)]
         now = await self._again(found.begun, [one.item.id for one in doubtful])
         for one in doubtful:
@@ -198,13 +230,27 @@ class KnowledgeCandidates:
     async def _again(self, begun: Begun, items: Sequence[str]) -> Mapping[str, IndexedItem]:
         return await self._index.again(begun.live, begun.query, items) if begun.live and items else {}
 
-    async def _likely_terms(self, begun: Begun, points: Mapping[str, Candidate]) -> Held:
+    async def _likely_terms(self, begun: Begun, points: Mapping[str, _Near]) -> Held:
         """Those of twice as many as there may be hits, the nearest ones: it is not known yet what moves them."""
-        with_words = [item for item, candidate in points.items() if candidate.bm25 is not None]
+        with_words = [item for item, near in points.items() if near.candidate.bm25 is not None]
         return await self._terms(begun, with_words[: _likely(begun.question)])
 
     async def _terms(self, begun: Begun, items: Sequence[str]) -> Held:
         return await self._index.terms(begun.live, items) if begun.live and items else {}
+
+
+def _within_reach(
+    question: KnowledgeQuestion, points: Mapping[str, _Near], shown: Mapping[str, _Near]
+) -> tuple[str, ...]:
+    """Of the points, nearest first, those that may be hits if these are shown, which are in that order too.
+
+    Whatever moves it, an item that is further from the last of as many as there may be hits than any factors reach
+    comes after all of them: half of the candidates do, and the record need not be asked about them.
+    """
+    if question.request.explain or len(shown) < question.top_k:
+        return tuple(points)
+    last = next(islice(shown.values(), question.top_k - 1, None)).evidence
+    return tuple(item for item, near in points.items() if near.evidence >= last - question.reach)
 
 
 def _likely(question: KnowledgeQuestion) -> int:

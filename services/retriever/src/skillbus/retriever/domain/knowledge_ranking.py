@@ -8,15 +8,18 @@ no difference, and the same request of the same knowledge has the same answer.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match
 from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
+from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.relevance import probability
 
 
@@ -43,7 +46,7 @@ class RankedItem:
     factors: Factors
     scope_match: ScopeMatch | None
     dense_rank: int | None
-    """Its place by cosine, from 1; None without one. So is `lexical_rank` by BM25."""
+    """Its place by cosine among all candidates, from 1; None without one. So is `lexical_rank` by BM25."""
     lexical_rank: int | None
 
     @property
@@ -71,23 +74,23 @@ class KnowledgeRanking:
     relevance: KnowledgeRelevance
     now: datetime
 
-    def rank(self, scored: Sequence[ScoredItem]) -> tuple[RankedItem, ...]:
-        """The items, best first, whose ids must be distinct.
+    def rank(self, scored: Sequence[ScoredItem], others: Sequence[Candidate] = ()) -> tuple[RankedItem, ...]:
+        """The items, best first, whose ids must be distinct. They have their places among the others too.
 
         What says nothing about the scope that is asked for is left out, and what shares no word with the query where
         there are only words to go by.
         """
         telling = [(one, near) for one in scored for near in self._matches(one) if _says_something(one)]
-        dense = _ranks((one.cosine, one) for one, _ in telling)
-        lexical = _ranks((one.bm25, one) for one, _ in telling)
+        dense = _Places.of((one.cosine for one in scored), (one.cosine for one in others))
+        lexical = _Places.of((one.bm25 for one in scored), (one.bm25 for one in others))
         ranked = [
             RankedItem(
                 scored=one,
                 evidence=self.relevance.evidence(one.cosine, one.bm25),
                 factors=self._factors(one.found, near),
                 scope_match=near,
-                dense_rank=dense.get(one.found.item.id),
-                lexical_rank=lexical.get(one.found.item.id),
+                dense_rank=dense.place(one.cosine),
+                lexical_rank=lexical.place(one.bm25),
             )
             for one, near in telling
         ]
@@ -109,10 +112,19 @@ def _says_something(one: ScoredItem) -> bool:
     return one.cosine is not None or one.bm25 is not None
 
 
-def _ranks(values: Iterable[tuple[float | None, ScoredItem]]) -> dict[str, int]:
-    """Place of each item that has a value, from 1."""
-    best_first = sorted((-value, one.found.item.id) for value, one in values if value is not None)
-    return {item: place for place, (_, item) in enumerate(best_first, start=1)}
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The candidates of a side in their order."""
+
+    negated: list[float]
+
+    @classmethod
+    def of(cls, *values: Iterable[float | None]) -> "_Places":
+        return cls(sorted(-value for value in chain(*values) if value is not None))
+
+    def place(self, value: float | None) -> int | None:
+        """From 1; of equal ones it is the same."""
+        return None if value is None else bisect_left(self.negated, -value) + 1
 
 
 def _or_least(value: float | None) -> float:

@@ -45,7 +45,8 @@ class KnowledgeSearch:
     async def find(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
         """As `KnowledgeFinder.find`."""
         stages, top_k = Stages(), at_most or request.top_k
-        question = KnowledgeQuestion(request, top_k, max(self._limits.candidates, 2 * top_k), self._clock())
+        count, reach = max(self._limits.candidates, 2 * top_k), self._limits.weights.reach(request)
+        question = KnowledgeQuestion(request, top_k, count, reach, self._clock())
         gathered = await self._candidates.gather(question, stages)
         ranked = self._rank(gathered)
         least = least_evidence(self._limits.fits, gathered.begun.indexed)
@@ -63,7 +64,7 @@ class KnowledgeSearch:
         begun = gathered.begun
         question = begun.question
         return KnowledgeRanking(question.request, self._limits.weights, begun.relevance, question.now).rank(
-            gathered.scored
+            gathered.scored, gathered.others
         )
 
 
@@ -89,7 +90,7 @@ def _explanation(
         indexed=begun.indexed,
         threshold=probability(least) if threshold is None else threshold,
         below_threshold=len(ranked) - fitting,
-        not_shown=gathered.not_shown,
+        not_shown=len(gathered.others),
         unindexed=sum(not it.indexed for it in gathered.scored),
         best_score=ranked[0].score if ranked else None,
         terms=tuple(begun.query.terms),

@@ -11,7 +11,7 @@ from typing import Final
 
 from skillbus.contracts.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
 from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.knowledge_search import Factors
+from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, fixed_part
 from skillbus.retriever.domain.named_tags import names_one
 
@@ -41,6 +41,12 @@ class KnowledgeWeights:
     """What an item nears that everybody finds helpful, and loses where nobody does."""
     votes: float = 8.0
     """How many say as much as is believed of an item that nobody spoke of: Beta(4, 4)."""
+
+    def reach(self, request: SearchKnowledge) -> float:
+        """How much nearer one item may be than another, and the other come before it all the same."""
+        feedback = 2 * self.feedback if request.feedback else 0.0
+        scope = 0.0 if request.scope is None else self.exact - self.general
+        return scope + self.tag + 2 * self.priority + self.freshness + feedback
 
     def factors(
         self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, query: str = "", feedback: bool

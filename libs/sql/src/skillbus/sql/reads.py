@@ -48,9 +48,11 @@ async def open_reads(engine: AsyncEngine) -> AsyncGenerator[Reads]:
         return
     at_once, waiting = _reader(engine, 0.0, 1), _reader(engine, _BUSY_S, _THREADS)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="sql-reads") as threads:
+        opened = _AtOnce(at_once, waiting, threads)
         try:
-            yield _AtOnce(at_once, waiting, threads)
+            yield opened
         finally:
+            opened.close()
             at_once.dispose()
             waiting.dispose()
 
@@ -77,19 +79,38 @@ class _AtOnce:
         self._at_once = at_once
         self._waiting = waiting
         self._threads = threads
+        self._open: Connection | None = None
+        """Kept between reads in the loop."""
         self._in_threads_until = 0.0
 
     async def run(self, read: Callable[[Connection], ResultT]) -> ResultT:
         started = time.monotonic()
         if started >= self._in_threads_until:
             try:
-                return _read(self._at_once, read)
+                return self._read_here(read)
             except DatabaseBusyError:
                 self._in_threads_until = started + _IN_THREADS_S
             finally:
                 if time.monotonic() - started > _QUICK_S:
                     self._in_threads_until = started + _IN_THREADS_S
         return await asyncio.get_running_loop().run_in_executor(self._threads, _read, self._waiting, read)
+
+    def _read_here(self, read: Callable[[Connection], ResultT]) -> ResultT:
+        with failures(self._at_once.url):
+            try:
+                if self._open is None:
+                    self._open = self._at_once.connect()
+                with self._open.begin():
+                    return read(self._open)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close what is kept."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
 
 def _read(engine: Engine, read: Callable[[Connection], ResultT]) -> ResultT:

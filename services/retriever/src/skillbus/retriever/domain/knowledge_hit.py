@@ -22,7 +22,7 @@ def hit_of(
     """The hit: its place, what it is, and why; `held` has the indices of the terms of the query that it holds."""
     found = ranked.scored.found
     terms = tuple(term for index, term in query_terms.items() if index in held)
-    hit = KnowledgeHit(
+    hit = KnowledgeHit.model_construct(
         item=found.item,
         content_cut=found.content_cut,
         score=ranked.score,
@@ -59,7 +59,7 @@ def used_in(request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: 
         query=request.query,
         at=at,
         uses=tuple(
-            Use(id=hit.item.id, project=hit.item.project, version=hit.item.version, position=position)
+            Use.model_construct(id=hit.item.id, project=hit.item.project, version=hit.item.version, position=position)
             for position, hit in enumerate(hits, start=1)
         ),
     )
@@ -68,10 +68,12 @@ def used_in(request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: 
 def _reasons(ranked: RankedItem, terms: tuple[str, ...]) -> Iterator[Reason]:
     scored = ranked.scored
     if scored.cosine is not None and ranked.dense_rank is not None:
-        yield Reason(side="dense", rank=ranked.dense_rank, score=scored.cosine)
+        yield Reason.model_construct(side="dense", rank=ranked.dense_rank, score=scored.cosine)
     if scored.bm25 is not None and ranked.lexical_rank is not None:
         parts = parts_with(terms, _parts(scored.found.item))
-        yield Reason(side="lexical", rank=ranked.lexical_rank, score=scored.bm25, terms=terms, parts=parts)
+        yield Reason.model_construct(
+            side="lexical", rank=ranked.lexical_rank, score=scored.bm25, terms=terms, parts=parts
+        )
 
 
 def _parts(item: KnowledgeItem) -> dict[str, str]:

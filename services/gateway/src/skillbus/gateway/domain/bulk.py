@@ -223,14 +223,16 @@ class BulkImport(Generic[ResultT]):
         self._flying[asyncio.create_task(self._put(batch))] = batch
 
     async def _land(self) -> None:
-        """Wait for the first of the requests on their way."""
+        """Wait for the first of the requests on their way. What is done is counted as done, whatever else failed."""
         done, _ = await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        failed = [task for task in done if task.exception() is not None]
+        for task in done.difference(failed):
+            del self._flying[task]
+        for task in failed:
             try:
                 task.result()
             except RequestError as error:
                 raise self._stopped(error) from error
-            del self._flying[task]
 
     async def _put(self, batch: _Batch) -> None:
         until = asyncio.get_running_loop().time() + self._patience_s

@@ -97,8 +97,8 @@ class FindKnowledge(Message):
     at: Instant | None = None
     """Only items that are valid then; now if absent."""
     unindexed: int = Field(default=32, ge=0, le=200)
-    """At most so many active items, newest first, that fit the filters and that the index does not have yet; and as many
-    of those that it got since the candidates were looked for."""
+    """At most so many active items, newest first, that fit the filters and that the index does not have yet; and as
+    many of those that it got since the candidates were looked for."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
     """Of each item; the rest is left away."""
     whole: int = Field(default=MAX_IDS, ge=0, le=MAX_IDS)

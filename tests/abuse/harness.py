@@ -143,7 +143,7 @@ class Harness:
 
     def _known(self) -> set[int]:
         waiting = self._isolation.waiting_pids if self._warm else ()
-        return {self._planted.neighbour.pid, *(pid for init in waiting for pid in process_tree(init))}
+        return {self._planted.neighbour.pid, *process_tree(waiting)}
 
     def _around(self, outcome: RunOutcome) -> Iterator[str]:
         waiting = self._isolation.waiting if self._warm else 0

@@ -1,36 +1,67 @@
-"""Ways to take a wall down on purpose: changes of the command line, and of the agent that it starts."""
+"""Ways to take a wall down on purpose: changes of the command line, and of the agent that enters."""
 
 import os
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.forking import agent_sources
 from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.adapters.profile import AGENT, Plan, command_line
+from skillbus.sandbox.adapters.profile import INIT, Entry, Plan, command_line, entry_of
+from skillbus.sandbox.adapters.starting import Profile
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run import Level
 
 from .canaries import Planted
 from .model import Step
 
-_AGENT_SOURCE: Final = files("skillbus.sandbox.adapters").joinpath("agent.py")
 _VALUES: Final = {"--seccomp": 1, "--remount-ro": 1, "--proc": 1}
 """Flags with values; all others that are taken away have none."""
+_NAMESPACES: Final = {"--unshare-pid": 0x20000000, "--unshare-net": 0x40000000, "--unshare-ipc": 0x08000000}
+"""Flags that may be taken away, and what the agent then does not join; source: `include/uapi/linux/sched.h`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStep:
+    """A change of the agent's source."""
+
+    old: str
+    new: str
+
+    def __call__(self, argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+        """The command line stays as it is."""
+        return argv
+
+    def change(self, sources: Mapping[str, str]) -> dict[str, str]:
+        """Of all modules, those that have the words; one does at least."""
+        assert any(self.old in source for source in sources.values()), f"the agent has no {self.old!r} any more"
+        return {name: source.replace(self.old, self.new) for name, source in sources.items()}
 
 
 class Weakened(BubblewrapIsolation):
     """Runs in a sandbox that some walls are missing of, which no probe would let pass."""
 
     def __init__(self, level: Level, steps: Sequence[Step], planted: Planted, uids: range) -> None:
-        def profile(plan: Plan) -> tuple[str, ...]:
+        def changed(plan: Plan) -> list[str]:
             argv = list(command_line(plan))
             for step in steps:
                 argv = step(argv, plan, planted)
-            return tuple(argv)
+            return argv
 
-        super().__init__(profile=profile, uids=uids)
+        def entered(plan: Plan) -> Entry:
+            """As the sandbox is after the steps: what is not made is not entered, and what is told the agent tells."""
+            argv, entry = changed(plan), entry_of(plan)
+            absent = sum(flag for name, flag in _NAMESPACES.items() if name not in argv)
+            told = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--setenv"}
+            return replace(entry, namespaces=entry.namespaces & ~absent, environment={**entry.environment, **told})
+
+        sources = agent_sources()
+        for step in steps:
+            if isinstance(step, AgentStep):
+                sources = step.change(sources)
+        super().__init__(profile=Profile(changed, entered, sources), uids=uids)
         self._level = level
 
     async def probe(self) -> IsolationReport:
@@ -62,26 +93,9 @@ def added(*flags: str) -> Step:
     return step
 
 
-def agent(old: str, new: str) -> Step:
-    """Process 1 with other words in its source, which is put in place of the compiled one and run as such."""
-
-    def step(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
-        descriptor = plan.descriptors.files[AGENT]
-        given = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-        source = (_AGENT_SOURCE.read_bytes() if b"\0" in given else given).decode()
-        assert old in source, f"the agent has no {old!r} any more: weaken it in another way"
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, source.replace(old, new).encode(), 0)
-        return _from_source(argv)
-
-    return step
-
-
-def _from_source(argv: list[str]) -> list[str]:
-    at = len(argv) - 1 - argv[::-1].index(AGENT)
-    if argv[at - 1] != "-B":
-        return argv
-    return [*argv[:at], "-c", f"exec(compile(open({AGENT!r}).read(), 'agent', 'exec'))", *argv[at + 1 :]]
+def agent(old: str, new: str) -> AgentStep:
+    """Other words in the source of the agent."""
+    return AgentStep(old, new)
 
 
 def writable(folder: str) -> Step:
@@ -95,25 +109,35 @@ def writable(folder: str) -> Step:
     return step
 
 
-def folder_left_open(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
-    """Descriptor 9 is the host's root folder, and nobody closes it."""
-    argv = agent("os.closerange(", "None, (")(argv, plan, planted)
-    return ["/bin/sh", "-c", 'exec 9</; exec "$@"', "sh", *argv]
-
-
 def host_processes_shown(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
     """The host's /proc."""
     at = next(at for at, (flag, value) in enumerate(pairwise(argv)) if flag in {"--proc", "--dir"} and value == "/proc")
     return [*argv[:at], "--bind", "/proc", "/proc", *argv[at + 2 :]]
 
 
-def processes_shared(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
-    """The host's process namespace, and an agent that does not end everyone at the end."""
-    argv = agent("os.kill(-1, _signal.SIGKILL)", "pass")(argv, plan, planted)
-    return without("--unshare-pid", "--as-pid-1")(host_processes_shown(argv, plan, planted), plan, planted)
+def process_1_open(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    """A process 1 that does not keep its memory to itself, and whose program can be read."""
+    return _process_1(argv, "/bin/cat", "/etc/hosts", "-")
 
 
-UNFILTERED: Final = without("--seccomp")
+def process_1_heeds(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    """A process 1 that handles a signal: those that it does not handle the kernel keeps from it."""
+    return _process_1(argv, "/bin/sh", "-c", "trap 'exit 1' TERM; echo; read _")
+
+
+def _process_1(argv: list[str], *command: str) -> list[str]:
+    assert argv[-2:] == ["--", INIT]
+    return [*argv[:-1], *command]
+
+
+UNFILTERED: Final = (without("--seccomp"), agent("agent.close_kernel(instructions)", "pass"))
+PROCESSES_SHARED: Final = (host_processes_shown, without("--unshare-pid", "--as-pid-1"))
+"""The host's process namespace: with process 1 nobody else ends."""
+FOLDER_LEFT_OPEN: Final = (
+    agent("    os.setsid()\n    if not", '    os.dup2(os.open("/", os.O_RDONLY), 9)\n    os.setsid()\n    if not'),
+    agent("os.closerange(3, DESCRIPTORS)", "pass"),
+)
+"""Descriptor 9 is the host's root folder, and nobody closes it."""
 SHOWN: Final = added("--ro-bind", "{folder}", "{folder}")
 """The folder of the canaries, under its own name."""
 SHARED_TMP: Final = added("--bind", "{shared}", "/tmp")

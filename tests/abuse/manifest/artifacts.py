@@ -84,7 +84,7 @@ ABUSES: Final = (
         Weakening(
             "an agent that ends nobody, and waits",
             ("artifact late",),
-            (agent("    kill_the_rest()\n    signal", "    __import__('time').sleep(1)\n    signal"),),
+            (agent("    end_all()\n    number", "    __import__('time').sleep(1)\n    number"),),
         ),
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.domain.limits import MIB
 
 from ..model import ANY_INODES, USUAL, Abuse, Weakening
-from ..weakening import SHARED_TMP, SHOWN, added, folder_left_open, without
+from ..weakening import FOLDER_LEFT_OPEN, SHARED_TMP, SHOWN, added, without
 
 _BOUND: Final = "the canaries' folder shown"
 _NO_SECRET: Final = "a file of the host that all may read is not there"
@@ -105,14 +105,14 @@ ABUSES: Final = (
         Weakening(
             "a folder of the host left open",
             ("a descriptor was left open", "read the host's file"),
-            (folder_left_open,),
+            FOLDER_LEFT_OPEN,
         ),
     ),
     Abuse(
         "files_by_descriptor.js",
         "files_by_descriptor.js",
         "nor does Node get one",
-        Weakening("a folder of the host left open", ("a descriptor was left open",), (folder_left_open,)),
+        Weakening("a folder of the host left open", ("a descriptor was left open",), FOLDER_LEFT_OPEN),
     ),
     Abuse(
         "files_devices.py",

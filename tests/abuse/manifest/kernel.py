@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from ..model import Abuse, Weakening
-from ..weakening import UNFILTERED, added, agent, without
+from ..weakening import UNFILTERED, added, agent, process_1_open, without
 
 _ROOT: Final = Path(__file__).parents[3]
 _FIRST_NEWER: Final = 451
 """cachestat, of Linux 6.5."""
 _NO_FILTER: Final = "without the filter"
-_OPEN: Final = without("--seccomp", "--disable-userns")
+_OPEN: Final = (without("--disable-userns"), *UNFILTERED)
 
 
 def _closed(payload: str, must: str, *shows: str) -> Abuse:
-    return Abuse(payload, payload, must, Weakening(_NO_FILTER, shows, (UNFILTERED,)))
+    return Abuse(payload, payload, must, Weakening(_NO_FILTER, shows, UNFILTERED))
 
 
 def _has_no_abi(payload: str) -> str | None:
@@ -38,7 +38,7 @@ def _is_old() -> str | None:
 
 def _foreign(payload: str, must: str, shows: str) -> Abuse:
     absent = partial(_has_no_abi, payload)
-    return Abuse(payload, payload, must, Weakening(_NO_FILTER, (shows,), (UNFILTERED,), absent=absent))
+    return Abuse(payload, payload, must, Weakening(_NO_FILTER, (shows,), UNFILTERED, absent=absent))
 
 
 ABUSES: Final = (
@@ -49,14 +49,14 @@ ABUSES: Final = (
         Weakening(
             "without the filter and --disable-userns",
             ("unshared the user namespace", "cloned into a new user namespace", "cloned by clone3"),
-            (_OPEN,),
+            _OPEN,
         ),
     ),
     Abuse(
         "kernel_userns_tools.sh",
         "kernel_userns_tools.sh",
         "nor by the programs for it, nor an overlay in one",
-        Weakening("without the filter and --disable-userns", ("root in a new namespace",), (_OPEN,)),
+        Weakening("without the filter and --disable-userns", ("root in a new namespace",), _OPEN),
     ),
     _closed("kernel_mounts.py", "no mount and no other root, by the old calls and the new", "open_tree", "fsconfig"),
     Abuse(
@@ -64,9 +64,9 @@ ABUSES: Final = (
         "kernel_other_processes.py",
         "no other process can be traced, and every one is filtered",
         Weakening(
-            "without the filter, an agent that can be dumped",
+            "without the filter, a process 1 that can be read",
             ("traced a neighbour", "a process without a filter", "opened the memory of process 1"),
-            (UNFILTERED, agent("set_dumpable(0)", "pass")),
+            (*UNFILTERED, process_1_open),
         ),
     ),
     _closed("kernel_calls.py", "37 calls that no script needs are closed", "keyctl", "add_key", "mq_open"),
@@ -74,7 +74,7 @@ ABUSES: Final = (
         "kernel_newer_calls.py",
         "kernel_newer_calls.py",
         "calls newer than the filter's table are closed",
-        Weakening(_NO_FILTER, ("a call of a newer kernel",), (UNFILTERED,), absent=_is_old),
+        Weakening(_NO_FILTER, ("a call of a newer kernel",), UNFILTERED, absent=_is_old),
         (str(_FIRST_NEWER),),
     ),
     _closed("kernel_terminal.py", "no keys for the service's terminal", "TIOCSTI came to the kernel"),
@@ -110,7 +110,7 @@ ABUSES: Final = (
         Weakening(
             "an agent that sets no limits",
             ("may leave a dump",),
-            (agent('limit_this_process(job["rlimits"])', "pass"),),
+            (agent('agent.limit_this_process(job["rlimits"])', "pass"),),
         ),
     ),
     _closed("kernel_personality.py", "no other personality", "addresses that stay", "all is executable"),
@@ -121,7 +121,7 @@ ABUSES: Final = (
         Weakening(
             "the host's segments, without the filter",
             ("found a segment of the host",),
-            (without("--unshare-ipc", "--seccomp"),),
+            (without("--unshare-ipc"), *UNFILTERED),
         ),
     ),
 )

@@ -39,7 +39,7 @@ ABUSES: Final = (
         "memory_without_a_process.py",
         "memory_without_a_process.py",
         "no memory that belongs to no process: files in memory, segments, queues",
-        Weakening("without the filter", ("filled files in memory", "made a segment that nobody maps"), (UNFILTERED,)),
+        Weakening("without the filter", ("filled files in memory", "made a segment that nobody maps"), UNFILTERED),
     ),
     Abuse(
         "memory_of_pipes.py",
@@ -61,7 +61,7 @@ ABUSES: Final = (
         "memory_of_one_socket.py",
         "memory_of_one_socket.py",
         "and none holds more than others",
-        Weakening("without the filter", ("a socket holds more than others",), (UNFILTERED,)),
+        Weakening("without the filter", ("a socket holds more than others",), UNFILTERED),
     ),
     Abuse(
         "memory_of_descriptors_in_flight.py",

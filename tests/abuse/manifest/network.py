@@ -5,7 +5,7 @@ from typing import Final
 from ..model import Abuse, Weakening
 from ..weakening import SHOWN, UNFILTERED, without
 
-_OPEN: Final = without("--unshare-net", "--seccomp")
+_OPEN: Final = (without("--unshare-net"), *UNFILTERED)
 _NO_NET: Final = "the host's network, without the filter"
 
 ABUSES: Final = (
@@ -13,19 +13,19 @@ ABUSES: Final = (
         "network_loopback.py",
         "network_loopback.py",
         "no port of the host can be reached",
-        Weakening(_NO_NET, ("connected to 127.0.0.1", "tcp was heard", "udp was heard"), (_OPEN,)),
+        Weakening(_NO_NET, ("connected to 127.0.0.1", "tcp was heard", "udp was heard"), _OPEN),
     ),
     Abuse(
         "network_loopback.sh",
         "network_loopback.sh",
         "nor by a shell",
-        Weakening(_NO_NET, ("connected by the shell", "sent by the shell", "tcp was heard", "udp was heard"), (_OPEN,)),
+        Weakening(_NO_NET, ("connected by the shell", "sent by the shell", "tcp was heard", "udp was heard"), _OPEN),
     ),
     Abuse(
         "network_loopback.js",
         "network_loopback.js",
         "nor by Node",
-        Weakening(_NO_NET, ("connected by Node", "sent by Node", "tcp was heard", "udp was heard"), (_OPEN,)),
+        Weakening(_NO_NET, ("connected by Node", "sent by Node", "tcp was heard", "udp was heard"), _OPEN),
     ),
     Abuse(
         "network_unix.py",
@@ -48,7 +48,7 @@ ABUSES: Final = (
         "network_families.py",
         "no family but unix: vsock belongs to no network namespace",
         Weakening(
-            "without the filter", ("a socket of inet", "a socket of netlink", "a family with a high bit"), (UNFILTERED,)
+            "without the filter", ("a socket of inet", "a socket of netlink", "a family with a high bit"), UNFILTERED
         ),
         offline=True,
     ),

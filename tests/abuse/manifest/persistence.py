@@ -5,7 +5,7 @@ from typing import Final
 from skillbus.sandbox.adapters.profile import DEPS, SKILL
 
 from ..model import ANY_INODES, Abuse, Weakening
-from ..weakening import SHARED_TMP, agent, without, writable
+from ..weakening import SHARED_TMP, UNFILTERED, agent, without, writable
 
 _SHADOW: Final = """
 import os
@@ -68,7 +68,7 @@ ABUSES: Final = (
         Weakening(
             "the host's segments, without the filter",
             ("found the segment that the last run left",),
-            (without("--unshare-ipc", "--seccomp"),),
+            (without("--unshare-ipc"), *UNFILTERED),
         ),
         runs=2,
     ),
@@ -81,7 +81,7 @@ ABUSES: Final = (
             ("the agent imported resource",),
             (
                 agent(
-                    'limit_this_process(job["rlimits"])',
+                    'agent.limit_this_process(job["rlimits"])',
                     'sys.path.insert(0, job["path"][0]); sys.modules.pop("resource"); __import__("resource")',
                 ),
             ),

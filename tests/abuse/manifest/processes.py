@@ -6,7 +6,7 @@ from typing import Final
 from skillbus.contracts.sandbox import RunStatus
 
 from ..model import USUAL, Abuse, Weakening
-from ..weakening import agent, needs_root, processes_shared, without
+from ..weakening import PROCESSES_SHARED, agent, needs_root, process_1_heeds
 
 _TIMEOUT: Final = frozenset({RunStatus.TIMEOUT})
 _ANY: Final = frozenset({RunStatus.OK, RunStatus.FAILED, RunStatus.KILLED, RunStatus.TIMEOUT})
@@ -23,20 +23,20 @@ ABUSES: Final = (
         "processes_signal_host.py",
         "processes_signal_host.py",
         "no process of the host can be seen or signalled",
-        Weakening(_SHARED, ("a process of the host is in sight", "the neighbour is dead"), (processes_shared,)),
+        Weakening(_SHARED, ("a process of the host is in sight", "the neighbour is dead"), PROCESSES_SHARED),
     ),
     Abuse(
         "processes_kill_everyone.py",
         "processes_kill_everyone.py",
         "kill(-1) ends nobody outside, and the run is reported",
-        Weakening(f"{_SHARED}, and one signal only", ("the neighbour is dead",), (processes_shared,), argv=("one",)),
+        Weakening(f"{_SHARED}, and one signal only", ("the neighbour is dead",), PROCESSES_SHARED, argv=("one",)),
         ("everyone",),
     ),
     Abuse(
         "processes_end_process_1.py",
         "processes_end_process_1.py",
         "no signal ends process 1 or keeps the run from being reported",
-        Weakening("an agent that is not process 1", ("ended by killed",), (without("--as-pid-1"),)),
+        Weakening("a process 1 that heeds a signal", ("ended by killed",), (process_1_heeds,)),
     ),
     Abuse(
         "processes_forks.py",
@@ -76,16 +76,16 @@ ABUSES: Final = (
         "processes_daemon.py",
         "processes_daemon.py",
         "a daemon that refuses every signal ends with the run",
-        Weakening(_SHARED, ("a process is left",), (processes_shared,), absent=needs_root),
+        Weakening(_SHARED, ("a process is left",), PROCESSES_SHARED, absent=needs_root),
     ),
     Abuse(
         "processes_hold_output.py",
         "processes_hold_output.py",
         "an orphan that holds the output does not hold the result",
         Weakening(
-            "an agent that waits for everyone, and ends nobody",
+            "an agent that ends the others late",
             ("the result waited for an orphan",),
-            (agent("os.kill(-1, _signal.SIGKILL)", "pass"),),
+            (agent("signal.pidfd_send_signal(", "__import__('time').sleep(1.5) or signal.pidfd_send_signal("),),
         ),
     ),
     _outlives("processes_refuse_to_end.py", "a tree of spinners that ignores signals ends", "lived on", "3", "0.9"),
@@ -114,7 +114,7 @@ ABUSES: Final = (
         Weakening(
             "an agent that sets no limits",
             ("another number of processes", "another number of open files"),
-            (agent('limit_this_process(job["rlimits"])', "pass"),),
+            (agent('agent.limit_this_process(job["rlimits"])', "pass"),),
         ),
         ("33", "77"),
         replace(USUAL, processes=33, open_files=77),
@@ -126,7 +126,7 @@ ABUSES: Final = (
         Weakening(
             "an agent that sets no limits",
             ("queued 600 signals",),
-            (agent('limit_this_process(job["rlimits"])', "pass"),),
+            (agent('agent.limit_this_process(job["rlimits"])', "pass"),),
         ),
     ),
     Abuse(

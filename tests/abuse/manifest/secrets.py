@@ -3,7 +3,7 @@
 from typing import Final
 
 from ..model import Abuse, Weakening
-from ..weakening import added, agent
+from ..weakening import added, process_1_open
 
 _GIVEN: Final = added("--setenv", "SKILLBUS_CANARY", "{secret}")
 
@@ -26,9 +26,9 @@ ABUSES: Final = (
         "secrets_of_processes.py",
         "no process in sight carries a secret",
         Weakening(
-            "a secret put into an agent that can be dumped",
+            "a secret put into a process 1 that can be read",
             ("read another's environ", "the secret was told"),
-            (_GIVEN, agent("set_dumpable(0)", "pass")),
+            (_GIVEN, process_1_open),
         ),
     ),
     Abuse(
@@ -36,9 +36,9 @@ ABUSES: Final = (
         "secrets_of_process_1.py",
         "process 1 cannot be read, nor its descriptors opened",
         Weakening(
-            "an agent that can be dumped",
+            "a process 1 that can be read",
             ("mem of process 1", "environ of process 1", "descriptors of process 1"),
-            (agent("set_dumpable(0)", "pass"),),
+            (process_1_open,),
         ),
     ),
     Abuse(
@@ -46,9 +46,9 @@ ABUSES: Final = (
         "secrets_node.js",
         "nor does Node see any of it",
         Weakening(
-            "a secret put into the environment, an agent that can be dumped",
+            "a secret put into the environment, a process 1 that can be read",
             ("SKILLBUS_CANARY is set", "environ of process 1", "the secret was told"),
-            (_GIVEN, agent("set_dumpable(0)", "pass")),
+            (_GIVEN, process_1_open),
         ),
         offline=True,
     ),

@@ -6,7 +6,7 @@ import time
 
 from tests.abuse.payloads.verdict import done
 
-for pid in (os.getppid(), 1):
+for pid in {os.getppid(), 1} - {0}:  # its parent is no process that it sees, and 0 would be its own group
     for number in range(1, signal.NSIG):
         try:
             os.kill(pid, number)

@@ -9,12 +9,10 @@ import pytest
 from skillbus.common.testing import eventually, sandbox_mounts
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.profile import Plan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import RunOutcome, RunSpec, runtime_of
 
-Profile = Callable[[Plan], tuple[str, ...]]
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 
 UIDS = range(1_000_000 + os.getpid() * 8, 1_000_000 + os.getpid() * 8 + 8)

@@ -49,7 +49,7 @@ async def held(meter: Meter, source: str, limits: Limits) -> subprocess.Complete
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", "-c", f"input()\n{source}"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    await meter.enter(process.pid)
+    await meter.enter((process.pid,))
     meter.limit(limits)
     async with asyncio.timeout(20):
         out, _ = await process.communicate(b"go\n")

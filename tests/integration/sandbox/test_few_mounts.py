@@ -13,6 +13,7 @@ from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
 from skillbus.sandbox.adapters.installation import Installation, find_installation
 from skillbus.sandbox.adapters.profile import Plan, command_line
+from skillbus.sandbox.adapters.starting import Profile
 from skillbus.sandbox.domain.run import RunSpec, runtime_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make one")
@@ -80,7 +81,7 @@ async def test_runs_are_the_same_from_it_and_without_it(
         "        elif line.startswith(('Cap', 'NoNewPrivs', 'Seccomp:', 'Groups')): print(line.strip())\n"
     )
     installed = host if has_nsenter else replace(host, nsenter=None)
-    async with make_isolation(installation=installed, profile=seen) as isolation:
+    async with make_isolation(installation=installed, profile=Profile(seen)) as isolation:
         outcome = await isolation.run(RunSpec(tmp_path, "main.py", runtime_of("main.py")))
     assert outcome.status is RunStatus.OK, outcome
     assert commands[-1][0] == str(host.nsenter if has_nsenter else host.setpriv)

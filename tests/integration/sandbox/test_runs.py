@@ -13,8 +13,10 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.forking import agent_sources
 from skillbus.sandbox.adapters.installation import find_installation
 from skillbus.sandbox.adapters.profile import Plan, command_line
+from skillbus.sandbox.adapters.starting import Profile
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import ISOLATING, Level, RunOutcome, RunSpec
@@ -108,22 +110,47 @@ async def test_a_missing_language_is_refused_by_name(
 async def test_a_machine_that_cannot_isolate_runs_nothing_and_says_why(
     run: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
-    broken = make_isolation(profile=lambda plan: (*command_line(plan)[:-7], "--no-such-flag", *command_line(plan)[-7:]))
+    def unknown(plan: Plan) -> tuple[str, ...]:
+        argv = command_line(plan)
+        at = argv.index("--seccomp")
+        return (*argv[:at], "--no-such-flag", *argv[at:])
+
+    broken = make_isolation(profile=Profile(unknown))
     with pytest.raises(SandboxUnavailable, match="no-such-flag") as caught:
         await run("print('ran')", within=broken)
     assert all(f"level {level}" in str(caught.value) for level in ISOLATING)
 
 
-async def test_walls_that_do_not_stand_make_the_probe_refuse(
-    run: Run, make_isolation: Callable[..., BubblewrapIsolation]
-) -> None:
-    def unfiltered(plan: Plan) -> tuple[str, ...]:
-        argv = list(command_line(plan))
-        at = argv.index("--seccomp")
-        return (*argv[:at], *argv[at + 2 :])
+def unfiltered(plan: Plan) -> tuple[str, ...]:
+    argv = list(command_line(plan))
+    at = argv.index("--seccomp")
+    return (*argv[:at], *argv[at + 2 :])
 
-    with pytest.raises(SandboxUnavailable, match="the network is closed"):
-        await run("print('ran')", within=make_isolation(profile=unfiltered))
+
+def open_process_1(plan: Plan) -> tuple[str, ...]:
+    return (*command_line(plan)[:-1], "/bin/cat", "/etc/hosts", "-")
+
+
+def agent_without(words: str) -> dict[str, str]:
+    sources = agent_sources()
+    assert words in sources["agent_sandbox"]
+    return {**sources, "agent_sandbox": sources["agent_sandbox"].replace(f"    {words}\n", "")}
+
+
+@pytest.mark.parametrize(
+    ("wall", "profile"),
+    [
+        ("process 1 is filtered as well", Profile(unfiltered)),
+        ("process 1 is closed to it", Profile(open_process_1)),
+        ("the network is closed", Profile(sources=agent_without("agent.close_kernel(instructions)"))),
+        ("it has no capability", Profile(sources=agent_without("give_up_capabilities()"))),
+    ],
+)
+async def test_walls_that_do_not_stand_make_the_probe_refuse(
+    wall: str, profile: Profile, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+) -> None:
+    with pytest.raises(SandboxUnavailable, match=wall):
+        await run("print('ran')", within=make_isolation(profile=profile, levels=(Level.FULL,)))
 
 
 async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
@@ -132,7 +159,7 @@ async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
     def no_lock(plan: Plan) -> tuple[str, ...]:
         return ("/bin/sh", "-c", "echo no lock here >&2; exit 1") if plan.level is Level.FULL else command_line(plan)
 
-    report = await make_isolation(profile=no_lock).probe()
+    report = await make_isolation(profile=Profile(no_lock)).probe()
     assert report.level is not Level.FULL
     assert any("no lock here" in note for note in report.notes)
 
@@ -147,7 +174,7 @@ async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
         return ("/bin/sh", "-c", "exit 1") if len(tried) == 1 else command_line(plan)
 
     strongest = (await isolation.probe()).level
-    report = await make_isolation(profile=overloaded_at_first, levels=(strongest, Level.CONTAINER)).probe()
+    report = await make_isolation(profile=Profile(overloaded_at_first), levels=(strongest, Level.CONTAINER)).probe()
     assert (report.level, tried, report.notes) == (strongest, [strongest, strongest], (await isolation.probe()).notes)
 
 
@@ -159,7 +186,7 @@ async def test_a_machine_that_can_isolate_later_runs_skills_later(
     def for_a_while(plan: Plan) -> tuple[str, ...]:
         return ("/bin/sh", "-c", "exit 1") if broken else command_line(plan)
 
-    isolation = make_isolation(profile=for_a_while, refused_for_s=0.0)
+    isolation = make_isolation(profile=Profile(for_a_while), refused_for_s=0.0)
     with pytest.raises(SandboxUnavailable):
         await run("print('ran')", within=isolation)
     broken = False
@@ -171,7 +198,7 @@ async def test_a_sandbox_that_hangs_at_its_start_is_given_up(
     isolation: BubblewrapIsolation,
     nothing_runs: Callable[[], Coroutine[object, object, None]],
 ) -> None:
-    hanging = make_isolation(profile=lambda _: ("/bin/sleep", "30"), start_s=0.2)
+    hanging = make_isolation(profile=Profile(lambda _: ("/bin/sleep", "30")), start_s=0.2)
     with pytest.raises(SandboxUnavailable, match=r"did not start in 0\.2 s"):
         await hanging.probe()
     await nothing_runs()

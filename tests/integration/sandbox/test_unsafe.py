@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.starting import Profile
 from skillbus.sandbox.adapters.unsafe import UnsafeIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
@@ -38,7 +39,7 @@ async def test_it_shouts_at_its_start_and_at_each_run_and_says_so_in_the_reply(t
 async def test_it_is_never_what_a_machine_that_cannot_isolate_falls_back_to(
     make_isolation: Callable[..., BubblewrapIsolation],
 ) -> None:
-    broken = make_isolation(profile=lambda _: ("/bin/false",))
+    broken = make_isolation(profile=Profile(lambda _: ("/bin/false",)))
     with pytest.raises(SandboxUnavailable) as caught:
         await broken.probe()
     assert "level none" not in str(caught.value)

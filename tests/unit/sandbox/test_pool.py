@@ -22,7 +22,7 @@ class FakeProcess:
 @dataclass(eq=False)
 class FakePrepared:
     sandbox: FakeProcess = field(default_factory=FakeProcess)
-    init: int = 2
+    pids: tuple[int, ...] = (2, 3)
     ended: bool = False
 
     async def end(self) -> None:
@@ -46,8 +46,8 @@ class Maker:
         return self.made[-1]
 
 
-def pool_of(maker: Maker, size: int, idle_s: float | None = None, processors: int = 8) -> WarmPool:
-    return WarmPool(maker, size, idle_s, processors)  # type: ignore[arg-type]  # a fake of what it holds
+def pool_of(maker: Maker, size: int, idle_s: float | None = None) -> WarmPool:
+    return WarmPool(maker, size, idle_s)  # type: ignore[arg-type]  # a fake of what it holds
 
 
 async def filled(pool: WarmPool, size: int) -> None:
@@ -85,18 +85,22 @@ async def test_when_a_run_finds_none_another_is_started_beside_it() -> None:
     await pool.close()
 
 
-async def test_none_is_started_beside_as_many_runs_as_there_are_processors() -> None:
-    pool = pool_of(maker := Maker(), 1, processors=2)
+async def test_beside_runs_one_is_started_when_a_run_has_found_none() -> None:
+    pool = pool_of(maker := Maker(), 2)
     pool.open()
-    await filled(pool, 1)
-    for _ in range(2):
+    await filled(pool, 2)
+    for _ in range(3):
         pool.run_begins()
-    assert await pool.take() is not None
-    assert await pool.take() is None
+    assert None not in {await pool.take(), await pool.take()}
     await asyncio.sleep(0.01)
-    assert (len(pool), len(maker.made)) == (0, 1)
-    pool.run_ended()
+    assert (len(pool), len(maker.made)) == (0, 2)
+    assert await pool.take() is None
     await filled(pool, 1)
+    await asyncio.sleep(0.01)
+    assert len(pool) == 1, "no more while runs go on"
+    for _ in range(3):
+        pool.run_ended()
+    await filled(pool, 2)
     await pool.close()
 
 

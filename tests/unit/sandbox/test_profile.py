@@ -5,7 +5,7 @@ import pytest
 
 from skillbus.contracts.indexer import Runtime
 from skillbus.sandbox.adapters.installation import Installation
-from skillbus.sandbox.adapters.profile import NETWORK_ENVIRONMENT, Descriptors, Plan, command_line
+from skillbus.sandbox.adapters.profile import NETWORK_ENVIRONMENT, Descriptors, Plan, Warm, command_line, entry_of
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
 from skillbus.sandbox.domain.limits import Limits
@@ -15,7 +15,6 @@ HOST = Installation(
     bwrap=Path("/usr/bin/bwrap"),
     architecture=ARCHITECTURES["x86_64"],
     runtimes={Runtime.PYTHON: Path("/usr/bin/python3")},
-    choom=Path("/usr/bin/choom"),
     setpriv=Path("/usr/bin/setpriv"),
     links={"/bin": "usr/bin"},
 )
@@ -25,8 +24,10 @@ PLAN = Plan(
     Limits(work_bytes=1001, tmp_bytes=1002, shm_bytes=1003),
     Path("/srv/skill"),
     Path("/srv/given"),
-    Descriptors(control=5, info=6, seccomp=7, files={"/agent.py": 8}),
+    Descriptors(info=6, seccomp=7, files={"/init": 8, "/etc/hosts": 9}),
 )
+
+KINDS = ("user", "ipc", "pid", "net", "uts", "cgroup-try")
 
 
 def text(plan: Plan) -> str:
@@ -72,8 +73,7 @@ def test_root_becomes_another_user_before_bubblewrap() -> None:
 )
 def test_a_level_changes_what_it_says_and_nothing_else(level: Level, lock: bool, proc: bool) -> None:
     argv = list(command_line(replace(PLAN, level=level)))
-    assert ("--disable-userns" in argv, "--proc" in argv, argv[0] != "/usr/bin/choom") == (lock, proc, proc)
-    argv = argv[0 if proc else 4 :]  # without /proc the agent cannot say that it is the first to go
+    assert ("--disable-userns" in argv, "--proc" in argv) == (lock, proc)
     full = [word for word in command_line(PLAN) if word not in {"--disable-userns", "--proc"}]
     assert [word for word in argv if word not in {"--disable-userns", "--proc"}] in (full, sorted_dirs(full))
 
@@ -88,7 +88,7 @@ def sorted_dirs(full: list[str]) -> list[str]:
 def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -> None:
     argv = command_line(replace(PLAN, uid=64001, descriptors=replace(PLAN.descriptors, bwrap=11, libraries=12)))
     assert "/proc/self/fd/11" in argv
-    assert {11, 12, 5, 6, 7, 8} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
+    assert {11, 12, 6, 7, 8, 9} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
 
 
 def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() -> None:
@@ -97,17 +97,35 @@ def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() ->
 
 
 def test_only_a_run_with_a_way_out_sees_its_socket_and_is_told_of_the_proxy() -> None:
-    argv = list(command_line(replace(PLAN, egress=Path("/srv/egress"))))
+    plan = replace(PLAN, egress=Path("/srv/egress"))
+    argv = list(command_line(plan))
     bound = argv.index("/srv/egress")
     assert argv[bound - 1 : bound + 2] == ["--ro-bind", "/srv/egress", "/egress"]
-    told = argv.index("https_proxy")
-    assert argv[told - 1 : told + 2] == ["--setenv", "https_proxy", "http://127.0.0.1:3128"]
     del argv[bound - 1 : bound + 2]
-    rest = [word for index, word in enumerate(argv) if not is_of_the_proxy(argv, index)]
-    assert rest == list(command_line(PLAN))
-    assert "--unshare-net" in rest
+    assert argv == list(command_line(PLAN))
+    assert (entry_of(plan).network, entry_of(plan).environment) == (True, NETWORK_ENVIRONMENT)
+    assert (entry_of(PLAN).network, entry_of(PLAN).environment) == (False, {})
+    assert NETWORK_ENVIRONMENT["https_proxy"] == "http://127.0.0.1:3128"
 
 
-def is_of_the_proxy(argv: list[str], index: int) -> bool:
-    start = next((at for at in (index, index - 1, index - 2) if at >= 0 and argv[at] == "--setenv"), None)
-    return start is not None and argv[start + 1] in NETWORK_ENVIRONMENT
+def test_nobody_in_the_sandbox_may_read_the_program_of_process_1() -> None:
+    argv = command_line(PLAN)
+    at = argv.index("/init")
+    assert argv[at - 4 : at] == ("--perms", "0111", "--file", "8")
+    assert argv[-2:] == ("--", "/init")
+
+
+def test_the_agent_joins_every_namespace_and_is_its_run_s_user() -> None:
+    joined = entry_of(replace(PLAN, uid=64001))
+    assert joined.user == 64001
+    assert (
+        joined.namespaces.bit_count() == sum(f"--unshare-{kind}" in text(PLAN) for kind in KINDS) + 1
+    )  # of mounts, always
+    assert entry_of(PLAN).user is None
+
+
+def test_what_waits_starts_with_what_its_runs_need() -> None:
+    with_node = replace(HOST, runtimes={**HOST.runtimes, Runtime.NODE: Path("/usr/bin/node")})
+    assert entry_of(PLAN).warm is None
+    assert entry_of(replace(PLAN, warm=Warm.USUAL)).warm == ()
+    assert entry_of(replace(PLAN, warm=Warm.NODE, installation=with_node)).warm == ("/usr/bin/node", "/node_boot.cjs")

@@ -33,7 +33,7 @@ def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def meter_of(process: int, **limits: int) -> watchdog.WatchdogMeter:
     meter = watchdog.Watchdog().meter()
-    await meter.enter(process)
+    await meter.enter((process,))
     meter.limit(Limits(**limits))
     return meter
 

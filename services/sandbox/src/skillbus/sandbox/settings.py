@@ -22,6 +22,10 @@ class SandboxSettings(BaseSettings):
     """Runs at the same time."""
     warm: int = Field(default=2, ge=0, le=64)
     """Sandboxes that are started ahead and wait for runs, some 10 MB each."""
+    forks: int = Field(default=32, ge=1, le=10_000)
+    """Runs at most whose processes are forks of the same interpreter, and have its address layout; with 1 each has one
+    of its own, whose start then takes a part of the processor's time.
+    """
     waiting: int = Field(default=16, ge=0)
     """Runs that may wait for a slot; more are refused with 429."""
     wall_s: float = Field(default=60.0, gt=0, le=3600)

@@ -73,7 +73,9 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
         yield EngineIsolation(engine, owner_name(settings.data))
         return
     metering = ChosenMetering(settings.cgroup, settings.cpus)
-    async with BubblewrapIsolation(warm=settings.warm, metering=metering, egress=settings.egress) as isolation:
+    async with BubblewrapIsolation(
+        warm=settings.warm, metering=metering, egress=settings.egress, forks=settings.forks
+    ) as isolation:
         yield isolation
 
 

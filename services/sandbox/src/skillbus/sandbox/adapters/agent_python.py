@@ -1,4 +1,4 @@
-"""How a Python script runs in a sandbox: in a fork of process 1, which has loaded this file, never imported.
+"""How a Python script runs in a sandbox: in a fork of the agent, which has loaded this file, never imported.
 
 As `python3 script` would, but that what was imported before the script is not taken apart at its end.
 """
@@ -25,32 +25,16 @@ if TYPE_CHECKING:
 
 
 SKILL = "/skill/"
-AHEAD = ("json", "pathlib")
-"""With json come re, enum, functools and collections."""
 REHEARSED = b"import json, sys\nfor word in json.loads('[\"a\"]'):\n    said = f'{json.dumps({word: 1})}\\n'\n"
 
 
 def be_ready() -> None:
-    """What is the same for every script. Safe to call again."""
+    """What is the same for every script."""
     import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
 
     site.setquit()
     site.setcopyright()
     site.sethelper()
-
-
-def be_ready_for(script: str, imported: set[str]) -> None:
-    """What is the same for every script, and the imports of this one that take longest, added to `imported`."""
-    be_ready()
-    try:
-        source = sys.modules["_frozen_importlib_external"].FileLoader("__main__", script).get_data(script)
-    except OSError:  # which the script's own process reports
-        return
-    before = set(sys.modules)
-    for name in AHEAD:
-        if name.encode() in source:
-            __import__(name)
-    imported.update(set(sys.modules) - before)
 
 
 def rehearse() -> None:
@@ -63,7 +47,6 @@ def run_python(job: Job, imported: set[str]) -> None:
 
     `imported` are modules that were imported ahead.
     """
-    be_ready()
     forget_own(imported, job["path"])
     script = job["script"]
     sys.argv = [script, *job["argv"]]

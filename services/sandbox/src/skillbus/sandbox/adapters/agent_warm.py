@@ -1,24 +1,20 @@
-"""How a sandbox waits for its job: another part of the agent, which process 1 loads when it is started ahead.
+"""How a sandbox waits for its job: what is forked and rehearsed, or started, here is not done in the time of a run.
 
-What is imported, forked and rehearsed here is not done in the time of a run.
+Another part of the agent, never imported.
 """
 
 from __future__ import annotations
 
-import _socket
-import gc
 import os
 import resource
+import socket
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillbus.sandbox.adapters import agent
+    from skillbus.sandbox.adapters import agent, agent_python, agent_sandbox
 else:
-    agent = sys.modules["__main__"]
-
-AHEAD = ("json", "pathlib", "site")
-"""With json come re, enum, functools and collections."""
+    agent, agent_python, agent_sandbox = (sys.modules[f"agent{part}"] for part in ("", "_python", "_sandbox"))
 
 
 def wait(node: list[str]) -> WaitingFork | WaitingNode:
@@ -28,47 +24,29 @@ def wait(node: list[str]) -> WaitingFork | WaitingNode:
     return WaitingFork()
 
 
-def import_ahead() -> None:
-    """What most scripts import."""
-    before = set(sys.modules)
-    for name in AHEAD:
-        __import__(name)
-    agent.imported.update(set(sys.modules) - before)
-
-
 class WaitingFork:
-    """A fork of this process that waits to become a script, of Python or of bash: it takes the job itself.
+    """A fork of the agent that waits to become a script, of Python or of bash: it takes the job itself.
 
-    What scripts import is had by the fork alone: of what both hold, each page is copied when it is first written to,
-    and process 1, whose end a reply waits for, has to let go of it again.
-    Process 1 hears from it what the job is, when the script is on its way already.
+    The agent hears from it what the job is, when the script is on its way already.
     """
 
     child = 0
     """Its process; 0 in itself."""
 
     def __init__(self) -> None:
-        self.peer, theirs = _socket.socketpair()
-        gc.freeze()
+        self.peer, theirs = socket.socketpair()
         self.child = os.fork()
         if self.child:
             theirs.close()
-            if not self.peer.recv(1):
-                os._exit(3)  # the fork has said why
         else:
             self.peer.close()
             self.peer = theirs
-            import_ahead()
-            agent.load_python()
-            agent.python["be_ready"]()
-            agent.python["rehearse"]()
-            gc.freeze()
-            self.peer.send(b"r")
+            agent_python.rehearse()
 
     def receive(self) -> tuple[bytes, int | None]:
         """The job; standard input is the fork's alone."""
         if self.child == 0:
-            written, stdin = agent.receive_job()
+            written, stdin = agent_sandbox.receive_job()
             self.peer.sendall(written)
             self.peer.close()
             return written, stdin
@@ -79,7 +57,7 @@ class WaitingFork:
             os._exit(3)
         return written, None
 
-    def run(self, job: agent.Job, stdin: int | None) -> int:
+    def run(self, job: agent_sandbox.Job, stdin: int | None) -> int:
         """Its process, which runs the script of a job already; 0 in itself."""
         return self.child
 
@@ -89,7 +67,7 @@ class WaitingNode:
 
     def __init__(self, program: str, boot: str) -> None:
         reading, self.stdin = self.make_stdin()
-        ours, theirs = _socket.socketpair()
+        ours, theirs = socket.socketpair()
         self.child = os.fork()
         if self.child == 0:
             os.setsid()
@@ -114,9 +92,9 @@ class WaitingNode:
 
     def receive(self) -> tuple[bytes, int | None]:
         """The job, and the descriptor of its standard input."""
-        return agent.receive_job()
+        return agent_sandbox.receive_job()
 
-    def run(self, job: agent.Job, stdin: int | None) -> int:
+    def run(self, job: agent_sandbox.Job, stdin: int | None) -> int:
         """Its process, which runs the script of a job from now on."""
         while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
             os.write(self.stdin, chunk)

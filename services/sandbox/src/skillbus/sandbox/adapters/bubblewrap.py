@@ -20,7 +20,7 @@ from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.adapters.pool import WarmPool
 from skillbus.sandbox.adapters.prepared import Prepared
 from skillbus.sandbox.adapters.probing import Probe
-from skillbus.sandbox.adapters.profile import Warm, command_line
+from skillbus.sandbox.adapters.profile import Warm
 from skillbus.sandbox.adapters.scripts import check_script
 from skillbus.sandbox.adapters.slots import Slot
 from skillbus.sandbox.adapters.starting import Profile, Starter, Wanted
@@ -35,6 +35,8 @@ from skillbus.sandbox.domain.run import ISOLATING, Level, RunControl, RunOutcome
 
 UIDS: Final = range(64001, 64065)
 """Users of the runs when the service is root: one each, so that no two runs share a user."""
+FORKS: Final = 32
+"""Runs that share an interpreter's address layout; its start takes as much as a script's, of which this is a part."""
 _NODE_IDLE_S: Final = 300.0
 """A Node that waits holds four times the memory of a Python: it is there while Node is used."""
 
@@ -54,16 +56,18 @@ class BubblewrapIsolation:
         installation: Installation | None = None,
         uids: range = UIDS,
         start_s: float = 10.0,
-        profile: Profile = command_line,
+        profile: Profile | None = None,
         levels: Sequence[Level] = ISOLATING,
         refused_for_s: float = 10.0,
         warm: int = 0,
         metering: Metering | None = None,
         egress: EgressPolicy | None = None,
+        forks: int = FORKS,
     ) -> None:
         """`warm` sandboxes wait for runs, from the first probe that holds until it is closed.
 
-        `egress` bounds what runs with a network may move, and where to.
+        `egress` bounds what runs with a network may move, and where to. `forks` is how many runs at most have forks of
+        the same interpreter, and with it its address layout.
 
         Raises:
             ValueError: `levels` names none, or one that bubblewrap does not make.
@@ -74,7 +78,14 @@ class BubblewrapIsolation:
             )
         metering = metering or Watchdog()
         self._egress = egress
-        self._starter = Starter(installation, profile, metering, uids, start_s)
+        self._starter = Starter(
+            installation=installation,
+            profile=profile or Profile(),
+            metering=metering,
+            uids=uids,
+            start_s=start_s,
+            forks=forks,
+        )
         self._probe = Probe(
             levels, uids if os.geteuid() == 0 else None, metering, partial(self._run, control=RunControl())
         )
@@ -121,7 +132,7 @@ class BubblewrapIsolation:
     @property
     def waiting_pids(self) -> frozenset[int]:
         """Their processes, in the host's numbering."""
-        return frozenset(pid for pool in self._pools.values() for waiting in pool.pids for pid in process_tree(waiting))
+        return frozenset(process_tree(pid for pool in self._pools.values() for pid in pool.pids))
 
     async def settled(self) -> None:
         """Wait until everything of the runs that have returned is cleared away."""

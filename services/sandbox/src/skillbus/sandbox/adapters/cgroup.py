@@ -7,7 +7,7 @@ The numbers of inodes and of sockets stay with the watchdog, since the kernel ha
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -97,12 +97,12 @@ class CgroupMeter:
     def __init__(self, folder: Path, cpus: float | None) -> None:
         self.folder = folder
         self._cpus = cpus
-        self._init = 0
+        self._roots: Sequence[int] = (0,)
         self._limits = Limits()
 
-    async def enter(self, init: int) -> None:
+    async def enter(self, roots: Sequence[int]) -> None:
         """See `Meter.enter`. In a thread: the kernel waits for a quiet moment of all processors."""
-        self._init = init
+        self._roots = roots
         try:
             await in_thread(self._enter)
         except OSError as error:
@@ -110,7 +110,7 @@ class CgroupMeter:
 
     def _enter(self) -> None:
         self.folder.mkdir()
-        for pid in process_tree(self._init):
+        for pid in process_tree(self._roots):
             _write(self.folder, "cgroup.procs", str(pid))
 
     def limit(self, limits: Limits) -> None:
@@ -123,10 +123,10 @@ class CgroupMeter:
 
     async def watch(self) -> Excess:
         """See `Meter.watch`."""
-        return await watch(self._init, self._look)
+        return await watch(self._roots[0], self._look)
 
     def _look(self) -> Excess | None:
-        return check_sockets(self._init, self._limits) or check_inodes(self._init, self._limits)
+        return check_sockets(self._roots[0], self._limits) or check_inodes(self._roots[0], self._limits)
 
     def usage(self) -> Usage:
         """See `Meter.usage`. The peak is the kernel's, where it tells it (Linux 5.19)."""

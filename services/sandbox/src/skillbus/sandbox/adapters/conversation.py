@@ -97,17 +97,6 @@ def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
     return pairs
 
 
-async def read_ready(reader: Readable) -> None:
-    """Wait for the agent's first word.
-
-    Raises:
-        ProtocolError, asyncio.IncompleteReadError: when it is another, or none.
-    """
-    kind, _ = await _read_frame(reader, 0)
-    if kind != b"R":
-        raise ProtocolError(f"the agent began with {kind!r}")
-
-
 async def listen(reader: Readable, limits: Limits, told: Told) -> None:
     """Take the agent's account down in `told` until it ends or the socket closes.
 

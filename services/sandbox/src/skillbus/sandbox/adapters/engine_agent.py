@@ -14,7 +14,6 @@ the agent is root in the container, with what it takes to become another user an
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import marshal
@@ -54,8 +53,6 @@ else:
 SKILL = "/skill"
 WRITABLE = ("/work", "/tmp", "/dev/shm")  # noqa: S108 - the container's own
 NOBODY = 65534
-PR_SET_SECCOMP = 22
-SECCOMP_MODE_FILTER = 2
 PR_CAPBSET_DROP = 24
 F_ADD_SEALS = 1033
 SEALS = 1 | 2 | 4 | 8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
@@ -105,7 +102,7 @@ def become_nobody() -> None:
     """For good: what is root until here has no capability afterwards, and can gain none."""
     if os.getuid() != 0:
         return
-    prctl = ctypes.CDLL(None).prctl
+    prctl = agent.libc.prctl
     for capability in range(CAPABILITIES):
         prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # those that the kernel does not know it refuses
     os.setgroups([])
@@ -127,21 +124,22 @@ class AsNobody:
             os.setegid(0)
 
 
-class Program(ctypes.Structure):
-    """`struct sock_fprog` of the kernel."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
-
-
 def close_kernel(filters: dict[str, bytes]) -> None:
     """To all but the system calls that scripts need, whatever the engine's own filter leaves open."""
     instructions = filters.get(os.uname().machine)
     if instructions is None:
         raise OSError(f"there is no system call filter for {os.uname().machine}")
-    program = Program(len(instructions) // 8, instructions)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "the system call filter was not taken")
+    agent.close_kernel(instructions)
+
+
+def kill_the_rest() -> None:
+    """Every process of the container but this one, until none is left."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+        while True:
+            os.wait4(-1, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return
 
 
 def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
@@ -238,7 +236,7 @@ def inodes(folder: str) -> int:
 def passed(status: str, words: str) -> NoReturn:
     """The end of the run and of the container."""
     agent.send(b"W", status.encode() + b"\0" + words.encode())
-    agent.kill_the_rest()
+    kill_the_rest()
     os._exit(0)
 
 
@@ -313,7 +311,7 @@ class Run:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if number == signal.SIGKILL and oom_kills():
             passed("memory", "more memory than the container has")
-        agent.kill_the_rest()
+        kill_the_rest()
         cpu_ms = int(1000 * (usage.ru_utime + usage.ru_stime))
         values = (-1 if number else os.WEXITSTATUS(status), number, cpu_ms)
         return b"".join(value.to_bytes(4, "big", signed=True) for value in values)

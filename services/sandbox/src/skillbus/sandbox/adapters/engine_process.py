@@ -36,7 +36,7 @@ class ToldMeter:
         self._excess = asyncio.Event()
         self._found: Excess | None = None
 
-    async def enter(self, init: int) -> None:
+    async def enter(self, roots: Sequence[int]) -> None:
         """See `Meter.enter`. The agent is in the container, and counts from its start."""
 
     def limit(self, limits: Limits) -> None:

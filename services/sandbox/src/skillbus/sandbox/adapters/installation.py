@@ -31,7 +31,6 @@ class Installation:
     runtimes: Mapping[Runtime, Path]
     libraries: Path | None = None
     """Folder of the library of the wheel's program; absent for the system's."""
-    choom: Path | None = None
     setpriv: Path | None = None
     nsenter: Path | None = None
     python_prefix: Path | None = None
@@ -73,15 +72,11 @@ def find_installation() -> Installation:
     if Runtime.PYTHON not in runtimes:
         prefix, runtimes[Runtime.PYTHON] = _own_python()
         notes = (f"there is no Python under /usr: {prefix} is shown to skills, read-only",)
-    choom = find_program("choom")
-    if choom is None:
-        notes = (*notes, "choom is missing: runs are not the first to go when the machine runs out of memory")
     return Installation(
         bwrap=bwrap,
         libraries=libraries,
         architecture=_find_architecture(),
         runtimes=runtimes,
-        choom=choom,
         setpriv=find_program("setpriv"),
         nsenter=find_program("nsenter"),
         python_prefix=prefix,

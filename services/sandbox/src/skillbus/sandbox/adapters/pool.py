@@ -5,7 +5,6 @@ that has started. A run of other sizes of its file systems than the usual ones s
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -31,19 +30,14 @@ class WarmPool:
         make: Callable[[], Awaitable[Prepared]],
         size: int,
         idle_s: float | None = None,
-        processors: int | None = None,
     ) -> None:
-        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None.
-
-        `processors` is how many runs keep the machine busy; all that the service may use if None.
-        """
+        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None."""
         self._make = make
         self._size = size
         self._idle_s = idle_s
         self._ready: deque[Prepared] = deque()
         self._wanted = asyncio.Event()
         self._running = 0
-        self._processors = processors or len(os.sched_getaffinity(0))
         self._keeper: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -57,7 +51,7 @@ class WarmPool:
     @property
     def pids(self) -> frozenset[int]:
         """Processes of those that wait."""
-        return frozenset(pid for ready in self._ready for pid in (ready.sandbox.pid, ready.init))
+        return frozenset(pid for ready in self._ready for pid in (ready.sandbox.pid, *ready.pids))
 
     def open(self) -> None:
         """Begin to fill it, unless it was opened before."""
@@ -77,7 +71,7 @@ class WarmPool:
         return None
 
     def run_begins(self) -> None:
-        """None is started while runs use the machine, unless there is none left, and a processor for it."""
+        """While runs use the machine one is started when a run has found none, and no more."""
         self._running += 1
 
     def run_ended(self) -> None:
@@ -109,8 +103,8 @@ class WarmPool:
         await self._empty()
 
     def _has_time(self) -> bool:
-        """None is started ahead on a busy machine: one that is started for its run takes less of a processor."""
-        return self._running == 0 or (not self._ready and self._running < self._processors)
+        """Beside runs one is enough: it is ready when the next begins, and takes no time from several."""
+        return self._running == 0 or not self._ready
 
     async def _is_wanted(self) -> bool:
         """Waits until one may be missing; False when nobody took one for too long."""

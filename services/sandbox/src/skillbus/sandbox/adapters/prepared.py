@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from skillbus.sandbox.adapters.conversation import ProtocolError, read_ready
+from skillbus.sandbox.adapters.forking import ForkServer
 from skillbus.sandbox.adapters.process import SandboxProcess, Start, start
 from skillbus.sandbox.adapters.slots import Slot, in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
@@ -20,8 +20,8 @@ class Prepared:
     """For one run; ended in any case."""
 
     sandbox: SandboxProcess
-    init: int
-    """Process 1 of it, in the host's numbering."""
+    pids: tuple[int, ...]
+    """Its process 1 and its agent, in the host's numbering: the roots of the trees of all its processes."""
     meter: Meter
     """Entered."""
     slot: Slot
@@ -50,26 +50,29 @@ class Prepared:
 
 
 async def prepare(
-    plan: Start, meter: Meter, slot: Slot, level: Level, start_s: float, give_back: Callable[[], None]
+    plan: Start,
+    server: ForkServer,
+    *,
+    meter: Meter,
+    slot: Slot,
+    level: Level,
+    start_s: float,
+    give_back: Callable[[], None],
 ) -> Prepared:
-    """Start a sandbox and wait for its first word; when that fails, none of its processes is left.
+    """Start a sandbox and wait for its agent's first word; when that fails, none of its processes is left.
 
     From then on it owns `slot`, and its user until `give_back`.
 
     Raises:
         SandboxBroken: It does not report in `start_s` seconds, or cannot be started.
     """
-    return Prepared(*await _started(plan, meter, start_s), meter, slot, level, give_back)
-
-
-async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxProcess, int]:
     try:
         sandbox = start(plan)
     except OSError as error:
         raise SandboxBroken(f"the sandbox could not be started: {error}") from error
     try:
-        init = await _first_word(sandbox, start_s)
-        await meter.enter(init)
+        pids = await _entered(sandbox, plan, server, start_s)
+        await meter.enter(pids)
     except BaseException:
         try:
             await sandbox.end()
@@ -78,19 +81,18 @@ async def _started(plan: Start, meter: Meter, start_s: float) -> tuple[SandboxPr
             await in_thread(sandbox.let_go_of_mounts)
             await meter.leave()
         raise
-    return sandbox, init
+    return Prepared(sandbox, pids, meter, slot, level, give_back)
 
 
-async def _first_word(sandbox: SandboxProcess, start_s: float) -> int:
+async def _entered(sandbox: SandboxProcess, plan: Start, server: ForkServer, start_s: float) -> tuple[int, ...]:
     try:
         async with asyncio.timeout(start_s):
-            await read_ready(sandbox.control)
-            return await sandbox.attach()
+            return await sandbox.attach(), await sandbox.enter(server, plan.entry)
     except TimeoutError as error:
         raise SandboxBroken(
             f"the sandbox did not start in {start_s:g} s: the machine is overloaded or hangs"
         ) from error
-    except (OSError, ValueError, asyncio.IncompleteReadError, ProtocolError) as error:
+    except (OSError, ValueError) as error:
         sandbox.kill()
         async with asyncio.timeout(start_s):
             said = await sandbox.stderr.read(_CHUNK)

@@ -13,12 +13,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.common.in_time import in_time
+from skillbus.sandbox.adapters.forking import ForkServer
+from skillbus.sandbox.adapters.in_memory import in_memory
 from skillbus.sandbox.adapters.incoming import Incoming
+from skillbus.sandbox.adapters.profile import Entry
 
 _GONE_S: Final = 10.0
 _ATTACH_S: Final = 1.0
 """Bubblewrap names process 1 within milliseconds of its start; one that has not by then never made it."""
 _INFO_MAX: Final = 4096
+_READY: Final = b"R\0\0\0\4"
+"""The head of the agent's first frame; its number follows."""
 
 
 class SandboxProcess:
@@ -26,8 +31,9 @@ class SandboxProcess:
 
     def __init__(self, process: subprocess.Popen[bytes], ends: "Ends") -> None:
         self._process = process
-        self._own = ends.ours
+        self._own, self._agents = ends.ours, ends.of_agent
         self._passing = ends.control
+        self._passed = (ends.their_init, ends.their_control, ends.their_stdout, ends.their_stderr)
         try:
             self._bwrap = self._own_fd(os.pidfd_open(process.pid))
         except OSError:
@@ -38,6 +44,8 @@ class SandboxProcess:
         self.control, self._info = self._incoming(ends.control.fileno()), self._incoming(ends.info)
         self._said = b""
         self._init: int | None = None
+        self._agent: int | None = None
+        self._living = set[int]()
         self._gone = asyncio.Event()
         self._mounts: tuple[int, ...] = ()
 
@@ -47,7 +55,7 @@ class SandboxProcess:
         return self._process.pid
 
     async def attach(self) -> int:
-        """Process 1 of the sandbox, in the host's numbering; bubblewrap says it before it starts the agent.
+        """Process 1 of the sandbox, in the host's numbering; bubblewrap says it before it has made the sandbox.
 
         Raises:
             OSError, ValueError: when bubblewrap ended before.
@@ -58,12 +66,27 @@ class SandboxProcess:
                 raise ProcessLookupError("bubblewrap ended before it started anything")
             self._said += said
         pid = int(json.loads(self._said)["child-pid"])
-        self._init = self._own_fd(os.pidfd_open(pid))
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._init, self._when_gone, self._init)
-        self._own.callback(loop.remove_reader, self._init)
+        self._init = self._living_one(os.pidfd_open(pid))
         self._keep_mounts(pid)
         return pid
+
+    async def enter(self, server: ForkServer, entry: Entry) -> int:
+        """Have an agent enter it, and wait for its first word: its process, in the host's numbering. After `attach`.
+
+        Raises:
+            OSError, ValueError: The sandbox was not made, or the agent did not come in.
+        """
+        if self._init is None:
+            raise ValueError("attach comes first")
+        server.fork(entry, (self._init, *self._passed))
+        self._agents.close()
+        await _readable(self._passing.fileno())
+        word, passed, _, _ = socket.recv_fds(self._passing, len(_READY) + 4, 1)
+        for descriptor in passed:
+            self._agent = self._living_one(descriptor)
+        if not word.startswith(_READY) or self._agent is None:
+            raise ProcessLookupError("its agent ended before its first word" if not word else f"it began with {word!r}")
+        return int.from_bytes(word[len(_READY) :], "big")
 
     async def send(self, job: bytes, stdin: bytes) -> None:
         """To the agent: a job, and what its script reads from standard input."""
@@ -82,14 +105,20 @@ class SandboxProcess:
     def kill(self) -> None:
         """End every process of it, now. Safe to call again.
 
-        Only process 1 is killed, and with it all of the sandbox: bubblewrap then buries it and ends by itself. Killed
-        together with it, it would leave a zombie to the host's process 1, which in a container may bury nobody.
+        Only its agent and process 1 are killed, and with that all of the sandbox: bubblewrap then buries it and ends by
+        itself. Killed together with it, it would leave a zombie to the host's process 1, which in a container may bury
+        nobody.
         """
-        with suppress(ProcessLookupError):
-            if self._init is not None:
-                signal.pidfd_send_signal(self._init, signal.SIGKILL)
-            elif self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
+        self._agents.close()
+        if self._init is None:
+            if self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            return
+        for one in (self._init, self._agent):
+            if one is not None:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(one, signal.SIGKILL)
 
     def finish(self) -> None:
         """Its agent has said its last word, when no other process was left: what has come from it is all."""
@@ -106,11 +135,18 @@ class SandboxProcess:
         if self._init is None:
             with suppress(OSError, ValueError):
                 await in_time(self.attach(), _ATTACH_S)
-        if self._gone.is_set():
-            return
-        self.kill()
-        if not await in_time(self._gone.wait() if self._init is not None else _readable(self._bwrap), _GONE_S):
+        self._agents.close()
+        if not self._gone.is_set():
+            self.kill()
+            if not await in_time(self._gone.wait() if self._init is not None else _readable(self._bwrap), _GONE_S):
+                raise TimeoutError
+        if self._agent is None and not await in_time(self._until_nobody_speaks(), _GONE_S):
             raise TimeoutError
+
+    async def _until_nobody_speaks(self) -> None:
+        """An agent that was on its way in is not known yet: it ends by itself, and with it this."""
+        while await _received(self._passing):
+            continue
 
     async def bury(self) -> None:
         """When it has ended: wait for bubblewrap, which then has nothing to do, and give the descriptors back.
@@ -128,12 +164,24 @@ class SandboxProcess:
                 self._process.wait(timeout=_GONE_S)
             self._own.close()
 
-    def _when_gone(self, init: int) -> None:
-        """Process 1 is dead: with it every other process of the sandbox is, and nobody writes any more."""
-        asyncio.get_running_loop().remove_reader(init)
-        self._gone.set()
-        for incoming in (self.stdout, self.stderr, self.control):
-            incoming.finish()
+    def _living_one(self, descriptor: int) -> int:
+        """Of a process that is to be waited for."""
+        loop = asyncio.get_running_loop()
+        self._own_fd(descriptor)
+        self._living.add(descriptor)
+        self._gone.clear()
+        loop.add_reader(descriptor, self._when_gone, descriptor)
+        self._own.callback(loop.remove_reader, descriptor)
+        return descriptor
+
+    def _when_gone(self, descriptor: int) -> None:
+        """With process 1 every other process of the sandbox is dead, but its agent; then nobody writes any more."""
+        asyncio.get_running_loop().remove_reader(descriptor)
+        self._living.discard(descriptor)
+        if not self._living:
+            self._gone.set()
+            for incoming in (self.stdout, self.stderr, self.control):
+                incoming.finish()
 
     def let_go_of_mounts(self) -> None:
         """When it is buried. Blocking: this may take them down."""
@@ -157,20 +205,29 @@ class SandboxProcess:
 
 
 class Ends:
-    """The pairs of descriptors between host and sandbox: theirs are closed after the start, ours with `ours`."""
+    """The pairs of descriptors between host and sandbox, in stacks that are closed when each has been handed over."""
 
-    def __init__(self, theirs: ExitStack, owner: int | None) -> None:
-        self.ours = ExitStack()
+    def __init__(self, owner: int | None) -> None:
+        self.ours, self.of_bwrap, self.of_agent = ExitStack(), ExitStack(), ExitStack()
         try:
-            self.stdout, self.their_stdout = _pipe(self.ours, theirs, owner)
-            self.stderr, self.their_stderr = _pipe(self.ours, theirs, owner)
-            self.info, self.their_info = _pipe(self.ours, theirs, None)
+            self.stdout, self.their_stdout = _pipe(self.ours, self.of_agent, owner)
+            self.stderr, self.their_stderr = _pipe(self.ours, self.of_agent, owner)
+            self.info, self.their_info = _pipe(self.ours, self.of_bwrap, None)
             self.control, other = socket.socketpair()
             self.ours.enter_context(self.control).setblocking(False)
-            self.their_control = theirs.enter_context(other).fileno()
+            self.their_control = self.of_agent.enter_context(other).fileno()
+            # Between process 1 and its agent.
+            first, second = socket.socketpair()
+            self.of_init = self.of_bwrap.enter_context(first).fileno()
+            self.their_init = self.of_agent.enter_context(second).fileno()
         except BaseException:
-            self.ours.close()
+            self.close()
             raise
+
+    def close(self) -> None:
+        """All of them."""
+        for stack in (self.of_bwrap, self.of_agent, self.ours):
+            stack.close()
 
 
 def _pipe(ours: ExitStack, theirs: ExitStack, owner: int | None) -> tuple[int, int]:
@@ -194,49 +251,50 @@ class Start:
     owner: int | None
     """The user that the sandbox becomes, when it is another one."""
     environment: Mapping[str, str]
+    entry: Entry
+    """How its agent enters it."""
 
 
 def start(plan: Start) -> SandboxProcess:
     """Start a sandbox. To be called in the event loop's thread: the sandbox dies with the thread that started it."""
-    with ExitStack() as theirs:
-        ends = Ends(theirs, plan.owner)
-        try:
-            return SandboxProcess(_spawn(plan, ends, theirs), ends)
-        except BaseException:
-            ends.ours.close()
-            raise
+    ends = Ends(plan.owner)
+    try:
+        return SandboxProcess(_spawn(plan, ends), ends)
+    except BaseException:
+        ends.close()
+        raise
 
 
-def _spawn(plan: Start, ends: Ends, theirs: ExitStack) -> subprocess.Popen[bytes]:
-    argv, inherited = plan.command(ends, {name: _in_memory(theirs, data) for name, data in plan.contents.items()})
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=ends.their_stdout,
-        stderr=ends.their_stderr,
-        pass_fds=inherited,
-        env=dict(plan.environment),
-        start_new_session=True,
-    )
-
-
-def _in_memory(stack: ExitStack, content: bytes) -> int:
-    descriptor = os.memfd_create("skillbus", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    stack.callback(os.close, descriptor)
-    written = 0
-    while written < len(content):
-        written += os.pwrite(descriptor, content[written:] if written else content, written)
-    return descriptor
+def _spawn(plan: Start, ends: Ends) -> subprocess.Popen[bytes]:
+    with ExitStack() as files, ends.of_bwrap:
+        argv, inherited = plan.command(ends, {name: in_memory(files, data) for name, data in plan.contents.items()})
+        return subprocess.Popen(
+            argv,
+            stdin=ends.of_init,
+            stdout=ends.of_init,
+            stderr=ends.their_stderr,
+            pass_fds=inherited,
+            env=dict(plan.environment),
+            start_new_session=True,
+        )
 
 
 def _sealed(stack: ExitStack, content: bytes) -> int:
     """Standard input: a file in memory rather than a pipe, so that a script that does not read it blocks nobody."""
-    writable = _in_memory(stack, content)
+    writable = in_memory(stack, content)
     seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
     fcntl.fcntl(writable, fcntl.F_ADD_SEALS, seals)
     descriptor = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
     stack.callback(os.close, descriptor)
     return descriptor
+
+
+async def _received(peer: socket.socket) -> bytes:
+    await _readable(peer.fileno())
+    try:
+        return peer.recv(_INFO_MAX)
+    except ConnectionError:
+        return b""
 
 
 async def _readable(descriptor: int) -> None:

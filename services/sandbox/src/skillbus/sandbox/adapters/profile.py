@@ -1,8 +1,8 @@
-"""The sandbox as a command line: a pure function of what to show and how strongly to isolate.
+"""The sandbox as a command line, and how its agent enters it: pure functions of what to show and how to isolate.
 
 Each flag answers a measurement. The root and /dev are remounted read-only and every tmpfs has a size, since bubblewrap
 leaves them writable and half of the memory large. The user is changed before bubblewrap, since the process limit does
-not hold for root. The agent is process 1 itself, since the memory of bubblewrap's own is open to the skill.
+not hold for root. Process 1 is a program of our own, since the memory of bubblewrap's is open to the skill.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,7 @@ from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import Level
 
 SKILL: Final = "/skill"
-AGENT: Final = "/agent.pyc"
-AGENT_PYTHON: Final = "/agent_python.pyc"
-AGENT_WARM: Final = "/agent_warm.pyc"
+INIT: Final = "/init"
 NODE_BOOT: Final = "/node_boot.cjs"
 INPUT: Final = "/in"
 OUTPUT: Final = "/work/out"
@@ -51,6 +49,20 @@ ETC: Final[Mapping[str, bytes]] = {
 }
 
 
+_CLONE: Final[Mapping[str, int]] = {
+    "mnt": 0x00020000,
+    "cgroup": 0x02000000,
+    "uts": 0x04000000,
+    "ipc": 0x08000000,
+    "user": 0x10000000,
+    "pid": 0x20000000,
+    "net": 0x40000000,
+}
+"""By the names of /proc/self/ns; source: `include/uapi/linux/sched.h`."""
+_NAMESPACES: Final = sum(flag for kind, flag in _CLONE.items() if Path("/proc/self/ns", kind).exists())
+"""That bubblewrap makes: each that the kernel has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptors:
     """What the sandbox inherits, beside the standard three."""
@@ -58,15 +70,16 @@ class Descriptors:
     bwrap: int | None = None
     libraries: int | None = None
     """The wheel's program and the folder of its library, for a user who cannot walk to them."""
-    control: int = -1
     info: int = -1
+    """Where bubblewrap says which process is process 1."""
     seccomp: int = -1
+    """The compiled filter."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Read-only files of the sandbox: path to a descriptor with the content."""
 
     def inherited(self) -> tuple[int, ...]:
         """Every descriptor that is open."""
-        known = (self.bwrap, self.libraries, self.control, self.info, self.seccomp)
+        known = (self.bwrap, self.libraries, self.info, self.seccomp)
         return (*(fd for fd in known if fd is not None and fd >= 0), *self.files.values())
 
 
@@ -101,16 +114,44 @@ class Plan:
     """What it gets ready while it waits for its job; None when the job comes at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How an agent enters a sandbox that was started."""
+
+    user: int | None
+    """To become first; None when the service is not root."""
+    namespaces: int
+    """To join, as flags of setns(2)."""
+    environment: Mapping[str, str]
+    """Beside what every run has."""
+    network: bool
+    """Whether its filter leaves the network open."""
+    warm: tuple[str, ...] | None
+    """What it gets ready while it waits for its job: of Node the program and its first file, of others nothing. None
+    when the job comes at once."""
+
+
+def entry_of(plan: Plan) -> Entry:
+    """How its agent enters the sandbox that `command_line` makes."""
+    warm: tuple[str, ...] | None = None if plan.warm is None else ()
+    if plan.warm is Warm.NODE:
+        warm = (str(plan.installation.interpreter(Runtime.NODE)), NODE_BOOT)
+    return Entry(
+        user=plan.uid,
+        namespaces=_NAMESPACES,
+        environment={} if plan.egress is None else NETWORK_ENVIRONMENT,
+        network=plan.egress is not None,
+        warm=warm,
+    )
+
+
 def command_line(plan: Plan) -> tuple[str, ...]:
-    """The whole command, from `choom` to the agent."""
+    """The whole command, from the change of the user to process 1."""
     return tuple(_command(plan))
 
 
 def _command(plan: Plan) -> Iterator[str]:
-    host = plan.installation
-    if host.choom is not None and plan.level is Level.CONTAINER:  # elsewhere the agent says it, in its own /proc
-        yield from (str(host.choom), "-n", "1000", "--")
-    user = str(plan.uid)
+    host, user = plan.installation, str(plan.uid)
     if plan.mounts is not None:
         # Bubblewrap forbids itself new privileges, first of all; `FewMounts` sees to it that its start brings none.
         yield from (str(host.nsenter), f"--mount={plan.mounts}", "--setuid", user, "--setgid", user, "--")
@@ -121,16 +162,9 @@ def _command(plan: Plan) -> Iterator[str]:
     yield from _root(host)
     yield from _writable(plan)
     yield from _shown(plan)
-    yield from ("--remount-ro", "/", "--chdir", SKILL)
-    network = {} if plan.egress is None else NETWORK_ENVIRONMENT
-    for name, value in {**ENVIRONMENT, **network}.items():
-        yield from ("--setenv", name, value)
-    yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info), "--")
-    yield from (str(host.interpreter(Runtime.PYTHON)), "-I", "-S", "-B", AGENT, str(plan.descriptors.control))
-    if plan.warm is Warm.USUAL:
-        yield "warm"
-    elif plan.warm is Warm.NODE:
-        yield from ("warm", str(host.interpreter(Runtime.NODE)), NODE_BOOT)
+    yield from ("--remount-ro", "/", "--chdir", "/")
+    yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info))
+    yield from ("--", INIT)
 
 
 def _namespaces(level: Level) -> Iterator[str]:
@@ -173,4 +207,5 @@ def _shown(plan: Plan) -> Iterator[str]:
     if plan.egress is not None:
         yield from ("--ro-bind", str(plan.egress), EGRESS)
     for path, descriptor in plan.descriptors.files.items():
-        yield from ("--perms", "0444", "--file", str(descriptor), path)
+        # Whose program nobody may read, into it nobody may look: not even before it has said so itself.
+        yield from ("--perms", "0111" if path == INIT else "0444", "--file", str(descriptor), path)

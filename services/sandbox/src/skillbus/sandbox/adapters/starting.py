@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -13,24 +13,49 @@ from typing import Final
 import structlog
 
 from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.adapters.agent_code import compile_agent
 from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
+from skillbus.sandbox.adapters.first_process import first_process
+from skillbus.sandbox.adapters.forking import ForkPlan, ForkServer, agent_sources
 from skillbus.sandbox.adapters.installation import Installation, find_installation
 from skillbus.sandbox.adapters.prepared import Prepared, prepare
 from skillbus.sandbox.adapters.process import Ends, Start
-from skillbus.sandbox.adapters.profile import AGENT_WARM, ETC, NODE_BOOT, RELAY, Descriptors, Plan, Warm
+from skillbus.sandbox.adapters.profile import (
+    ENVIRONMENT,
+    ETC,
+    INIT,
+    NODE_BOOT,
+    RELAY,
+    SKILL,
+    Descriptors,
+    Entry,
+    Plan,
+    Warm,
+    command_line,
+    entry_of,
+)
 from skillbus.sandbox.adapters.seccomp import compile_filter
 from skillbus.sandbox.adapters.slots import Slot, in_thread, shared_folder
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.run import Level
 
-Profile = Callable[[Plan], Sequence[str]]
 WayOut = Callable[[Slot, int | None], Awaitable[Path]]
 
 _SECCOMP: Final = "seccomp"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What every sandbox is made by."""
+
+    command_line: Callable[[Plan], Sequence[str]] = command_line
+    """Makes it."""
+    entry_of: Callable[[Plan], Entry] = entry_of
+    """How its agent enters it."""
+    sources: Mapping[str, str] = field(default_factory=agent_sources)
+    """Of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +75,27 @@ class Starter:
     """Starts sandboxes on this machine; when the service is root at most `len(uids)` at a time, more wait."""
 
     def __init__(
-        self, installation: Installation | None, profile: Profile, metering: Metering, uids: range, start_s: float
+        self,
+        *,
+        installation: Installation | None,
+        profile: Profile,
+        metering: Metering,
+        uids: range,
+        start_s: float,
+        forks: int,
     ) -> None:
         self._installation = installation
         self._profile = profile
         self._metering = metering
         self._start_s = start_s
+        self._forks = forks
         self._free: asyncio.LifoQueue[int] | None = None
         if os.geteuid() == 0:
             self._free = asyncio.LifoQueue()
             for uid in reversed(uids):
                 self._free.put_nowait(uid)
-        self._agent: Mapping[str, bytes] = {}
+        self._server: ForkServer | None = None
+        self._init = b""
         self._folder: Path | None = None
         self._mounts: FewMounts | None = None
         self._readying = asyncio.Lock()
@@ -82,10 +116,10 @@ class Starter:
 
         Raises:
             SandboxBroken: It did not start.
-            SandboxUnavailable: The agent cannot be compiled.
+            SandboxUnavailable: The interpreter of its agent does not.
         """
         host = self.host
-        await self._get_ready(host)
+        server = await self._get_ready(host)
         async with AsyncExitStack() as undo:
             uid = None if self._free is None else await self._free.get()
             undo.callback(give_back := partial(self._give_back, uid))
@@ -108,29 +142,53 @@ class Starter:
                 )
                 library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
                 command = partial(_command, self._profile, plan)
-                begun = Start(command, self._contents(egress, wanted.warm), uid, library_path)
-                ready = await prepare(begun, self._metering.meter(), slot, wanted.level, self._start_s, give_back)
+                entry = self._profile.entry_of(plan)
+                begun = Start(command, self._contents(egress, wanted.warm), uid, library_path, entry)
+                ready = await prepare(
+                    begun,
+                    server,
+                    meter=self._metering.meter(),
+                    slot=slot,
+                    level=wanted.level,
+                    start_s=self._start_s,
+                    give_back=give_back,
+                )
             undo.pop_all()
             return ready
 
-    async def _get_ready(self, host: Installation) -> None:
+    async def _get_ready(self, host: Installation) -> ForkServer:
         async with self._readying:
-            if self._agent:
-                return
+            if self._server is not None and self._server.is_running():
+                return self._server
+            if self._server is not None:
+                log.warning("fork_server_ended", said=self._server.words())
+                self._server.close()
             self._folder = folder = shared_folder()
             if self._free is not None and self._mounts is None:
                 try:
                     self._mounts = await in_thread(partial(FewMounts.open, host, folder))
                 except FewMountsError as error:
                     log.info("sandboxes_start_among_all_mounts", reason=str(error))
-            self._agent = await in_thread(partial(compile_agent, host.interpreter(Runtime.PYTHON)))
+            self._init = first_process(host.architecture)
+            plan = ForkPlan(
+                path=host.interpreter(Runtime.PYTHON),
+                environment={**ENVIRONMENT, "PWD": SKILL},
+                sources=self._profile.sources,
+                filters=(self._filter(network=False), self._filter(network=True)),
+                forks=self._forks,
+            )
+            self._server = await ForkServer.open(plan, self._start_s)
+            return self._server
 
     def _mounts_for(self, wanted: Wanted) -> str | None:
         """Where it begins; packages may lie on a mount that is not there."""
         return None if self._mounts is None or wanted.layer is not None else self._mounts.path
 
     def close(self) -> None:
-        """Nothing is started any more."""
+        """Nothing is started any more, and nothing that was is left."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         if self._mounts is not None:
             self._mounts.close()
             self._mounts = None
@@ -140,9 +198,8 @@ class Starter:
             self._free.put_nowait(uid)
 
     def _contents(self, egress: Path | None, warm: Warm | None) -> Mapping[str, bytes]:
-        unused = AGENT_WARM if warm is None else None
         return {
-            **{path: code for path, code in self._agent.items() if path != unused},
+            INIT: self._init,
             **({NODE_BOOT: self._node_boot} if warm is Warm.NODE else {}),
             _SECCOMP: self._filter(network=egress is not None),
             **({} if egress is None else {RELAY: self._relay}),
@@ -160,12 +217,11 @@ def _command(
 ) -> tuple[Sequence[str], tuple[int, ...]]:
     descriptors = replace(
         plan.descriptors,
-        control=ends.their_control,
         info=ends.their_info,
         seccomp=contents[_SECCOMP],
         files={path: descriptor for path, descriptor in contents.items() if path != _SECCOMP},
     )
-    return profile(replace(plan, descriptors=descriptors)), descriptors.inherited()
+    return profile.command_line(replace(plan, descriptors=descriptors)), descriptors.inherited()
 
 
 @contextmanager

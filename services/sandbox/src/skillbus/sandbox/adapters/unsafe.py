@@ -82,7 +82,7 @@ class UnsafeIsolation:
         following = Following.of(process, spec.limits, meter, control)
         try:
             await process.connect()
-            await meter.enter(process.pid)
+            await meter.enter((process.pid,))
             meter.limit(spec.limits)
             await following.follow(control.cancelled, _ended(process, told))
         finally:

@@ -6,7 +6,7 @@ It polls: the kernel tells nobody when a process grows, short of a cgroup, which
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Final
@@ -55,13 +55,13 @@ class WatchdogMeter:
 
     def __init__(self, looks: Sequence[Look]) -> None:
         self._looks = looks
-        self._init = 0
+        self._roots: Sequence[int] = (0,)
         self._limits = Limits()
         self._peak_bytes: int | None = None
 
-    async def enter(self, init: int) -> None:
+    async def enter(self, roots: Sequence[int]) -> None:
         """See `Meter.enter`."""
-        self._init = init
+        self._roots = roots
 
     def limit(self, limits: Limits) -> None:
         """See `Meter.limit`."""
@@ -69,7 +69,7 @@ class WatchdogMeter:
 
     async def watch(self) -> Excess:
         """See `Meter.watch`."""
-        return await watch(self._init, self._look)
+        return await watch(self._roots[0], self._look)
 
     def usage(self) -> Usage:
         """See `Meter.usage`. The peak is of what was seen, and counts pages that forks share once for each."""
@@ -80,12 +80,12 @@ class WatchdogMeter:
 
     def _look(self) -> Excess | None:
         return self._check_memory() or next(
-            (excess for look in self._looks if (excess := look(self._init, self._limits)) is not None), None
+            (excess for look in self._looks if (excess := look(self._roots[0], self._limits)) is not None), None
         )
 
     def _check_memory(self) -> Excess | None:
         limit = self._limits.memory_bytes
-        size = memory_of(self._init, limit)
+        size = memory_of(self._roots, limit)
         self._peak_bytes = max(self._peak_bytes or 0, size)
         if size <= limit:
             return None
@@ -113,13 +113,13 @@ async def watch(init: int, look: Callable[[], Excess | None]) -> Excess:
                 return excess
 
 
-def memory_of(init: int, enough: int) -> int:
+def memory_of(roots: Sequence[int], enough: int) -> int:
     """Bytes of the tree, with what the kernel holds for it: page tables and mappings, as many as are made and not used.
 
     The quick figure counts a page shared by a fork in each process, so one above `enough` is replaced by the
     proportional one. Mappings are counted when as many as there is room for would be too many.
     """
-    tree = tuple(process_tree(init))
+    tree = tuple(process_tree(roots))
     counted = [_counted(pid) for pid in tree]
     quick = sum(resident for resident, _ in counted)
     if quick + sum(mappings for _, mappings in counted) <= enough:
@@ -142,7 +142,7 @@ def check_sockets(init: int, limits: Limits) -> Excess | None:
 
 def check_processes(init: int, limits: Limits) -> Excess | None:
     """Whether the tree has too many processes: for where no limit of the kernel holds that."""
-    count = sum(1 for _ in process_tree(init))
+    count = sum(1 for _ in process_tree((init,)))
     if count <= limits.processes:
         return None
     return Excess(RunStatus.KILLED, f"{count} processes, the limit is {limits.processes}")
@@ -170,9 +170,9 @@ def is_ending(pid: int) -> bool:
     return state in {"Z", "X"} or bool(int(numbers[_FLAGS]) & _PF_EXITING)
 
 
-def process_tree(init: int) -> Iterator[int]:
-    """`init` and its descendants; orphans are process 1's children, so nobody is missed."""
-    todo = [init]
+def process_tree(roots: Iterable[int]) -> Iterator[int]:
+    """These and their descendants; orphans of a sandbox are its process 1's children, so nobody is missed."""
+    todo = list(roots)
     while todo:
         pid = todo.pop()
         yield pid

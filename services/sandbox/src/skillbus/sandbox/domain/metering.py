@@ -1,5 +1,6 @@
 """The port to whatever holds the processes of one sandbox to the limits that they share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -27,8 +28,10 @@ class Usage:
 class Meter(Protocol):
     """Of one sandbox: entered when it has started, limited before its job, asked when it has ended, then left."""
 
-    async def enter(self, init: int) -> None:
-        """Count process `init`, in the host's numbering, and all that it starts from now on.
+    async def enter(self, roots: Sequence[int]) -> None:
+        """Count these processes, in the host's numbering, and all that they start from now on.
+
+        The first of them is there as long as any other that they start.
 
         Raises:
             SandboxBroken: It cannot be counted; it must not be given a job.

@@ -1,0 +1,117 @@
+"""An interpreter whose forks become the agents of runs: `fork_server.py <channel> <parts>`, never imported.
+
+Started once, it has imported what most scripts ask for; so no run waits for the start of an interpreter, nor pays for
+it. It runs nothing of a skill, knows no secret, and hears from nobody but the service: `channel` is a socket that
+brings one message for each sandbox, with the descriptors that belong to it. `parts` is a file with the agent's source,
+the system call filters, and how many forks are made before this program starts itself anew: forks of one interpreter
+share its address layout and its hash seed.
+
+It buries its forks by not waiting for them, and what they leave as well. When the channel ends it waits until they have
+ended: they do, since the sandboxes end with the service.
+
+For the sandbox's own Python (3.9 or newer).
+"""
+
+from __future__ import annotations
+
+import sys
+
+USUAL = set(sys.modules)
+"""What a plain interpreter has."""
+
+import ctypes  # noqa: E402 - see above
+import gc  # noqa: E402
+import marshal  # noqa: E402
+import os  # noqa: E402
+import select  # noqa: E402
+import signal  # noqa: E402
+import socket  # noqa: E402
+from contextlib import suppress  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import TypedDict
+
+    class Parts(TypedDict):
+        """What the service gives it."""
+
+        sources: dict[str, str]
+        """Of the agent, by the names of its modules, in the order of their need."""
+        filters: tuple[bytes, bytes]
+        """Of system calls: without a network, with one."""
+        imports: list[str]
+        """What scripts are most likely to import."""
+        forks: int
+        """From one start of this program to the next."""
+
+
+PASSED = 5
+MESSAGE_MAX = 1 << 16
+PR_SET_CHILD_SUBREAPER = 36
+"""Source: prctl(2)."""
+
+
+def load(sources: dict[str, str]) -> dict[str, ModuleType]:
+    """The modules of the agent, which no script can import."""
+    for name, source in sources.items():
+        module = sys.modules[name] = type(sys)(name)
+        exec(compile(source, f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - from the service
+    return {name: sys.modules.pop(name) for name in sources}
+
+
+def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]:
+    """Returns in each fork, with its message and descriptors. This process never returns."""
+    waiting = select.poll()
+    waiting.register(channel, select.POLLIN)
+    while True:
+        if forks <= 0 and not waiting.poll(0):  # nobody waits now
+            start_anew()
+        message, ancillary, _, _ = channel.recvmsg(MESSAGE_MAX, socket.CMSG_SPACE(4 * PASSED))
+        if not message:
+            break
+        passed = [number for _, _, data in ancillary for number in memoryview(data).cast("i")]
+        if os.fork() == 0:
+            channel.close()
+            return message, passed
+        for descriptor in passed:
+            os.close(descriptor)
+        forks -= 1
+    channel.close()
+    with suppress(ChildProcessError):
+        os.wait()  # for the last: there is nothing to be told of any
+    os._exit(0)
+
+
+def start_anew() -> None:
+    """As another interpreter, and the same process: its forks and its channel stay its own."""
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", *sys.argv])  # noqa: S606 - no shell is wanted
+
+
+def main() -> None:
+    """Only the process of a Python script comes to the end of it."""
+    gc.disable()  # nothing of this is garbage; the script's process enables it
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    file = int(sys.argv[2])
+    parts: Parts = marshal.loads(os.pread(file, os.fstat(file).st_size, 0))  # noqa: S302 - from the service
+    agent = load(parts["sources"])
+    for name in parts["imports"]:
+        __import__(name)
+    agent["agent_python"].be_ready()
+    agent["agent_python"].rehearse()
+    imported = set(sys.modules) - USUAL
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    gc.freeze()  # what is here already is not looked through in a script's process, nor copied for it
+    channel.send(b"R")
+    message, passed = fork_for_each(channel, parts["forks"])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    entry = marshal.loads(message)  # noqa: S302 - from the service
+    agent["agent_sandbox"].enter(entry, passed, parts["filters"][entry["network"]])
+    job = agent["agent_sandbox"].serve(agent["agent_warm"].wait, entry["warm"])
+    agent["agent_python"].run_python(job, imported)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The host's end of the fork server: the process whose forks become the agents of runs. See `fork_server.py`."""
+
+import asyncio
+import marshal
+import os
+import socket
+import subprocess
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Self
+
+from skillbus.sandbox.adapters.in_memory import in_memory
+from skillbus.sandbox.adapters.profile import Entry
+from skillbus.sandbox.domain.errors import SandboxUnavailable
+
+AGENT: Final = ("agent", "agent_python", "agent_sandbox", "agent_warm")
+"""Modules of the agent, in the order of their need."""
+IMPORTS: Final = ("json", "pathlib")
+"""Which most scripts ask for; with json come re, enum, functools and collections."""
+_PROGRAM: Final = "fork_server"
+_READY: Final = b"R"
+_MARSHAL_VERSION: Final = 4
+_SAID_MAX: Final = 4096
+_ENDS_S: Final = 10.0
+
+
+def agent_sources() -> dict[str, str]:
+    """Of each module of the agent."""
+    return {name: _source(name) for name in AGENT}
+
+
+def _source(name: str) -> str:
+    return files(__package__).joinpath(f"{name}.py").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlan:
+    """What a fork server is."""
+
+    path: Path
+    environment: Mapping[str, str]
+    """Of every run."""
+    sources: Mapping[str, str]
+    """Of the agent's modules."""
+    filters: tuple[bytes, bytes]
+    """Of system calls: without a network, with one."""
+    forks: int
+    """Made of one interpreter, before another takes its place."""
+
+
+class ForkServer:
+    """Started by `open`, ended by `close` or when nobody knows it any more."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", channel: socket.socket, said: int) -> None:
+        self._process, self._channel, self._said = process, channel, said
+        self._let_go = weakref.finalize(self, _end, process, channel, said)
+
+    @classmethod
+    async def open(cls, plan: ForkPlan, within_s: float) -> Self:
+        """Start it, and wait until it is ready.
+
+        Raises:
+            SandboxUnavailable: The interpreter does not start, or does not know what it has to.
+        """
+        try:
+            server = cls(*_start(plan))
+        except OSError as error:
+            raise SandboxUnavailable(f"{plan.path} does not work: {error}") from error
+        try:
+            await server._until_ready(plan.path, within_s)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+    async def _until_ready(self, path: Path, within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                word = await asyncio.get_running_loop().sock_recv(self._channel, len(_READY))
+        except TimeoutError as error:
+            raise SandboxUnavailable(f"{path} did not start in {within_s:g} s") from error
+        if word != _READY:
+            raise SandboxUnavailable(f"{path} does not work: it must be Python 3.9 or newer: {self.words()}")
+
+    @property
+    def pid(self) -> int:
+        """In the host's numbering."""
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def fork(self, entry: Entry, descriptors: Sequence[int]) -> None:
+        """Have a fork enter a sandbox.
+
+        Args:
+            entry: How.
+            descriptors: Of the sandbox: process 1, the socket that it holds, the control socket, output, error.
+
+        Raises:
+            OSError: It does not take it.
+        """
+        socket.send_fds(self._channel, [marshal.dumps(asdict(entry), _MARSHAL_VERSION)], descriptors)
+
+    def close(self) -> None:
+        """When no sandbox is left: its forks keep it. Safe to call again."""
+        self._let_go()
+
+    def words(self) -> str:
+        """What it said of its own, which is nothing unless it failed."""
+        os.set_blocking(self._said, False)
+        try:
+            return os.read(self._said, _SAID_MAX).decode(errors="replace").strip()
+        except BlockingIOError:
+            return ""
+
+
+def _start(plan: ForkPlan) -> tuple["subprocess.Popen[bytes]", socket.socket, int]:
+    parts = {
+        "sources": dict(plan.sources),
+        "filters": plan.filters,
+        "imports": list(IMPORTS),
+        "forks": plan.forks,
+    }
+    with ExitStack() as theirs:
+        ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        channel = theirs.enter_context(other).fileno()
+        reading, writing = os.pipe()
+        theirs.callback(os.close, writing)
+        program = in_memory(theirs, _source(_PROGRAM).encode())
+        file = in_memory(theirs, marshal.dumps(parts, _MARSHAL_VERSION))
+        try:
+            process = subprocess.Popen(
+                (plan.path, "-I", "-S", "-B", f"/proc/self/fd/{program}", str(channel), str(file)),
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                pass_fds=(program, channel, file),
+                env=dict(plan.environment),
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            os.close(reading)
+            raise
+        ours.setblocking(False)
+        return process, ours, reading
+
+
+def _end(process: "subprocess.Popen[bytes]", channel: socket.socket, said: int) -> None:
+    channel.close()
+    os.close(said)
+    try:
+        process.wait(timeout=_ENDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

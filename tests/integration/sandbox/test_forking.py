@@ -2,9 +2,15 @@
 
 import asyncio
 import os
+import resource
 import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +21,13 @@ from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.domain.errors import SandboxUnavailable
+from skillbus.sandbox.adapters.profile import Entry
+from skillbus.sandbox.adapters.starting import Wanted
+from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+
+from .conftest import UIDS
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 Make = Callable[..., BubblewrapIsolation]
@@ -125,6 +135,106 @@ async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on
 
     # The agent of that run is an orphan, and whoever buries those of this machine does it in its own time.
     await eventually(left, lambda pids: not pids, wait_s=30)
+
+
+async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
+    make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text("print('ran')")
+    spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON)
+    before = set(servers())
+    async with make_isolation(start_s=1.0) as isolation:
+        await isolation.run(spec)
+        (server,) = set(servers()) - before
+        os.kill(server, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(SandboxBroken, match=r"did not start in 1 s"):
+                await isolation.run(spec)
+            assert time.monotonic() - began < 4
+            await isolation.settled()
+            assert not processes()
+            assert (await isolation.run(spec)).stdout == b"ran\n"
+        finally:
+            os.kill(server, signal.SIGCONT)
+
+
+async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) -> None:
+    """Nobody hears what it says but the first time, and a socket that nobody reads is full after some hundred words."""
+    async with make_isolation(forks=1) as isolation:
+        await isolation.probe()
+        server = isolation._starter._server
+        assert server is not None
+        nothing = os.open("/dev/null", os.O_RDWR)
+        for _ in range(400):
+            ends = socket.socketpair()  # a sandbox whose process 1 has ended
+            ends[0].close()
+            passed = (nothing, ends[1].fileno(), nothing, nothing, nothing)
+            while True:
+                try:
+                    server.fork(Entry(None, 0, {}, network=False, warm=None), passed)
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(0.05)
+            ends[1].close()
+        os.close(nothing)
+        async with asyncio.timeout(60):
+            assert (await isolation.probe()).level
+            ready = await isolation._starter.start(Wanted(Level.FULL, Limits()))
+        await ready.end()
+
+
+async def test_however_many_descriptors_the_service_has_a_script_has_three(
+    make_isolation: Make, tmp_path: Path
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
+    tmp_path.joinpath("main.py").write_text("import os; print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])")
+    tmp_path.joinpath("main.sh").write_text("cd /proc/$$/fd && echo [0-2] && echo [3-9] [1-9][0-9]*")
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        async with make_isolation(levels=(Level.FULL,)) as isolation:
+            python = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))
+            bash = await isolation.run(RunSpec(tmp_path, "main.sh", Runtime.BASH))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert python.stdout == b"[0, 1, 2]\n", python
+    assert bash.stdout.splitlines()[0] == b"0 1 2", bash
+
+
+async def test_runs_share_nothing_by_the_description_of_an_empty_standard_input(
+    make_isolation: Make, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("main.py").write_text(
+        "import fcntl, os, struct\n"
+        "print(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK, os.path.exists('/proc/self/fd/0'))\n"
+        "fcntl.fcntl(0, fcntl.F_SETFL, os.O_NONBLOCK)\n"
+    )
+    async with make_isolation(levels=(Level.FULL,)) as isolation:
+        found = [(await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))).stdout for _ in range(2)]
+    assert found == [b"0 True\n"] * 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has users that nothing but runs has")
+async def test_what_a_killed_service_left_is_ended_at_the_next_start(
+    make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
+) -> None:
+    program = tmp_path / "bwrap"
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o755)
+    left = f"import os\nif os.fork() == 0: os.setuid({UIDS[-1]}); os.execv('./bwrap', ['bwrap', '600'])"
+    command = partial(subprocess.run, [sys.executable, "-c", left], cwd=tmp_path, check=True)
+    await asyncio.to_thread(command)
+    assert processes()
+    async with make_isolation() as isolation:
+        await isolation.probe()
+
+    async def there() -> list[int]:
+        return processes()
+
+    await eventually(there, lambda pids: not pids, wait_s=30)  # of the dead, whoever buries them here takes its time
 
 
 async def test_an_interpreter_that_does_not_start_is_said_to_be_it(make_isolation: Make) -> None:

@@ -26,6 +26,8 @@ OUT = b"/work/out"
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
 SECCOMP_MODE_FILTER = 2
 """Source of all: prctl(2)."""
+SYS_CLOSE_RANGE = 436
+"""Of every processor; source: `include/uapi/asm-generic/unistd.h`."""
 TOGETHER = 1 << 16
 ENTRIES_MAX = 4096
 DEPTH_MAX = 8
@@ -47,6 +49,12 @@ def check(result: int, what: str) -> None:
 def set_dumpable(value: int) -> None:
     """0 makes this process's memory and descriptors unreachable to others of its user."""
     check(libc.prctl(PR_SET_DUMPABLE, value, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+
+
+def close_from(first: int, last: int = 0xFFFFFFFF) -> None:
+    """Every descriptor from `first` to `last`, however high it is."""
+    closed = libc.syscall(SYS_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(0))
+    check(closed, "descriptors were not closed")
 
 
 class Program(ctypes.Structure):

@@ -72,7 +72,6 @@ else:
 SKILL = "/skill"
 RELAY = "/relay.py"
 RELAY_PORT = 3128
-DESCRIPTORS = 1024
 CAPABILITIES = 64
 PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
 CAPABILITY_VERSION = 0x20080522
@@ -99,6 +98,10 @@ def enter(entry: Entry, passed: list[int], instructions: bytes) -> None:
     become(entry["user"])
     agent.check(agent.libc.setns(init, entry["namespaces"]), "the sandbox could not be entered")
     os.chdir(SKILL)
+    # Of its own: what is done to the description behind a descriptor that others have as well, they find.
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.environ.update(entry["environment"])
     agent.set_dumpable(0)
     give_up_capabilities()
@@ -107,12 +110,13 @@ def enter(entry: Entry, passed: list[int], instructions: bytes) -> None:
 
 def keep_only(*kept: int) -> None:
     """Of what is open, beside the standard streams: what the fork server had is not this run's."""
-    before = 2
-    for descriptor in (*sorted(kept), DESCRIPTORS):
-        os.closerange(before + 1, descriptor)
-        before = descriptor
-    for descriptor in kept:
+    first = 3
+    for descriptor in sorted(kept):
+        if first < descriptor:
+            agent.close_from(first, descriptor - 1)
         os.set_inheritable(descriptor, False)
+        first = descriptor + 1
+    agent.close_from(first)
 
 
 def become(user: int | None) -> None:
@@ -177,7 +181,7 @@ def become_script(job: Job, stdin: int | None) -> None:
     os.setsid()
     if stdin is not None:
         os.dup2(stdin, 0)
-    os.closerange(3, DESCRIPTORS)
+    agent.close_from(3)
     agent.limit_this_process(job["rlimits"])
     if job["exec"]:
         agent.default_signals()

@@ -73,7 +73,7 @@ class WaitingNode:
             os.setsid()
             os.dup2(reading, 0)
             os.dup2(theirs.detach(), 3)
-            os.closerange(4, 1024)
+            agent.close_from(4)
             agent.default_signals()
             os.execv(program, [program, boot])  # noqa: S606 - a shell is what must not come between
         os.close(reading)

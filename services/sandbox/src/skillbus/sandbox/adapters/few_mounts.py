@@ -109,14 +109,15 @@ def _namespace_of(argv: list[str]) -> int:
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}
     ) as process:
-        says = [] if process.stdout is None else [process.stdout]
+        said = select.poll()
+        if process.stdout is not None:
+            said.register(process.stdout, select.POLLIN)
         try:
-            done, _, _ = select.select(says, [], [], _WITHIN_S)
-            if done and done[0].read(1):
+            if said.poll(1000 * _WITHIN_S) and process.stdout is not None and process.stdout.read(1):
                 return os.open(f"/proc/{process.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-            _, said = process.communicate(timeout=_WITHIN_S)
+            _, words = process.communicate(timeout=_WITHIN_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise FewMountsError(str(error)) from error
         finally:
             process.kill()
-    raise FewMountsError(said.decode(errors="replace").strip())
+    raise FewMountsError(words.decode(errors="replace").strip())

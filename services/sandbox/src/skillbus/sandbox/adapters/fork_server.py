@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 PASSED = 5
 MESSAGE_MAX = 1 << 16
+AGAIN = "again"
+"""A word of the command line: the service knows already that this program is ready."""
 PR_SET_CHILD_SUBREAPER = 36
 """Source: prctl(2)."""
 
@@ -67,11 +69,10 @@ def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]
     while True:
         if forks <= 0 and not waiting.poll(0):  # nobody waits now
             start_anew()
-        message, ancillary, _, _ = channel.recvmsg(MESSAGE_MAX, socket.CMSG_SPACE(4 * PASSED))
+        message, passed = receive(channel)
         if not message:
             break
-        passed = [number for _, _, data in ancillary for number in memoryview(data).cast("i")]
-        if os.fork() == 0:
+        if len(passed) == PASSED and fork() == 0:
             channel.close()
             return message, passed
         for descriptor in passed:
@@ -83,9 +84,27 @@ def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]
     os._exit(0)
 
 
+def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
+    """A message and its descriptors; none at the end."""
+    try:
+        message, ancillary, _, _ = channel.recvmsg(MESSAGE_MAX, socket.CMSG_SPACE(4 * PASSED))
+    except ConnectionError:
+        return b"", []
+    return message, [number for _, _, data in ancillary for number in memoryview(data).cast("i")]
+
+
+def fork() -> int:
+    """As `os.fork`; -1 when the machine has no room for a process, which who waits for it hears by its descriptors."""
+    try:
+        return os.fork()
+    except OSError:
+        return -1
+
+
 def start_anew() -> None:
     """As another interpreter, and the same process: its forks and its channel stay its own."""
-    os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", *sys.argv])  # noqa: S606 - no shell is wanted
+    argv = [sys.executable, "-I", "-S", "-B", *sys.argv[:3], AGAIN]
+    os.execv(sys.executable, argv)  # noqa: S606 - no shell is wanted
 
 
 def main() -> None:
@@ -104,7 +123,8 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     gc.freeze()  # what is here already is not looked through in a script's process, nor copied for it
-    channel.send(b"R")
+    if AGAIN not in sys.argv:
+        channel.send(b"R")
     message, passed = fork_for_each(channel, parts["forks"])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     entry = marshal.loads(message)  # noqa: S302 - from the service

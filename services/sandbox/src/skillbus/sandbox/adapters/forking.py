@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Self
 
-from skillbus.sandbox.adapters.in_memory import in_memory
+from skillbus.sandbox.adapters.in_memory import sealed
 from skillbus.sandbox.adapters.profile import Entry
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 
@@ -25,7 +25,8 @@ _PROGRAM: Final = "fork_server"
 _READY: Final = b"R"
 _MARSHAL_VERSION: Final = 4
 _SAID_MAX: Final = 4096
-_ENDS_S: Final = 10.0
+_ENDS_S: Final = 2.0
+"""It ends within milliseconds, unless it is stopped."""
 
 
 def agent_sources() -> dict[str, str]:
@@ -92,8 +93,12 @@ class ForkServer:
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.poll() is None
+        """Whether it takes orders: it has not ended, and was not given up."""
+        return self._channel.fileno() >= 0 and self._process.poll() is None
+
+    def give_up(self) -> None:
+        """It does not do what it is told: it gets no more orders, and ends when it has done those that it has."""
+        self._channel.close()
 
     def fork(self, entry: Entry, descriptors: Sequence[int]) -> None:
         """Have a fork enter a sandbox.
@@ -132,8 +137,8 @@ def _start(plan: ForkPlan) -> tuple["subprocess.Popen[bytes]", socket.socket, in
         channel = theirs.enter_context(other).fileno()
         reading, writing = os.pipe()
         theirs.callback(os.close, writing)
-        program = in_memory(theirs, _source(_PROGRAM).encode())
-        file = in_memory(theirs, marshal.dumps(parts, _MARSHAL_VERSION))
+        program = sealed(theirs, _source(_PROGRAM).encode())
+        file = sealed(theirs, marshal.dumps(parts, _MARSHAL_VERSION))
         try:
             process = subprocess.Popen(
                 (plan.path, "-I", "-S", "-B", f"/proc/self/fd/{program}", str(channel), str(file)),

@@ -89,6 +89,7 @@ async def _entered(sandbox: SandboxProcess, plan: Start, server: ForkServer, sta
         async with asyncio.timeout(start_s):
             return await sandbox.attach(), await sandbox.enter(server, plan.entry)
     except TimeoutError as error:
+        server.give_up()  # which may be what hangs; another one is started in milliseconds
         raise SandboxBroken(
             f"the sandbox did not start in {start_s:g} s: the machine is overloaded or hangs"
         ) from error

@@ -15,6 +15,7 @@ import structlog
 from skillbus.contracts.indexer import Runtime
 from skillbus.contracts.sandbox import RunStatus
 from skillbus.sandbox.adapters.installation import Installation
+from skillbus.sandbox.adapters.orphans import end_orphans
 from skillbus.sandbox.adapters.profile import ENVIRONMENT
 from skillbus.sandbox.adapters.slots import in_thread, is_open_to_all, sweep
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
@@ -52,6 +53,7 @@ class Probe:
             SandboxUnavailable: None does; the message says why, and what to do.
         """
         self._check_user_can_be_changed(host)
+        await in_thread(partial(end_orphans, self.uids or ()))
         await in_thread(partial(sweep, frozenset((*(self.uids or ()), os.geteuid()))))
         held = self.metering.prepare()
         version = await in_thread(partial(_version, host))

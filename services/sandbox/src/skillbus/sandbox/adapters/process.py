@@ -1,7 +1,6 @@
 """One sandbox as processes and descriptors of the host."""
 
 import asyncio
-import fcntl
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from typing import Final
 
 from skillbus.common.in_time import in_time
 from skillbus.sandbox.adapters.forking import ForkServer
-from skillbus.sandbox.adapters.in_memory import in_memory
+from skillbus.sandbox.adapters.in_memory import in_memory, sealed
 from skillbus.sandbox.adapters.incoming import Incoming
 from skillbus.sandbox.adapters.profile import Entry
 
@@ -92,7 +91,8 @@ class SandboxProcess:
         """To the agent: a job, and what its script reads from standard input."""
         message = len(job).to_bytes(8, "big") + job
         with ExitStack() as stack:
-            passed = [_sealed(stack, stdin)] if stdin else []
+            # A file in memory rather than a pipe, so that a script that does not read it blocks nobody.
+            passed = [sealed(stack, stdin)] if stdin else []
             # Eight bytes at least always fit into the empty socket; the descriptor travels with them.
             sent = socket.send_fds(self._passing, [message], passed)
         if sent < len(message):
@@ -140,11 +140,13 @@ class SandboxProcess:
             self.kill()
             if not await in_time(self._gone.wait() if self._init is not None else _readable(self._bwrap), _GONE_S):
                 raise TimeoutError
-        if self._agent is None and not await in_time(self._until_nobody_speaks(), _GONE_S):
-            raise TimeoutError
+        if self._agent is None:
+            await in_time(self._until_nobody_speaks(), _ATTACH_S)
 
     async def _until_nobody_speaks(self) -> None:
-        """An agent that was on its way in is not known yet: it ends by itself, and with it this."""
+        """An agent that was on its way in and is not known yet ends by itself: it can enter no more, nor get a job."""
+        with suppress(OSError):
+            self._passing.shutdown(socket.SHUT_WR)
         while await _received(self._passing):
             continue
 
@@ -277,16 +279,6 @@ def _spawn(plan: Start, ends: Ends) -> subprocess.Popen[bytes]:
             env=dict(plan.environment),
             start_new_session=True,
         )
-
-
-def _sealed(stack: ExitStack, content: bytes) -> int:
-    """Standard input: a file in memory rather than a pipe, so that a script that does not read it blocks nobody."""
-    writable = in_memory(stack, content)
-    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-    fcntl.fcntl(writable, fcntl.F_ADD_SEALS, seals)
-    descriptor = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
-    stack.callback(os.close, descriptor)
-    return descriptor
 
 
 async def _received(peer: socket.socket) -> bytes:

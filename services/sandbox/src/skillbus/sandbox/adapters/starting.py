@@ -95,6 +95,7 @@ class Starter:
             for uid in reversed(uids):
                 self._free.put_nowait(uid)
         self._server: ForkServer | None = None
+        self._former: list[ForkServer] = []
         self._init = b""
         self._folder: Path | None = None
         self._mounts: FewMounts | None = None
@@ -162,7 +163,7 @@ class Starter:
                 return self._server
             if self._server is not None:
                 log.warning("fork_server_ended", said=self._server.words())
-                self._server.close()
+                self._former.append(self._server)  # what it forked goes on, and is buried by it
             self._folder = folder = shared_folder()
             if self._free is not None and self._mounts is None:
                 try:
@@ -186,9 +187,11 @@ class Starter:
 
     def close(self) -> None:
         """Nothing is started any more, and nothing that was is left."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        servers = (*self._former, self._server)
+        self._former, self._server = [], None
+        for server in servers:
+            if server is not None:
+                server.close()
         if self._mounts is not None:
             self._mounts.close()
             self._mounts = None

@@ -58,10 +58,11 @@ def run_python(job: Job, imported: set[str]) -> None:
         __file__=script, __builtins__=__builtins__, __loader__=loader, __cached__=None, __annotations__={}
     )
     sys.modules["__main__"] = main
+    ahead = set(sys.modules) - {"__main__"}
     gc.enable()
     code = execute(compile_script(loader.get_data(script), script), main)
     del main
-    finish(code)
+    finish(code, ahead)
 
 
 def forget_own(imported: set[str], folders: list[str]) -> None:
@@ -99,8 +100,10 @@ def compile_script(source: bytes, script: str) -> Callable[[dict[str, object]], 
     return run
 
 
-def finish(code: int) -> None:
+def finish(code: int, ahead: set[str]) -> None:
     """End as the interpreter does: threads are waited for, exit handlers run, and what the script holds is let go.
+
+    `ahead` are modules that were there before it: to look at them makes a copy of each page that one is on.
 
     It does not take itself apart as well, with all that it imported: that took twice as long as a short script.
     """
@@ -110,7 +113,8 @@ def finish(code: int) -> None:
         if threading := sys.modules.get("threading"):
             threading._shutdown()  # noqa: SLF001 - what the interpreter calls
         atexit._run_exitfuncs()  # noqa: SLF001 - the same
-        let_go([name for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(SKILL)])
+        others = [name for name in sys.modules if name not in ahead]
+        let_go([name for name in others if str(getattr(sys.modules[name], "__file__", "")).startswith(SKILL)])
     finally:
         os._exit(code if flush() else 120)
 

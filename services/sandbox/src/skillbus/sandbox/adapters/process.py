@@ -44,8 +44,7 @@ class SandboxProcess:
         self._said = b""
         self._init: int | None = None
         self._agent: int | None = None
-        self._living = set[int]()
-        self._gone = asyncio.Event()
+        self._gone, self._agent_gone = asyncio.Event(), asyncio.Event()
         self._mounts: tuple[int, ...] = ()
 
     @property
@@ -65,7 +64,8 @@ class SandboxProcess:
                 raise ProcessLookupError("bubblewrap ended before it started anything")
             self._said += said
         pid = int(json.loads(self._said)["child-pid"])
-        self._init = self._living_one(os.pidfd_open(pid))
+        self._init = self._own_fd(os.pidfd_open(pid))
+        self._when_ended(self._init, self._gone, self.stdout, self.stderr)
         self._keep_mounts(pid)
         return pid
 
@@ -82,7 +82,8 @@ class SandboxProcess:
         await _readable(self._passing.fileno())
         word, passed, _, _ = socket.recv_fds(self._passing, len(_READY) + 4, 1)
         for descriptor in passed:
-            self._agent = self._living_one(descriptor)
+            self._agent = self._own_fd(descriptor)
+            self._when_ended(descriptor, self._agent_gone, self.control)
         if not word.startswith(_READY) or self._agent is None:
             raise ProcessLookupError("its agent ended before its first word" if not word else f"it began with {word!r}")
         return int.from_bytes(word[len(_READY) :], "big")
@@ -127,7 +128,7 @@ class SandboxProcess:
         self.stderr.finish()
 
     async def end(self) -> None:
-        """Kill it, and wait until none of its processes is left. Safe to call again.
+        """Kill it, and wait until none of its processes is left but its agent, which ends now. Safe to call again.
 
         Raises:
             TimeoutError: when the kernel does not end a killed process in ten seconds.
@@ -151,13 +152,14 @@ class SandboxProcess:
             continue
 
     async def bury(self) -> None:
-        """When it has ended: wait for bubblewrap, which then has nothing to do, and give the descriptors back.
+        """When it has ended: wait for its agent and for bubblewrap, which then have nothing to do, and let go of all.
 
         Raises:
             TimeoutError: as `end`.
         """
         try:
-            if not await in_time(_readable(self._bwrap), _GONE_S):
+            agents = [] if self._agent is None else [self._agent_gone.wait()]
+            if not await in_time(asyncio.gather(_readable(self._bwrap), *agents), _GONE_S):
                 raise TimeoutError
         finally:
             if self._process.poll() is None:
@@ -166,24 +168,18 @@ class SandboxProcess:
                 self._process.wait(timeout=_GONE_S)
             self._own.close()
 
-    def _living_one(self, descriptor: int) -> int:
-        """Of a process that is to be waited for."""
+    def _when_ended(self, process: int, ended: asyncio.Event, *incoming: Incoming) -> None:
+        """Nothing more comes then: from process 1 and all others in the sandbox, or from the agent."""
         loop = asyncio.get_running_loop()
-        self._own_fd(descriptor)
-        self._living.add(descriptor)
-        self._gone.clear()
-        loop.add_reader(descriptor, self._when_gone, descriptor)
-        self._own.callback(loop.remove_reader, descriptor)
-        return descriptor
 
-    def _when_gone(self, descriptor: int) -> None:
-        """With process 1 every other process of the sandbox is dead, but its agent; then nobody writes any more."""
-        asyncio.get_running_loop().remove_reader(descriptor)
-        self._living.discard(descriptor)
-        if not self._living:
-            self._gone.set()
-            for incoming in (self.stdout, self.stderr, self.control):
-                incoming.finish()
+        def note() -> None:
+            loop.remove_reader(process)
+            ended.set()
+            for one in incoming:
+                one.finish()
+
+        loop.add_reader(process, note)
+        self._own.callback(loop.remove_reader, process)
 
     def let_go_of_mounts(self) -> None:
         """When it is buried. Blocking: this may take them down."""

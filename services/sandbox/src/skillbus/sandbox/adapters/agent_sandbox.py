@@ -178,7 +178,6 @@ def say_ready(own: int) -> None:
 
 def become_script(job: Job, stdin: int | None) -> None:
     """In the child: for Node and bash replace this process; for Python return, to go on at module level."""
-    os.setsid()
     if stdin is not None:
         os.dup2(stdin, 0)
     agent.close_from(3)
@@ -198,9 +197,8 @@ def start_relay(job: Job) -> None:
     entry = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     entry.bind(("127.0.0.1", RELAY_PORT))
     entry.listen(64)
-    if os.fork() == 0:
+    if fork() == 0:
         keep_only(entry.fileno())
-        os.setsid()
         agent.limit_this_process(job["rlimits"])
         names: dict[str, Callable[[int], None]] = {}
         with open(RELAY, "rb") as file:  # noqa: PTH123 - pathlib costs more than all the rest
@@ -242,7 +240,15 @@ def begin(job: Job) -> int:
     """The process that becomes the script; 0 in itself."""
     if os.access(RELAY, os.R_OK):
         start_relay(job)
-    return os.fork()
+    return fork()
+
+
+def fork() -> int:
+    """A process with a session of its own; 0 in itself."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+    return child
 
 
 def serve(wait: Callable[[list[str]], Waiting], warm: list[str] | None) -> Job:

@@ -35,7 +35,7 @@ class WaitingFork:
 
     def __init__(self) -> None:
         self.peer, theirs = socket.socketpair()
-        self.child = os.fork()
+        self.child = agent_sandbox.fork()
         if self.child:
             theirs.close()
         else:
@@ -68,9 +68,8 @@ class WaitingNode:
     def __init__(self, program: str, boot: str) -> None:
         reading, self.stdin = self.make_stdin()
         ours, theirs = socket.socketpair()
-        self.child = os.fork()
+        self.child = agent_sandbox.fork()
         if self.child == 0:
-            os.setsid()
             os.dup2(reading, 0)
             os.dup2(theirs.detach(), 3)
             agent.close_from(4)

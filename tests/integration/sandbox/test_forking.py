@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -101,7 +102,9 @@ async def test_so_many_runs_share_an_address_layout(forks: int, layouts: int, ru
 
 
 async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: Run, make_isolation: Make) -> None:
-    async with make_isolation(forks=2) as isolation:
+    async with make_isolation(forks=2, levels=(Level.FULL,)) as isolation:
+        layouts = await asyncio.gather(*(run(LAYOUT, within=isolation) for _ in range(24)))
+        assert max(Counter(outcome.stdout for outcome in layouts).values()) <= 2
         outcomes = await asyncio.gather(
             *(run("import os; print(sorted(os.environ))", within=isolation) for _ in range(24))
         )
@@ -161,7 +164,7 @@ async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
 
 async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) -> None:
     """Nobody hears what it says but the first time, and a socket that nobody reads is full after some hundred words."""
-    async with make_isolation(forks=1) as isolation:
+    async with make_isolation(forks=1, start_s=60.0) as isolation:
         await isolation.probe()
         server = isolation._starter._server
         assert server is not None
@@ -182,6 +185,22 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
             assert (await isolation.probe()).level
             ready = await isolation._starter.start(Wanted(Level.FULL, Limits()))
         await ready.end()
+
+
+async def test_a_run_that_is_cancelled_while_it_is_collected_ends_at_once(make_isolation: Make, tmp_path: Path) -> None:
+    tmp_path.joinpath("main.py").write_text(
+        "for n in range(8): open(f'/work/out/{n}', 'wb').write(b'x' * (4 << 20))\nprint('left')"
+    )
+    began = time.monotonic()
+    async with make_isolation() as isolation:
+        await isolation.probe()
+        for after_ms in range(20, 140, 10):
+            task = asyncio.create_task(isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON)))
+            await asyncio.wait([task], timeout=after_ms / 1000)
+            task.cancel()
+            await asyncio.wait([task])
+            await isolation.settled()
+    assert time.monotonic() - began < 10
 
 
 async def test_however_many_descriptors_the_service_has_a_script_has_three(

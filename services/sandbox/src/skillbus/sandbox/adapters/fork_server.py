@@ -23,7 +23,6 @@ import ctypes  # noqa: E402 - see above
 import gc  # noqa: E402
 import marshal  # noqa: E402
 import os  # noqa: E402
-import select  # noqa: E402
 import signal  # noqa: E402
 import socket  # noqa: E402
 from contextlib import suppress  # noqa: E402
@@ -64,10 +63,8 @@ def load(sources: dict[str, str]) -> dict[str, ModuleType]:
 
 def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]:
     """Returns in each fork, with its message and descriptors. This process never returns."""
-    waiting = select.poll()
-    waiting.register(channel, select.POLLIN)
     while True:
-        if forks <= 0 and not waiting.poll(0):  # nobody waits now
+        if forks == 0:
             start_anew()
         message, passed = receive(channel)
         if not message:

@@ -157,6 +157,7 @@ class SandboxProcess:
         Raises:
             TimeoutError: as `end`.
         """
+        self.kill()  # its agent may still be telling what nobody hears any more
         try:
             agents = [] if self._agent is None else [self._agent_gone.wait()]
             if not await in_time(asyncio.gather(_readable(self._bwrap), *agents), _GONE_S):

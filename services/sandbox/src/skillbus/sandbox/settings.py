@@ -21,7 +21,7 @@ class SandboxSettings(BaseSettings):
     slots: int = Field(default=2, ge=1)
     """Runs at the same time."""
     warm: int = Field(default=2, ge=0, le=64)
-    """Sandboxes that are started ahead and wait for runs, some 10 MB each."""
+    """Sandboxes that are started ahead and wait for runs, some 6 MB each."""
     forks: int = Field(default=32, ge=1, le=10_000)
     """Runs at most whose processes are forks of the same interpreter, and have its address layout; with 1 each has one
     of its own, whose start then takes a part of the processor's time.

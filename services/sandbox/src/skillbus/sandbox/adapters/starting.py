@@ -164,6 +164,7 @@ class Starter:
             if self._server is not None:
                 log.warning("fork_server_ended", said=self._server.words())
                 self._former.append(self._server)  # what it forked goes on, and is buried by it
+                self._server = None
             self._folder = folder = shared_folder()
             if self._free is not None and self._mounts is None:
                 try:

@@ -174,12 +174,7 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
             ends = socket.socketpair()  # a sandbox whose process 1 has ended
             ends[0].close()
             passed = (nothing, ends[1].fileno(), nothing, nothing, nothing)
-            while True:
-                try:
-                    server.fork(Entry(None, 0, {}, network=False, warm=None), passed)
-                    break
-                except BlockingIOError:
-                    await asyncio.sleep(0.05)
+            await server.fork(Entry(None, 0, {}, network=False, warm=None), passed)
             ends[1].close()
         os.close(nothing)
         async with asyncio.timeout(60):
@@ -201,10 +196,10 @@ async def test_a_fork_that_fails_is_heard_of_by_who_waits_for_it_and_the_next_ma
     other = await asyncio.create_subprocess_exec("/bin/sleep", "60", user=UIDS[-1])
     server = await ForkServer.open(plan, 10)
     try:
-        assert await asyncio.to_thread(said_by_agent, server) == (b"", b"")
+        assert await said_by_agent(server) == (b"", b"")
         other.kill()
         await other.wait()
-        host, words = await asyncio.to_thread(said_by_agent, server)
+        host, words = await said_by_agent(server)
         assert (host, b"the sandbox could not be entered" in words) == (b"", True), words
     finally:
         server.close()
@@ -213,7 +208,7 @@ async def test_a_fork_that_fails_is_heard_of_by_who_waits_for_it_and_the_next_ma
             await other.wait()
 
 
-def said_by_agent(server: ForkServer) -> tuple[bytes, bytes]:
+async def said_by_agent(server: ForkServer) -> tuple[bytes, bytes]:
     """To the host, and to standard error, in a sandbox whose process 1 is none."""
     (host, control), (first, other) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
@@ -221,12 +216,12 @@ def said_by_agent(server: ForkServer) -> tuple[bytes, bytes]:
     first.send(b"\1")
     try:
         entry = Entry(None, 0, {}, network=False, warm=None)
-        server.fork(entry, (nothing, other.fileno(), control.fileno(), nothing, writing))
+        await server.fork(entry, (nothing, other.fileno(), control.fileno(), nothing, writing))
         control.close()
         os.close(writing)
         host.settimeout(10)
         with os.fdopen(reading, "rb") as words:
-            return host.recv(1), words.read()
+            return await asyncio.to_thread(host.recv, 1), await asyncio.to_thread(words.read)
     finally:
         os.close(nothing)
         for end in (host, first, other):

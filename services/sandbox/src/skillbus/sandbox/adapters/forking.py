@@ -25,6 +25,7 @@ _PROGRAM: Final = "fork_server"
 _READY: Final = b"R"
 _MARSHAL_VERSION: Final = 4
 _SAID_MAX: Final = 4096
+_AGAIN_S: Final = 0.005
 _ENDS_S: Final = 2.0
 """It ends within milliseconds, unless it is stopped."""
 
@@ -100,8 +101,8 @@ class ForkServer:
         """It does not do what it is told: it gets no more orders, and ends when it has done those that it has."""
         self._channel.close()
 
-    def fork(self, entry: Entry, descriptors: Sequence[int]) -> None:
-        """Have a fork enter a sandbox.
+    async def fork(self, entry: Entry, descriptors: Sequence[int]) -> None:
+        """Have a fork enter a sandbox; where some hundred others wait for theirs, wait for room.
 
         Args:
             entry: How.
@@ -110,7 +111,14 @@ class ForkServer:
         Raises:
             OSError: It does not take it.
         """
-        socket.send_fds(self._channel, [marshal.dumps(asdict(entry), _MARSHAL_VERSION)], descriptors)
+        message = marshal.dumps(asdict(entry), _MARSHAL_VERSION)
+        while True:
+            try:
+                socket.send_fds(self._channel, [message], descriptors)
+            except BlockingIOError:
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
 
     def close(self) -> None:
         """When no sandbox is left: its forks keep it. Safe to call again."""

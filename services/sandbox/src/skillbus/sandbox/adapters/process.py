@@ -77,7 +77,7 @@ class SandboxProcess:
         """
         if self._init is None:
             raise ValueError("attach comes first")
-        server.fork(entry, (self._init, *self._passed))
+        await server.fork(entry, (self._init, *self._passed))
         self._agents.close()
         await _readable(self._passing.fileno())
         word, passed, _, _ = socket.recv_fds(self._passing, len(_READY) + 4, 1)

@@ -1,0 +1,1 @@
+"""HTTP clients of model providers: retry, circuit breaker, and provider errors."""

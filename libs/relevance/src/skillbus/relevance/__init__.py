@@ -1,0 +1,1 @@
+"""Text policy, scores and calibrated maps that every search of skillbus shares."""

@@ -30,8 +30,8 @@ from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.knowledge_search import BuildContext, KnowledgeHit
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import FileCounter, TokenizerFiles
-from skillbus.retriever.domain.context_building import Written, write_context
-from skillbus.retriever.domain.token_count import TokenCounter, UpperBound
+from skillbus.retriever.domain.context.builder import Written, write_context
+from skillbus.retriever.domain.context.token_count import TokenCounter, UpperBound
 
 SEED = 7
 CANDIDATES = 200

@@ -60,7 +60,7 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
-from skillbus.retriever.domain.knowledge_ports import WantedKnowledge
+from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.settings import RetrieverSettings

@@ -28,8 +28,8 @@ from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
-from skillbus.retriever.domain.fitting import least_evidence
-from skillbus.retriever.domain.knowledge_relevance import (
+from skillbus.retriever.domain.knowledge.named_tags import names_one
+from skillbus.retriever.domain.knowledge.relevance import (
     ALONE_HALF,
     ALONE_POWER,
     DENSE,
@@ -39,9 +39,9 @@ from skillbus.retriever.domain.knowledge_relevance import (
     for_knowledge,
     own_weight,
 )
-from skillbus.retriever.domain.knowledge_weights import NEUTRAL as WEIGHTS
-from skillbus.retriever.domain.named_tags import names_one
+from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.relevance import probability, rarest_idf, relevance_of
+from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 

@@ -46,8 +46,8 @@ from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import Vectors, embedded
 from skillbus.contracts.embedder import Role
 from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.relevance import NEUTRAL, Relevance, relevance_of
+from skillbus.retriever.domain.threshold import least_evidence
 
 RELEVANCE = relevance_of(calibration_of(DEFAULT_MODEL))
 RESAMPLES = 1_000

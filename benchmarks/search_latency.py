@@ -44,8 +44,8 @@ from skillbus.indexer.domain.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL
-from skillbus.retriever.domain.search import Wanted
-from skillbus.retriever.domain.sentences import sentences
+from skillbus.retriever.domain.tools.search import Wanted
+from skillbus.retriever.domain.tools.sentences import sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server

@@ -13,8 +13,8 @@ from skillbus.calibration.judged import Bools, Judged, JudgedTool
 from skillbus.calibration.pairs import Pairs, Survey, survey
 from skillbus.calibration.vectors import Vectors
 from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.retriever.domain.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.domain.relevance import Relevance, relevance_of
+from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.settings import RetrieverSettings
 
 LIMIT = 10

@@ -9,7 +9,7 @@ from qdrant_client import models
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.scope import fixed_key, keys_above, match
-from skillbus.retriever.domain.knowledge_ports import ItemVectors
+from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.vectors import DENSE, LEXICAL
 
 LONG_AGO = -62_135_596_800.0

@@ -14,8 +14,8 @@ from .tree import named, product_modules
 ALLOWED: Final = {
     "libs/common/src/skillbus/common/bus/responder.py": "every request is answered",
     "libs/common/src/skillbus/common/bus/events.py": "a failed event is tried again, then kept for people",
-    "libs/vectors/src/skillbus/vectors/edge_calls.py": "the engine raises exceptions of no class of its own",
-    "libs/vectors/src/skillbus/vectors/server.py": "tells an engine's failure from that of its caller",
+    "libs/vectors/src/skillbus/vectors/edge/calls.py": "the engine raises exceptions of no class of its own",
+    "libs/vectors/src/skillbus/vectors/server/store.py": "tells an engine's failure from that of its caller",
     "services/agent/src/skillbus/agent/adapters/mcp/session.py": "the SDK raises what a server makes of it",
     "services/agent/src/skillbus/agent/domain/following.py": "supervises the following of a server",
     "services/agent/src/skillbus/agent/domain/servers.py": "supervises the followers of all servers",

@@ -10,7 +10,7 @@ from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder import Role
-from skillbus.retriever.domain.sentences import sentences
+from skillbus.retriever.domain.tools.sentences import sentences
 from skillbus.vectors.directions import mean_of
 
 Rows = NDArray[np.float32]

@@ -24,7 +24,7 @@ from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.domain.errors import RecordUnavailableError
-from skillbus.retriever.domain.knowledge_ports import Looked
+from skillbus.retriever.domain.knowledge.ports import Looked
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import dense_texts
 

@@ -15,8 +15,8 @@ from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.tool_text import dense_text, lexical_text
-from skillbus.retriever.domain.ranking import Candidate, Ranked, rank
 from skillbus.retriever.domain.relevance import relevance_of
+from skillbus.retriever.domain.tools.ranking import Candidate, Ranked, rank
 
 Search = Callable[[dict[str, str], str], tuple[Ranked, ...]]
 

@@ -23,7 +23,7 @@ from skillbus.vectors import (
     open_vector_store,
     point_id,
 )
-from skillbus.vectors.edge import open_edge_store
+from skillbus.vectors.edge.store import open_edge_store
 
 SPEC = CollectionSpec(dim=4)
 
@@ -252,7 +252,7 @@ async def test_a_collection_deleted_during_an_upsert_ends_it_with_an_error(edge_
 
 
 async def test_writes_are_flushed_soon_without_being_asked(edge_path, monkeypatch):
-    monkeypatch.setattr("skillbus.vectors.edge.FLUSH_DELAY_S", 0.1)
+    monkeypatch.setattr("skillbus.vectors.edge.store.FLUSH_DELAY_S", 0.1)
     async with open_edge_store(edge_path) as store:
         await store.ensure_collection("tools", SPEC)
         await store.upsert("tools", points(1))

@@ -9,14 +9,14 @@ import numpy as np
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.knowledge_search import SearchKnowledge
-from skillbus.retriever.domain.knowledge_candidates import KnowledgeCandidates
-from skillbus.retriever.domain.knowledge_found import FoundKnowledge
-from skillbus.retriever.domain.knowledge_ports import IndexedItem, ItemVectors, Looked, WantedKnowledge
-from skillbus.retriever.domain.knowledge_search import KnowledgeLimits, KnowledgeSearch
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
+from skillbus.retriever.domain.knowledge.candidates import KnowledgeCandidates
+from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
+from skillbus.retriever.domain.knowledge.ports import IndexedItem, ItemVectors, Looked, WantedKnowledge
+from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.relevance import NEUTRAL
+from skillbus.retriever.domain.tools.ranking import Candidate
 
 from ...knowledge_record import NOW, Record
 

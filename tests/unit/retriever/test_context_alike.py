@@ -1,7 +1,7 @@
 import pytest
 
 from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.retriever.domain.context_alike import Said, alike, wording_of
+from skillbus.retriever.domain.context.duplicates import Said, alike, wording_of
 
 from .context_items import distinct, hit
 

@@ -11,9 +11,9 @@ from skillbus.contracts.knowledge_search import BuildContext, KnowledgeHit, Sear
 from skillbus.contracts.knowledge_usage import AnsweredRequest
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
-from skillbus.retriever.domain.context_building import ContextBuilder
+from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.errors import TemplateRefusedError, TokenizerUnknownError
-from skillbus.retriever.domain.knowledge_found import FoundKnowledge
+from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
 
 from .context_items import byte_level_bpe, distinct, hit, id_of
 

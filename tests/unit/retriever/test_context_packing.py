@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from skillbus.contracts.knowledge import KnowledgeType
 from skillbus.contracts.knowledge_search import MAX_BUDGET, BuildContext, KnowledgeHit
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
-from skillbus.retriever.domain.context import LEAST_CUT, most
-from skillbus.retriever.domain.context_building import Written, write_context
-from skillbus.retriever.domain.token_count import TokenCounter, UpperBound
+from skillbus.retriever.domain.context.builder import Written, write_context
+from skillbus.retriever.domain.context.packer import LEAST_CUT, most
+from skillbus.retriever.domain.context.token_count import TokenCounter, UpperBound
 
 from .context_items import PROSE, RULE, byte_level_bpe, distinct, hit, id_of, numbers
 

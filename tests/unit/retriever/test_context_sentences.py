@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.retriever.domain.context_sentences import ends
+from skillbus.retriever.domain.context.sentences import ends
 
 
 def cut(text: str) -> list[str]:

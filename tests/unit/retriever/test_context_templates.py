@@ -10,9 +10,9 @@ import pytest
 from skillbus.contracts.knowledge_search import BuildContext
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.template_process import TemplateProgram
-from skillbus.retriever.domain.context_building import Written, write_context
+from skillbus.retriever.domain.context.builder import Written, write_context
+from skillbus.retriever.domain.context.token_count import UpperBound
 from skillbus.retriever.domain.errors import RetrieverError, TemplateRefusedError
-from skillbus.retriever.domain.token_count import UpperBound
 
 from .context_items import RULE, distinct, hit, id_of
 

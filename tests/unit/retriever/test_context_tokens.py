@@ -15,8 +15,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 
 from skillbus.retriever.adapters.tokenizers import FileCounter, TokenizerFiles
+from skillbus.retriever.domain.context.token_count import _NEVER_LONGER, UPPER_BOUND, TokenCounter, UpperBound
 from skillbus.retriever.domain.errors import TokenizerUnknownError, TokenizerUnusableError
-from skillbus.retriever.domain.token_count import _NEVER_LONGER, UPPER_BOUND, TokenCounter, UpperBound
 
 from .context_items import PROSE, byte_level_bpe, minilm_file, use_file
 

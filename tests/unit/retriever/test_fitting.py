@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.retriever.domain.fitting import least_evidence
+from skillbus.retriever.domain.threshold import least_evidence
 
 FITS = st.floats(0.01, 0.99)
 

@@ -14,7 +14,7 @@ from skillbus.contracts.knowledge_index import FindKnowledge
 from skillbus.contracts.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import match, normalised
 from skillbus.retriever.adapters.vector_knowledge import condition_of
-from skillbus.retriever.domain.knowledge_ports import ItemVectors, WantedKnowledge
+from skillbus.retriever.domain.knowledge.ports import ItemVectors, WantedKnowledge
 
 from ...knowledge_record import NOW, Record, item, point_of
 

@@ -8,10 +8,10 @@ import pytest
 
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import SearchKnowledge
-from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem, ScoredItem
-from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance
-from skillbus.retriever.domain.knowledge_weights import NEUTRAL as WEIGHTS
-from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
+from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem, ScoredItem
+from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
+from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
+from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
 from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
 
 from ...knowledge_record import NOW, id_of, item

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance, for_knowledge, own_weight
-from skillbus.retriever.domain.named_tags import names_one
+from skillbus.retriever.domain.knowledge.named_tags import names_one
+from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance, for_knowledge, own_weight
 from skillbus.retriever.domain.relevance import NEUTRAL, Relevance
 
 USE = for_knowledge(Relevance(1.333, 1.305, 0.108, 3.0, 1.0))

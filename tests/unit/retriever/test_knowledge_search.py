@@ -7,8 +7,8 @@ import pytest
 
 from skillbus.contracts.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
-from skillbus.retriever.domain.fitting import least_evidence
 from skillbus.retriever.domain.relevance import probability
+from skillbus.retriever.domain.threshold import least_evidence
 
 from ...knowledge_record import NOW, id_of, item
 from .knowledge_fakes import LIVE, Base, FakeIndex, FakeQueries

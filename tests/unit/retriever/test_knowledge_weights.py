@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skillbus.contracts.knowledge import KnowledgeType
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.scope import SEGMENTS, ScopeMatch, match
-from skillbus.retriever.domain.knowledge_weights import NEUTRAL
+from skillbus.retriever.domain.knowledge.weights import NEUTRAL
 
 from ...knowledge_record import NOW, item
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.retriever.domain.knowledge_ports import ItemVectors
-from skillbus.retriever.domain.lacking import held_terms, score_of
+from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
+from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
 

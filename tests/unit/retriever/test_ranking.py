@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.retriever.domain.ranking import ALIKE, Candidate, Ranked, rank, spread
 from skillbus.retriever.domain.relevance import relevance_of
+from skillbus.retriever.domain.tools.ranking import ALIKE, Candidate, Ranked, rank, spread
 
 USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
 SIZE = 1_000

@@ -9,12 +9,12 @@ from structlog.testing import capture_logs
 
 from skillbus.contracts.retriever import SearchTools
 from skillbus.contracts.tools import ToolType
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.relevance import NEUTRAL
-from skillbus.retriever.domain.search import Found, ToolSearch, Wanted
-from skillbus.retriever.domain.tool import StoredTool
+from skillbus.retriever.domain.tools.hit import StoredTool
+from skillbus.retriever.domain.tools.ranking import Candidate
+from skillbus.retriever.domain.tools.search import Found, ToolSearch, Wanted
 
 LIVE = LiveIndex("tools-abc-v1", "abc", 100)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.sentences import AT_MOST, sentences
+from skillbus.retriever.domain.tools.sentences import AT_MOST, sentences
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from qdrant_client import models
 
 from skillbus.vectors import point_id
-from skillbus.vectors.edge_payload import PACKED, fields_of, packed, unpacked
+from skillbus.vectors.edge.payload import PACKED, fields_of, packed, unpacked
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 values: st.SearchStrategy[JsonValue] = st.recursive(

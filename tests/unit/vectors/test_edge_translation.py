@@ -2,8 +2,8 @@ import pytest
 from qdrant_client import models
 
 from skillbus.vectors import DENSE, QueryUnsupported, VectorStoreRejected, VectorStoreUnavailable, point_id
-from skillbus.vectors.edge_calls import edge_call
-from skillbus.vectors.edge_models import DEFAULT_LIMIT, edge_filter, edge_query
+from skillbus.vectors.edge.calls import edge_call
+from skillbus.vectors.edge.models import DEFAULT_LIMIT, edge_filter, edge_query
 
 FIELD = models.FieldCondition(key="tags", match=models.MatchValue(value="a"))
 

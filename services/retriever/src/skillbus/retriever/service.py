@@ -8,10 +8,10 @@ from uuid import uuid4
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever import SearchTools, ToolsFound
-from skillbus.retriever.domain.context_building import ContextBuilder
-from skillbus.retriever.domain.knowledge_found import KnowledgeFinder
-from skillbus.retriever.domain.knowledge_hit import for_a_message, used_in
-from skillbus.retriever.domain.search import ToolSearch
+from skillbus.retriever.domain.context.builder import ContextBuilder
+from skillbus.retriever.domain.knowledge.finder import KnowledgeFinder
+from skillbus.retriever.domain.knowledge.hit import for_a_message, used_in
+from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.domain.usage import UsageLog
 from skillbus.vectors import VectorSearch
 

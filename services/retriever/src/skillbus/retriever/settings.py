@@ -26,7 +26,7 @@ class RetrieverSettings(BaseSettings):
     """
     fits: float = Field(default=0.55, ge=0.0, lt=1.0)
     """Where a request names no threshold, nothing is found when the best tool has a score below this: among 1,500 tools
-    or more. Among fewer it needs less, see `domain/fitting.py`."""
+    or more. Among fewer it needs less, see `domain/threshold.py`."""
     knowledge_candidates: int = Field(default=20, ge=10, le=1000)
     """As `candidates`, of the knowledge base."""
     knowledge_fits: float = Field(default=0.02, ge=0.0, lt=1.0)

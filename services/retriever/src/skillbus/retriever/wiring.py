@@ -18,11 +18,11 @@ from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.adapters.vector_tools import VectorTools
-from skillbus.retriever.domain.context_building import ContextBuilder
-from skillbus.retriever.domain.knowledge_candidates import KnowledgeCandidates
-from skillbus.retriever.domain.knowledge_search import KnowledgeLimits, KnowledgeSearch
+from skillbus.retriever.domain.context.builder import ContextBuilder
+from skillbus.retriever.domain.knowledge.candidates import KnowledgeCandidates
+from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.query import QueryEmbedder
-from skillbus.retriever.domain.search import ToolSearch
+from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.errors_on_the_wire import to_wire
 from skillbus.retriever.service import RetrieverHandlers
 from skillbus.retriever.settings import RetrieverSettings

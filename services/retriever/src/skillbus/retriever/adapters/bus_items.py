@@ -16,7 +16,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.message import MSGPACK
 from skillbus.retriever.adapters.matrix import rows_of
-from skillbus.retriever.domain.knowledge_ports import ItemVectors
+from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.directions import mean_of
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text

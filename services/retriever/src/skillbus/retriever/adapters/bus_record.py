@@ -12,7 +12,7 @@ from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, Fo
 from skillbus.contracts.knowledge_search import SearchKnowledge
 from skillbus.contracts.message import Project
 from skillbus.retriever.domain.errors import RecordUnavailableError
-from skillbus.retriever.domain.knowledge_ports import Looked
+from skillbus.retriever.domain.knowledge.ports import Looked
 
 WAIT_S: Final = 5.0
 """As long as a vector store is waited for."""

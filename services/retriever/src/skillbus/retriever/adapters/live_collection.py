@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from qdrant_client import models
 
 from skillbus.retriever.domain.errors import StoreUnavailableError
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate, Weights
+from skillbus.retriever.domain.tools.ranking import Candidate, Weights
 from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, PayloadFields, VectorSearch, VectorStoreUnavailable
 from skillbus.vectors.datasets import Dataset, model_of
 

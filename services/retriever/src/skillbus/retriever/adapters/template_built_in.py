@@ -12,8 +12,8 @@ from skillbus.contracts.knowledge_search import ContextItem
 from skillbus.retriever.adapters.template_process import TemplateProgram
 from skillbus.retriever.adapters.template_values import FILTERS, Group, Left
 from skillbus.retriever.adapters.template_wire import Opening
-from skillbus.retriever.domain.context import Packed
-from skillbus.retriever.domain.context_building import ContextWriter
+from skillbus.retriever.domain.context.builder import ContextWriter
+from skillbus.retriever.domain.context.packer import Packed
 
 _FOLDER: Final = "adapters/templates"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Final, Self
 
 from skillbus.retriever.adapters.template_wire import FRAME_BYTES, LENGTH, Answer, Opening, Writing, framed
-from skillbus.retriever.domain.context import Packed
+from skillbus.retriever.domain.context.packer import Packed
 from skillbus.retriever.domain.errors import RetrieverError, TemplateRefusedError
 
 _INHERITED: Final = ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")

@@ -8,10 +8,10 @@ from qdrant_client import models
 from skillbus.contracts.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import ANY, fixed_key, keys_above, segments
 from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, terms_of
-from skillbus.retriever.domain.knowledge_ports import IndexedItem, WantedKnowledge
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
+from skillbus.retriever.domain.knowledge.ports import IndexedItem, WantedKnowledge
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate
+from skillbus.retriever.domain.tools.ranking import Candidate
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import KNOWLEDGE
 

@@ -6,11 +6,11 @@ from typing import Final
 from qdrant_client import models
 
 from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, weights_of
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate
-from skillbus.retriever.domain.search import Wanted
-from skillbus.retriever.domain.tool import StoredTool
+from skillbus.retriever.domain.tools.hit import StoredTool
+from skillbus.retriever.domain.tools.ranking import Candidate
+from skillbus.retriever.domain.tools.search import Wanted
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import TOOLS
 

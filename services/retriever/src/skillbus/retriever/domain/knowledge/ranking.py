@@ -17,10 +17,10 @@ from itertools import chain
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match
-from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance
-from skillbus.retriever.domain.knowledge_weights import KnowledgeWeights
-from skillbus.retriever.domain.ranking import Candidate
+from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
+from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
 from skillbus.retriever.domain.relevance import probability
+from skillbus.retriever.domain.tools.ranking import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_search import KnowledgeHit, SearchKnowledge
 from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
 from skillbus.contracts.retriever import Reason
-from skillbus.retriever.domain.knowledge_ranking import RankedItem
+from skillbus.retriever.domain.knowledge.ranking import RankedItem
 from skillbus.retriever.domain.parts import parts_with
 from skillbus.retriever.domain.relevance import probability
 

@@ -8,15 +8,15 @@ from typing import Protocol
 
 from skillbus.contracts.retriever import Explanation, SearchTools, ToolHit
 from skillbus.contracts.tools import ToolType
-from skillbus.retriever.domain.fitting import least_evidence
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
-from skillbus.retriever.domain.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.domain.relevance import probability
-from skillbus.retriever.domain.sentences import sentences
 from skillbus.retriever.domain.stages import Stages
-from skillbus.retriever.domain.tool import StoredTool, hit_of
-from skillbus.retriever.domain.tool_type import tool_type_of
+from skillbus.retriever.domain.threshold import least_evidence
+from skillbus.retriever.domain.tools.hit import StoredTool, hit_of
+from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
+from skillbus.retriever.domain.tools.sentences import sentences
+from skillbus.retriever.domain.tools.tool_type import tool_type_of
 
 
 @dataclass(frozen=True, slots=True)

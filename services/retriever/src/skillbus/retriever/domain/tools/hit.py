@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from skillbus.contracts.retriever import Reason, ToolHit
 from skillbus.contracts.tools import ToolType
 from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.ranking import Ranked, Weights
+from skillbus.retriever.domain.tools.ranking import Ranked, Weights
 
 
 class StoredTool(NamedTuple):

@@ -17,18 +17,18 @@ import qdrant_edge as edge
 from qdrant_client import models
 
 from skillbus.vectors import checks
-from skillbus.vectors.edge_calls import edge_call
-from skillbus.vectors.edge_directory import EdgeDirectory, locked
-from skillbus.vectors.edge_flush import FlushBehind
-from skillbus.vectors.edge_models import (
+from skillbus.vectors.edge.calls import edge_call
+from skillbus.vectors.edge.directory import EdgeDirectory, locked
+from skillbus.vectors.edge.flush import FlushBehind
+from skillbus.vectors.edge.models import (
     edge_config,
     edge_filter,
     edge_point,
     record,
     text_offset,
 )
-from skillbus.vectors.edge_payload import fields_of, rest_of
-from skillbus.vectors.edge_search import search
+from skillbus.vectors.edge.payload import fields_of, rest_of
+from skillbus.vectors.edge.search import search
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 

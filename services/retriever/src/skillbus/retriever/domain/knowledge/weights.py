@@ -13,7 +13,7 @@ from skillbus.contracts.knowledge import DEFAULT_PRIORITY, KnowledgeItem, Knowle
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, fixed_part
-from skillbus.retriever.domain.named_tags import names_one
+from skillbus.retriever.domain.knowledge.named_tags import names_one
 
 _DAY_S: Final = 86_400.0
 

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 from skillbus.contracts.knowledge import KnowledgeType
 from skillbus.contracts.knowledge_search import ContextItem, KnowledgeHit, Omitted
-from skillbus.retriever.domain.context_alike import Said, wording_of
-from skillbus.retriever.domain.context_sentences import ends
-from skillbus.retriever.domain.token_count import TokenCounter
+from skillbus.retriever.domain.context.duplicates import Said, wording_of
+from skillbus.retriever.domain.context.sentences import ends
+from skillbus.retriever.domain.context.token_count import TokenCounter
 
 LEAST_CUT: Final = 60
 """Tokens of a content from which on a part of it is worth its place."""

@@ -12,10 +12,10 @@ from uuid import uuid4
 from skillbus.contracts.knowledge import CONTENT_CHARACTERS
 from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
 from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
-from skillbus.retriever.domain.context import REPLY_BYTES, Blocks, Packed, Packer, most, ranked, size_of
+from skillbus.retriever.domain.context.packer import REPLY_BYTES, Blocks, Packed, Packer, most, ranked, size_of
+from skillbus.retriever.domain.context.token_count import TokenCounter, Tokenizers, UpperBound
 from skillbus.retriever.domain.errors import TemplateRefusedError
-from skillbus.retriever.domain.knowledge_found import KnowledgeFinder
-from skillbus.retriever.domain.token_count import TokenCounter, Tokenizers, UpperBound
+from skillbus.retriever.domain.knowledge.finder import KnowledgeFinder
 from skillbus.retriever.domain.usage import UsageLog
 
 _USES: Final = 100

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillbus.contracts.knowledge_search import KnowledgeExplanation, SearchKnowledge
-from skillbus.retriever.domain.fitting import least_evidence
-from skillbus.retriever.domain.knowledge_candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
-from skillbus.retriever.domain.knowledge_found import FoundKnowledge
-from skillbus.retriever.domain.knowledge_hit import hit_of
-from skillbus.retriever.domain.knowledge_ranking import KnowledgeRanking, RankedItem
-from skillbus.retriever.domain.knowledge_weights import NEUTRAL, KnowledgeWeights
+from skillbus.retriever.domain.knowledge.candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
+from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
+from skillbus.retriever.domain.knowledge.hit import hit_of
+from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
+from skillbus.retriever.domain.knowledge.weights import NEUTRAL, KnowledgeWeights
 from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.stages import Stages
+from skillbus.retriever.domain.threshold import least_evidence
 
 
 def _now() -> datetime:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from qdrant_client import models
 
 from skillbus.vectors.checks import check_ids, named_vectors
-from skillbus.vectors.edge_payload import packed, unpacked
+from skillbus.vectors.edge.payload import packed, unpacked
 from skillbus.vectors.errors import QueryUnsupported, VectorStoreRejected
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields
 

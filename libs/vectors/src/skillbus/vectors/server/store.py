@@ -11,7 +11,7 @@ from qdrant_client import AsyncQdrantClient, models
 
 from skillbus.vectors import checks
 from skillbus.vectors.errors import CollectionMismatch, VectorStoreError, VectorStoreRejected
-from skillbus.vectors.server_errors import vector_store_error
+from skillbus.vectors.server.errors import vector_store_error
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 T = TypeVar("T")

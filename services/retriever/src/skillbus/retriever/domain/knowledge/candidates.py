@@ -15,7 +15,9 @@ from typing import NamedTuple
 from skillbus.contracts.knowledge_index import FoundItem
 from skillbus.contracts.knowledge_search import SearchKnowledge
 from skillbus.contracts.message import Project
-from skillbus.retriever.domain.knowledge_ports import (
+from skillbus.retriever.domain.index import LiveIndex
+from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
+from skillbus.retriever.domain.knowledge.ports import (
     IndexedItem,
     ItemEmbedder,
     ItemVectors,
@@ -24,13 +26,11 @@ from skillbus.retriever.domain.knowledge_ports import (
     Looked,
     WantedKnowledge,
 )
-from skillbus.retriever.domain.knowledge_ranking import RankedItem, ScoredItem
-from skillbus.retriever.domain.knowledge_relevance import KnowledgeRelevance, for_knowledge, own_weight
-from skillbus.retriever.domain.lacking import held_terms, score_of
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.knowledge.ranking import RankedItem, ScoredItem
+from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance, for_knowledge, own_weight
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
-from skillbus.retriever.domain.ranking import Candidate
 from skillbus.retriever.domain.stages import Stages
+from skillbus.retriever.domain.tools.ranking import Candidate
 
 Held = Mapping[str, Container[int]]
 """The indices of the terms that items hold, by id."""

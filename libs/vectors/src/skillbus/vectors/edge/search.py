@@ -16,8 +16,8 @@ from typing import Final
 import qdrant_edge as edge
 from qdrant_client import models
 
-from skillbus.vectors.edge_calls import edge_call
-from skillbus.vectors.edge_models import edge_filter, edge_query, limit_of
+from skillbus.vectors.edge.calls import edge_call
+from skillbus.vectors.edge.models import edge_filter, edge_query, limit_of
 
 _WIDE: Final = 0.15
 """Share of points from which a whole scan is quicker than a filtered one."""

@@ -11,9 +11,9 @@ from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_index import FoundItem, KnowledgeMatched
 from skillbus.contracts.knowledge_search import KnowledgeFilter, SearchKnowledge
 from skillbus.contracts.message import Project
-from skillbus.retriever.domain.live_index import LiveIndex
+from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.ranking import Candidate
+from skillbus.retriever.domain.tools.ranking import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.retriever.domain.knowledge_ports import ItemVectors
-from skillbus.retriever.domain.knowledge_ranking import ScoredItem
+from skillbus.retriever.domain.knowledge.ports import ItemVectors
+from skillbus.retriever.domain.knowledge.ranking import ScoredItem
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import rarest_idf
 

@@ -9,15 +9,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.knowledge_items import CreateKnowledge
-from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
-from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
-from skillbus.learner.adapters.sql.project_store import SqlProjectStore
+from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog
+from skillbus.learner.adapters.sql.project.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
-from skillbus.learner.domain.browsing import Browsing
-from skillbus.learner.domain.knowledge_base import KnowledgeBase
-from skillbus.learner.domain.projects import Projects
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
+from skillbus.learner.domain.item.browser import ItemBrowser
+from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.project.projects import Projects
 from skillbus.sql.schema import open_database
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
@@ -41,7 +41,7 @@ class Knowledge:
 
     engine: AsyncEngine
     base: KnowledgeBase
-    browsing: Browsing
+    browsing: ItemBrowser
     projects: Projects
     clock: Clock
     wrote: list[datetime]
@@ -63,10 +63,10 @@ def knowledge_on(engine: AsyncEngine) -> Knowledge:
     clock, wrote = Clock(), list[datetime]()
     reader = SqlKnowledgeReader(engine)
     base = KnowledgeBase(
-        SqlKnowledgeStore(engine), reader, IndexWaiting(0), wrote=lambda: wrote.append(clock.at), now=clock
+        SqlKnowledgeStore(engine), reader, IndexWaiter(0), wrote=lambda: wrote.append(clock.at), now=clock
     )
     projects = Projects(SqlProjectStore(engine), SqlAuditLog(engine), clock)
-    return Knowledge(engine, base, Browsing(reader), projects, clock, wrote)
+    return Knowledge(engine, base, ItemBrowser(reader), projects, clock, wrote)
 
 
 @asynccontextmanager

@@ -19,12 +19,12 @@ from skillbus.contracts.knowledge_bulk import (
 from skillbus.contracts.knowledge_items import ChangeStatus, NameKnowledge, RestoreKnowledge
 from skillbus.contracts.knowledge_projects import ListAudit
 from skillbus.contracts.knowledge_versions import ListVersions
-from skillbus.learner.adapters.sql.import_store import SqlImports
-from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.item.import_store import SqlImports
 from skillbus.learner.adapters.sql.tables import METADATA
-from skillbus.learner.domain.exporting import Exporting
-from skillbus.learner.domain.importing import Importer
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.domain.bulk.exporter import ItemExporter
+from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.sql.engine import reading
 
 from .knowledge import Knowledge, knowledge_on, open_knowledge
@@ -41,7 +41,7 @@ def line(name: str | None = "faq-1", **fields: JsonValue) -> dict[str, JsonValue
 async def put(knowledge: Knowledge, *lines: JsonValue, **fields: object) -> KnowledgePut:
     importer = Importer(
         SqlImports(knowledge.engine),
-        IndexWaiting(0),
+        IndexWaiter(0),
         knowledge.clock,
         wrote=lambda: knowledge.wrote.append(knowledge.clock.at),
     )
@@ -63,7 +63,7 @@ async def get(knowledge: Knowledge, item: str | None, project: str = "default") 
 
 
 async def export(knowledge: Knowledge, **wanted: object) -> list[KnowledgeItem]:
-    exporting = Exporting(SqlImports(knowledge.engine), knowledge.clock)
+    exporting = ItemExporter(SqlImports(knowledge.engine), knowledge.clock)
     items, after = list[KnowledgeItem](), None
     while True:
         page = await exporting.page(ExportKnowledge.model_validate({"after": after, **wanted}))
@@ -298,7 +298,7 @@ async def test_an_export_is_in_the_audit_once(knowledge: Knowledge) -> None:
 
 async def test_pages_of_an_export_fit_a_message(knowledge: Knowledge) -> None:
     made = [await knowledge.create(content="文" * 32_000) for _ in range(10)]
-    exporting = Exporting(SqlImports(knowledge.engine), knowledge.clock)
+    exporting = ItemExporter(SqlImports(knowledge.engine), knowledge.clock)
     page = await exporting.page(ExportKnowledge())
     assert 0 < len(page.items) < len(made)
     assert page.next == page.items[-1].id

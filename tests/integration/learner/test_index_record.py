@@ -17,12 +17,12 @@ from skillbus.contracts.knowledge_index import (
 from skillbus.contracts.knowledge_items import ChangeStatus, UpdateKnowledge
 from skillbus.contracts.knowledge_projects import SetParent
 from skillbus.contracts.knowledge_usage import GiveFeedback
-from skillbus.learner.adapters.sql.finding_record import SqlFinding
-from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
-from skillbus.learner.adapters.sql.usage_store import SqlUsage
-from skillbus.learner.domain.finding import Finder
-from skillbus.learner.domain.index_reading import IndexReading
-from skillbus.learner.domain.usage import Usage
+from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
+from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
+from skillbus.learner.domain.index.finder import Finder
+from skillbus.learner.domain.index.index_feed import IndexFeed
+from skillbus.learner.domain.usage.usage import Usage
 from skillbus.sql.engine import reading
 from skillbus.sql.reads import open_reads
 
@@ -334,5 +334,5 @@ async def test_nothing_that_the_index_has_is_nothing_to_write(knowledge: Knowled
     await SqlIndexRecord(knowledge.engine).indexed([KnowledgeRef(id="nobody", version=1)], knowledge.clock())
 
 
-def reader(knowledge: Knowledge) -> IndexReading:
-    return IndexReading(SqlIndexRecord(knowledge.engine), lambda refs: None, knowledge.clock)
+def reader(knowledge: Knowledge) -> IndexFeed:
+    return IndexFeed(SqlIndexRecord(knowledge.engine), lambda refs: None, knowledge.clock)

@@ -14,11 +14,11 @@ WRITE = """
 import asyncio, sys
 from datetime import UTC, datetime
 from skillbus.contracts.knowledge_items import ChangeStatus, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
-from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
-from skillbus.learner.domain.knowledge_base import KnowledgeBase
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.sql.schema import open_database
 
 async def life(base, name):
@@ -35,7 +35,7 @@ async def life(base, name):
 async def main():
     async with open_database(sys.argv[1], SCHEMA) as engine:
         reader = SqlKnowledgeReader(engine)
-        base = KnowledgeBase(SqlKnowledgeStore(engine), reader, IndexWaiting(0), lambda: None, lambda: datetime.now(UTC))
+        base = KnowledgeBase(SqlKnowledgeStore(engine), reader, IndexWaiter(0), lambda: None, lambda: datetime.now(UTC))
         await asyncio.gather(*(life(base, sys.argv[2] + str(n)) for n in range(3)))
 
 asyncio.run(main())

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import func, select
 
 from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.learner.adapters.sql.outbox_store import SqlOutbox
+from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.tables import OUTBOX
-from skillbus.learner.domain.outbox import Relay, Written
-from skillbus.learner.domain.recurring import PostponedError
+from skillbus.learner.domain.index.outbox import Relay, Written
+from skillbus.learner.domain.recurring_task import PostponedError
 from skillbus.sql.engine import reading
 
 from .knowledge import Knowledge, knowledge_on, open_knowledge

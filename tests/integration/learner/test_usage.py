@@ -21,11 +21,11 @@ from skillbus.contracts.knowledge_usage import (
     NameUsage,
     Use,
 )
-from skillbus.learner.adapters.sql.finding_record import SqlFinding
+from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
-from skillbus.learner.adapters.sql.usage_store import VOTES_OF_AN_ITEM, SqlUsage
+from skillbus.learner.adapters.sql.usage.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
-from skillbus.learner.domain.usage import Usage, query_hash
+from skillbus.learner.domain.usage.usage import Usage, query_hash
 from skillbus.sql.engine import reading, writing
 from skillbus.sql.reads import open_reads
 

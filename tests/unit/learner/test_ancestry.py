@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.learner.domain.ancestry import LEVELS, above, with_parent
 from skillbus.learner.domain.errors import ProjectsError
+from skillbus.learner.domain.project.ancestry import LEVELS, above, with_parent
 
 NAMES = st.sampled_from("abcdefghijkl")
 

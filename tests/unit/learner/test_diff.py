@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.learner.domain.diff import spans
+from skillbus.learner.domain.item.text_diff import spans
 
 SMALL = st.text(alphabet="ab 的。\n", max_size=30)
 

@@ -9,9 +9,9 @@ import pytest
 from skillbus.common.bus.codec import encode
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.contracts.knowledge_index import FindKnowledge
-from skillbus.learner.domain.finding import Finder, Kept, Snapshot, may_be_shown
+from skillbus.learner.domain.index.finder import Finder, Kept, Snapshot, may_be_shown
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes, most_bytes
-from skillbus.learner.domain.votes import HALF_LIFE, Vote
+from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

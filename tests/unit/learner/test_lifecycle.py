@@ -8,10 +8,10 @@ import pytest
 from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus, KnowledgeType
 from skillbus.contracts.knowledge_items import UpdateKnowledge
 from skillbus.contracts.knowledge_versions import ReviewAction
-from skillbus.learner.domain import lifecycle
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
-from skillbus.learner.domain.item import digest_of, new_id
-from skillbus.learner.domain.lifecycle import By, Change
+from skillbus.learner.domain.item import lifecycle
+from skillbus.learner.domain.item.lifecycle import By, Change
+from skillbus.learner.domain.item.values import digest_of, new_id
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ANN = By("ann", NOW, "because")

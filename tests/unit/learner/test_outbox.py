@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.learner.domain.outbox import REFS_OF_AN_EVENT, TAKEN_AT_ONCE, Relay, Written, announcements
-from skillbus.learner.domain.recurring import PostponedError
+from skillbus.learner.domain.index.outbox import REFS_OF_AN_EVENT, TAKEN_AT_ONCE, Relay, Written, announcements
+from skillbus.learner.domain.recurring_task import PostponedError
 
 
 def written(sequence: int, item: str = "", version: int = 1, project: str = "default") -> Written:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from skillbus.common.testing import eventually
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
-from skillbus.learner.domain.recurring import PostponedError, Recurring, kept_up
+from skillbus.learner.domain.recurring_task import PostponedError, Recurring, kept_up
 
 NEVER_S = 3_600.0
 SOON_S = 0.01

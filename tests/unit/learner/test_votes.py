@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.learner.domain.votes import HALF_LIFE, Vote, rate, weights
+from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote, rate, weights
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

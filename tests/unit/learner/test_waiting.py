@@ -3,7 +3,7 @@
 import asyncio
 
 from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.learner.domain.waiting import REMEMBERED, IndexWaiting
+from skillbus.learner.domain.index.index_waiter import REMEMBERED, IndexWaiter
 
 LONG_S = 5.0
 SHORT_S = 0.02
@@ -14,7 +14,7 @@ def ref(item_id: str, version: int = 1, project: str = "default") -> KnowledgeRe
 
 
 async def test_a_wait_ends_when_the_last_of_its_items_is_told() -> None:
-    waiting = IndexWaiting(LONG_S)
+    waiting = IndexWaiter(LONG_S)
     wait = asyncio.create_task(waiting.indexed([ref("a"), ref("b")]))
     await asyncio.sleep(0)
 
@@ -27,13 +27,13 @@ async def test_a_wait_ends_when_the_last_of_its_items_is_told() -> None:
 
 
 async def test_what_was_told_before_somebody_waits_counts() -> None:
-    waiting = IndexWaiting(SHORT_S)
+    waiting = IndexWaiter(SHORT_S)
     waiting.told([ref("a", 3)])
     assert await waiting.indexed([ref("a", 3)])
 
 
 async def test_a_newer_version_ends_the_wait_for_an_older_one_and_not_the_other_way_round() -> None:
-    waiting = IndexWaiting(SHORT_S)
+    waiting = IndexWaiter(SHORT_S)
     waiting.told([ref("a", 2)])
     waiting.told([ref("a", 1)])
     assert await waiting.indexed([ref("a", 1), ref("a", 2)])
@@ -41,19 +41,19 @@ async def test_a_newer_version_ends_the_wait_for_an_older_one_and_not_the_other_
 
 
 async def test_an_item_of_the_same_id_in_another_project_ends_no_wait() -> None:
-    waiting = IndexWaiting(SHORT_S)
+    waiting = IndexWaiter(SHORT_S)
     waiting.told([ref("a", project="other")])
     assert not await waiting.indexed([ref("a")])
 
 
 async def test_a_wait_is_bounded_and_leaves_nothing_behind() -> None:
-    waiting = IndexWaiting(SHORT_S)
+    waiting = IndexWaiter(SHORT_S)
     assert not await waiting.indexed([ref("a")])
     assert not waiting._waits
 
 
 async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
-    waiting = IndexWaiting(LONG_S)
+    waiting = IndexWaiter(LONG_S)
     wait = asyncio.create_task(waiting.indexed([ref("a")]))
     await asyncio.sleep(0)
     wait.cancel()
@@ -63,7 +63,7 @@ async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
 
 
 async def test_several_can_wait_for_one_item() -> None:
-    waiting = IndexWaiting(LONG_S)
+    waiting = IndexWaiter(LONG_S)
     waits = [asyncio.create_task(waiting.indexed([ref("a", version)])) for version in (1, 2)]
     await asyncio.sleep(0)
     waiting.told([ref("a", 1)])
@@ -74,11 +74,11 @@ async def test_several_can_wait_for_one_item() -> None:
 
 
 async def test_only_so_many_are_remembered() -> None:
-    waiting = IndexWaiting(SHORT_S)
+    waiting = IndexWaiter(SHORT_S)
     waiting.told([ref(f"item-{at}") for at in range(REMEMBERED + 1)])
     assert not await waiting.indexed([ref("item-0")])
     assert await waiting.indexed([ref("item-1")])
 
 
 async def test_nothing_to_wait_for_is_indexed() -> None:
-    assert await IndexWaiting(SHORT_S).indexed([])
+    assert await IndexWaiter(SHORT_S).indexed([])

@@ -16,28 +16,28 @@ from skillbus.common.serving import serve
 from skillbus.contracts.knowledge import SERVICE
 from skillbus.learner.adapters.bus_announcer import BusAnnouncer
 from skillbus.learner.adapters.index_listener import listen_to_index
-from skillbus.learner.adapters.sql.audit_log import SqlAuditLog
-from skillbus.learner.adapters.sql.finding_record import SqlFinding
-from skillbus.learner.adapters.sql.import_store import SqlImports
-from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
-from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
-from skillbus.learner.adapters.sql.outbox_store import SqlOutbox
-from skillbus.learner.adapters.sql.project_store import SqlProjectStore
+from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
+from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
+from skillbus.learner.adapters.sql.item.import_store import SqlImports
+from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog
+from skillbus.learner.adapters.sql.project.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.record import SqlRecord
 from skillbus.learner.adapters.sql.tables import SCHEMA
-from skillbus.learner.adapters.sql.usage_store import SqlUsage
-from skillbus.learner.domain.browsing import Browsing
-from skillbus.learner.domain.exporting import Exporting
-from skillbus.learner.domain.finding import Finder
-from skillbus.learner.domain.importing import Importer
-from skillbus.learner.domain.index_reading import IndexReading
-from skillbus.learner.domain.knowledge_base import KnowledgeBase
-from skillbus.learner.domain.outbox import Relay
-from skillbus.learner.domain.projects import Projects
-from skillbus.learner.domain.recurring import Recurring, kept_up
-from skillbus.learner.domain.usage import Usage
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
+from skillbus.learner.domain.bulk.exporter import ItemExporter
+from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.index.finder import Finder
+from skillbus.learner.domain.index.index_feed import IndexFeed
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
+from skillbus.learner.domain.index.outbox import Relay
+from skillbus.learner.domain.item.browser import ItemBrowser
+from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.project.projects import Projects
+from skillbus.learner.domain.recurring_task import Recurring, kept_up
+from skillbus.learner.domain.usage.usage import Usage
 from skillbus.learner.errors_on_the_wire import to_wire
 from skillbus.learner.service.imports import ImportHandlers
 from skillbus.learner.service.index import IndexHandlers
@@ -64,7 +64,7 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
     """
     async with AsyncExitStack() as stack:
         engine = await _record(stack, settings)
-        waiting = IndexWaiting(settings.wait_indexed_s)
+        waiting = IndexWaiter(settings.wait_indexed_s)
         relay = _relay(engine, bus)
         usage = Usage(SqlUsage(engine), _now, timedelta(days=settings.keep_usage_days))
         items, imports = _items(engine, waiting, relay.wake), _imports(engine, waiting, relay.wake)
@@ -94,20 +94,20 @@ def _relay(engine: AsyncEngine, bus: Bus) -> Recurring:
     return Recurring("tell_changes", Relay(SqlOutbox(engine), BusAnnouncer(bus)).relay, _RELAY_EVERY_S)
 
 
-def _items(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], None]) -> ItemHandlers:
+def _items(engine: AsyncEngine, waiting: IndexWaiter, wrote: Callable[[], None]) -> ItemHandlers:
     store, reader = SqlKnowledgeStore(engine), SqlKnowledgeReader(engine)
     base = KnowledgeBase(store, reader, waiting, wrote, _now)
     projects = Projects(SqlProjectStore(engine), SqlAuditLog(engine), _now)
-    return ItemHandlers(base, Browsing(reader), projects, SqlRecord(engine))
+    return ItemHandlers(base, ItemBrowser(reader), projects, SqlRecord(engine))
 
 
-def _imports(engine: AsyncEngine, waiting: IndexWaiting, wrote: Callable[[], None]) -> ImportHandlers:
+def _imports(engine: AsyncEngine, waiting: IndexWaiter, wrote: Callable[[], None]) -> ImportHandlers:
     record = SqlImports(engine)
-    return ImportHandlers(Importer(record, waiting, _now, wrote), Exporting(record, _now))
+    return ImportHandlers(Importer(record, waiting, _now, wrote), ItemExporter(record, _now))
 
 
-def _index(engine: AsyncEngine, reads: Reads, waiting: IndexWaiting) -> IndexHandlers:
-    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexReading(SqlIndexRecord(engine), waiting.told, _now))
+def _index(engine: AsyncEngine, reads: Reads, waiting: IndexWaiter) -> IndexHandlers:
+    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexFeed(SqlIndexRecord(engine), waiting.told, _now))
 
 
 def _now() -> datetime:

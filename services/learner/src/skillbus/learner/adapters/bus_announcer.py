@@ -7,7 +7,7 @@ from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeRef
 from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KnowledgeChanged
-from skillbus.learner.domain.recurring import PostponedError
+from skillbus.learner.domain.recurring_task import PostponedError
 
 
 class BusAnnouncer:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.knowledge_bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
-from skillbus.learner.domain.exporting import Exporting
-from skillbus.learner.domain.importing import Importer
+from skillbus.learner.domain.bulk.exporter import ItemExporter
+from skillbus.learner.domain.bulk.importer import Importer
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class ImportHandlers:
     """Answers those who bring and fetch many items."""
 
     importer: Importer
-    exporting: Exporting
+    exporting: ItemExporter
 
     def routes(self) -> tuple[Route, ...]:
         return (

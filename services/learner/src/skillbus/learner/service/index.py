@@ -6,8 +6,8 @@ from skillbus.common.bus.events import Delivery, Subscription
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts import knowledge_index as contract
 from skillbus.contracts.resources import LEARNER_INDEXED
-from skillbus.learner.domain.finding import Finder
-from skillbus.learner.domain.index_reading import IndexReading
+from skillbus.learner.domain.index.finder import Finder
+from skillbus.learner.domain.index.index_feed import IndexFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class IndexHandlers:
     """Answers indexer and retriever."""
 
     finder: Finder
-    reading: IndexReading
+    reading: IndexFeed
 
     def routes(self) -> tuple[Route, ...]:
         return (

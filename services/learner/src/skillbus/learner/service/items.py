@@ -6,11 +6,11 @@ from skillbus.common.bus.responder import Route, route
 from skillbus.contracts import knowledge_items, knowledge_projects, knowledge_versions
 from skillbus.contracts.endpoint import Check
 from skillbus.contracts.knowledge_versions import KnowledgeReviewed, ReviewKnowledge
-from skillbus.learner.domain.browsing import Browsing
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
-from skillbus.learner.domain.knowledge_base import KnowledgeBase
-from skillbus.learner.domain.ports import Record
-from skillbus.learner.domain.projects import Projects
+from skillbus.learner.domain.item.browser import ItemBrowser
+from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.item.ports import Record
+from skillbus.learner.domain.project.projects import Projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ItemHandlers:
     """Answers requests about items. Most are of the domain as they are."""
 
     base: KnowledgeBase
-    browsing: Browsing
+    browsing: ItemBrowser
     projects: Projects
     record: Record
 

@@ -6,7 +6,7 @@ from skillbus.common.bus.events import Delivery, Subscription
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts import knowledge_usage as contract
 from skillbus.contracts.resources import LEARNER_USES
-from skillbus.learner.domain.usage import Usage
+from skillbus.learner.domain.usage.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

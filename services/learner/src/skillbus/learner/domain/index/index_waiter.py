@@ -27,7 +27,7 @@ class _Wait:
             self.over.set_result(None)
 
 
-class IndexWaiting:
+class IndexWaiter:
     """Who waits for which items, in this replica. What it is told twice or out of order does no harm."""
 
     def __init__(self, within_s: float) -> None:

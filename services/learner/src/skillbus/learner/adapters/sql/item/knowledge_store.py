@@ -7,10 +7,10 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.learner.adapters.sql.item.change_writer import write_changes
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import written
-from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import HISTORY, IDEMPOTENCY, KNOWLEDGE
-from skillbus.learner.adapters.sql.write_changes import write_changes
 from skillbus.learner.domain.errors import (
     ChangedMeanwhileError,
     ExternalIdTakenError,
@@ -18,8 +18,8 @@ from skillbus.learner.domain.errors import (
     LearnerError,
     UnknownItemError,
 )
-from skillbus.learner.domain.lifecycle import Change
-from skillbus.learner.domain.ports import Decide, Once, Outcome
+from skillbus.learner.domain.item.lifecycle import Change
+from skillbus.learner.domain.item.ports import Decide, Once, Outcome
 from skillbus.sql.errors import ConstraintError
 
 ResultT = TypeVar("ResultT")

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from skillbus.contracts.knowledge import KnowledgeRef
 from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import OUTBOX
-from skillbus.learner.domain.outbox import Written
+from skillbus.learner.domain.index.outbox import Written
 
 
 class SqlOutbox:

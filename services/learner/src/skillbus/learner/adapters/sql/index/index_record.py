@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.knowledge_index import ItemDigest, ItemKey, ListDigests
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading, written
-from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 
 _of = KNOWLEDGE.c

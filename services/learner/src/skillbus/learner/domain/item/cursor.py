@@ -7,8 +7,8 @@ from typing import Final, NoReturn, TypeVar
 
 from skillbus.contracts.message import Message
 from skillbus.learner.domain.errors import UnfitError
+from skillbus.learner.domain.item.ports import Place
 from skillbus.learner.domain.message_size import MESSAGE_BYTES
-from skillbus.learner.domain.ports import Place
 
 MessageT = TypeVar("MessageT", bound=Message)
 

@@ -17,7 +17,7 @@ from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeIt
 from skillbus.contracts.knowledge_items import UpdateKnowledge
 from skillbus.contracts.knowledge_versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
-from skillbus.learner.domain.item import changed, item_of
+from skillbus.learner.domain.item.values import changed, item_of
 
 _CLEARABLE: Final = ("valid_from", "valid_to", "external_id")
 _REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, ChangeKind]]] = {

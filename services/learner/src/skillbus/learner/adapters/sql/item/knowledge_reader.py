@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem
 from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.knowledge_versions import KnowledgeVersion
+from skillbus.learner.adapters.sql.item.change_writer import folded
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading
-from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import HISTORY, KNOWLEDGE, TAGS
-from skillbus.learner.adapters.sql.write_changes import folded
 from skillbus.learner.domain.errors import UnknownItemError, UnknownVersionError
+from skillbus.learner.domain.item.ports import Page, Place, Versions
 from skillbus.learner.domain.message_size import MESSAGE_BYTES
-from skillbus.learner.domain.ports import Page, Place, Versions
 
 _EXCERPT: Final = 300
 _SUMMARY: Final = (

@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.knowledge import ANYBODY, KnowledgeItem
 from skillbus.contracts.knowledge_bulk import ExportKnowledge
+from skillbus.learner.adapters.sql.item.change_writer import write_audit, write_changes
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading, written
-from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
-from skillbus.learner.adapters.sql.write_changes import write_audit, write_changes
+from skillbus.learner.domain.bulk.importer import Known, Plan
 from skillbus.learner.domain.errors import ChangedMeanwhileError
-from skillbus.learner.domain.importing import Known, Plan
-from skillbus.learner.domain.lifecycle import By, Change
+from skillbus.learner.domain.item.lifecycle import By, Change
 from skillbus.sql.errors import ConstraintError
 
 _TRIES: Final = 3

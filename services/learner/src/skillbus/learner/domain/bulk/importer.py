@@ -10,12 +10,12 @@ from pydantic import JsonValue
 
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.knowledge_bulk import ItemPut, KnowledgePut, PutKnowledge, PutOutcome
-from skillbus.learner.domain import lifecycle
+from skillbus.learner.domain.bulk.import_line import Line, read_line
 from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
-from skillbus.learner.domain.import_line import Line, read_line
-from skillbus.learner.domain.item import changed, new_id
-from skillbus.learner.domain.lifecycle import By, Change
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
+from skillbus.learner.domain.item import lifecycle
+from skillbus.learner.domain.item.lifecycle import By, Change
+from skillbus.learner.domain.item.values import changed, new_id
 
 _LEAST_SEEN: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, KnowledgeStatus.ARCHIVED)
 
@@ -65,7 +65,7 @@ class Importer:
     """Writes what others bring."""
 
     def __init__(
-        self, record: ImportRecord, waiting: IndexWaiting, now: Callable[[], datetime], wrote: Callable[[], None]
+        self, record: ImportRecord, waiting: IndexWaiter, now: Callable[[], datetime], wrote: Callable[[], None]
     ) -> None:
         """`wrote` is called after each transaction that wrote something."""
         self._record = record

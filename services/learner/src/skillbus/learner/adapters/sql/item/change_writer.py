@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, text, upda
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, HISTORY, KNOWLEDGE, OUTBOX, TAGS
 from skillbus.learner.domain.errors import ChangedMeanwhileError
-from skillbus.learner.domain.lifecycle import Change
+from skillbus.learner.domain.item.lifecycle import Change
 
 Row = dict[str, object]
 

@@ -16,16 +16,16 @@ from skillbus.contracts.knowledge_versions import (
     ListVersions,
     VersionsListed,
 )
-from skillbus.learner.domain import pages
-from skillbus.learner.domain.diff import spans
-from skillbus.learner.domain.ports import KnowledgeReader, Place
+from skillbus.learner.domain.item import cursor as pages
+from skillbus.learner.domain.item.ports import KnowledgeReader, Place
+from skillbus.learner.domain.item.text_diff import spans
 
 _FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
 _TEXTS: Final = frozenset({"title", "content"})
 
 
 @dataclass(frozen=True, slots=True)
-class Browsing:
+class ItemBrowser:
     """Everything raises LearnerError."""
 
     reader: KnowledgeReader

@@ -10,7 +10,7 @@ from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.knowledge_projects import AuditEntry
 from skillbus.contracts.knowledge_versions import KnowledgeVersion
 from skillbus.learner.domain.errors import LearnerError
-from skillbus.learner.domain.lifecycle import By, Change
+from skillbus.learner.domain.item.lifecycle import By, Change
 
 Decide: TypeAlias = Callable[[KnowledgeItem], Change | None]
 """From an item as it is to what it becomes; None when it stays. Raises LearnerError to refuse."""

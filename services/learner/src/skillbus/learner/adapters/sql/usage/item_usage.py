@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from skillbus.contracts.knowledge_usage import ItemUsage
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
-from skillbus.learner.domain.votes import rate
+from skillbus.learner.domain.usage.votes import rate
 
 _TITLE_CHARACTERS: Final = 200
 _SCENES: Final = 20

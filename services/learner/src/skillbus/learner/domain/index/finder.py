@@ -9,7 +9,7 @@ from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.scope import match
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
-from skillbus.learner.domain.votes import Vote, weights
+from skillbus.learner.domain.usage.votes import Vote, weights
 
 _UNINDEXED_BYTES: Final = MESSAGE_BYTES // 2
 """Of a message: candidates that do not fit can be asked for again, what the index lacks cannot."""

@@ -15,11 +15,11 @@ from skillbus.contracts.knowledge_usage import (
     KnowledgeUsed,
     NameUsage,
 )
-from skillbus.learner.adapters.sql.item_usage import usage_of
-from skillbus.learner.adapters.sql.project_chain import chain_of
+from skillbus.learner.adapters.sql.project.project_chain import chain_of
 from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
-from skillbus.learner.adapters.sql.usage_reports import stats_of
+from skillbus.learner.adapters.sql.usage.item_usage import usage_of
+from skillbus.learner.adapters.sql.usage.usage_reports import stats_of
 from skillbus.learner.domain.errors import UnknownItemError
 
 if TYPE_CHECKING:

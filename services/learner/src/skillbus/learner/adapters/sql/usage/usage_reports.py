@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from skillbus.contracts.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.knowledge_usage import AskStats, ItemUsage, KnowledgeStats, Rate, UnansweredQuery
-from skillbus.learner.adapters.sql.item_usage import usage_of
+from skillbus.learner.adapters.sql.index.unindexed import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
-from skillbus.learner.adapters.sql.unindexed import UNINDEXED
-from skillbus.learner.domain.votes import rate
+from skillbus.learner.adapters.sql.usage.item_usage import usage_of
+from skillbus.learner.domain.usage.votes import rate
 
 _QUERY_CHARACTERS: Final = 500
 _of = KNOWLEDGE.c

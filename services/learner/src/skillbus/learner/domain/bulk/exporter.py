@@ -19,7 +19,7 @@ class ExportRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Exporting:
+class ItemExporter:
     """Gives away what the record has."""
 
     record: ExportRecord

@@ -16,12 +16,12 @@ from skillbus.contracts.knowledge_items import (
     UpdateKnowledge,
 )
 from skillbus.contracts.knowledge_versions import Reviewed, ReviewKnowledge
-from skillbus.learner.domain import lifecycle
 from skillbus.learner.domain.errors import LearnerError, UnfitError
-from skillbus.learner.domain.item import new_id
-from skillbus.learner.domain.lifecycle import By, Change, expect
-from skillbus.learner.domain.ports import Decide, KnowledgeReader, KnowledgeStore, Once, Outcome
-from skillbus.learner.domain.waiting import IndexWaiting
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
+from skillbus.learner.domain.item import lifecycle
+from skillbus.learner.domain.item.lifecycle import By, Change, expect
+from skillbus.learner.domain.item.ports import Decide, KnowledgeReader, KnowledgeStore, Once, Outcome
+from skillbus.learner.domain.item.values import new_id
 
 _KEYS_ARE_KEPT: Final = timedelta(days=1)
 
@@ -32,7 +32,7 @@ class KnowledgeBase:
 
     store: KnowledgeStore
     reader: KnowledgeReader
-    waiting: IndexWaiting
+    waiting: IndexWaiter
     wrote: Callable[[], None]
     """Called after each change that was written: there is something in the outbox."""
     now: Callable[[], datetime]

@@ -6,11 +6,11 @@ from typing import Final
 from sqlalchemy import delete, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from skillbus.learner.adapters.sql.item.change_writer import write_audit
 from skillbus.learner.adapters.sql.record import reading, writing
 from skillbus.learner.adapters.sql.tables import PROJECTS
-from skillbus.learner.adapters.sql.write_changes import write_audit
-from skillbus.learner.domain.ancestry import above, with_parent
-from skillbus.learner.domain.lifecycle import By
+from skillbus.learner.domain.item.lifecycle import By
+from skillbus.learner.domain.project.ancestry import above, with_parent
 
 PARENT_SET: Final = "parent_set"
 

@@ -35,7 +35,7 @@ class IndexedRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IndexReading:
+class IndexFeed:
     """Answers the indexer, and keeps what it says."""
 
     record: IndexedRecord

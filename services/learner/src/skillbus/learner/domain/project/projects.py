@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from skillbus.contracts.knowledge_projects import AuditListed, KnowledgeProject, ListAudit, NameProject, SetParent
-from skillbus.learner.domain import pages
-from skillbus.learner.domain.lifecycle import By
-from skillbus.learner.domain.ports import AuditLog, ProjectStore
+from skillbus.learner.domain.item import cursor as pages
+from skillbus.learner.domain.item.lifecycle import By
+from skillbus.learner.domain.item.ports import AuditLog, ProjectStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, case, false, func, select
 
 from skillbus.contracts.knowledge_index import FindKnowledge
-from skillbus.learner.adapters.sql.project_chain import chain_of
+from skillbus.learner.adapters.sql.index.unindexed import newest_unindexed
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
+from skillbus.learner.adapters.sql.project.project_chain import chain_of
 from skillbus.learner.adapters.sql.record import available
-from skillbus.learner.adapters.sql.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE
-from skillbus.learner.adapters.sql.unindexed import newest_unindexed
-from skillbus.learner.domain.finding import Kept, Snapshot
-from skillbus.learner.domain.votes import Vote
+from skillbus.learner.domain.index.finder import Kept, Snapshot
+from skillbus.learner.domain.usage.votes import Vote
 from skillbus.sql.reads import Reads
 
 _of = KNOWLEDGE.c

@@ -5,7 +5,7 @@ from typing import Final
 from sqlalchemy import Connection, String, bindparam, cast, literal, select
 
 from skillbus.learner.adapters.sql.tables import PROJECTS
-from skillbus.learner.domain.ancestry import LEVELS
+from skillbus.learner.domain.project.ancestry import LEVELS
 
 _itself = select(cast(bindparam("project"), String(64)).label("project"), literal(0).label("level"))
 _level = _itself.cte("chain", recursive=True)

@@ -1,7 +1,7 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check test-containers bench contracts clean FORCE
+.PHONY: help setup run demo test check documents test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
@@ -94,8 +94,11 @@ test-containers: setup ## The tests that need Docker or Podman
 bench: setup ## Run the benchmarks; results go to benchmarks/results
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-contracts: setup ## Make docs/contracts.md, docs/asyncapi.yaml and the schema snapshots again
+documents: setup ## Make the generated documents again: contracts, AsyncAPI, schema snapshots, traceability
 	$(BIN)/python -m skillbus.contracts.documents
+	$(BIN)/python tests/architecture/traceability.py
+
+contracts: documents
 
 clean: ## Remove environments and caches; data stays
 	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -20,6 +20,7 @@ async def holds(harness: Harness, abuse: Abuse) -> None:
     harness.held.add(abuse.name)
 
 
+@pytest.mark.spec("tool-system.md § 5 沙箱隔离")
 @each
 async def test_it_is_held(abuse: Abuse, harness: Harness) -> None:
     if harness.way.network and abuse.offline:

@@ -124,6 +124,7 @@ def is_unavailable(answer: Answer) -> bool:
     return (answer.status, answer.media_type) == (503, "application/problem+json") and answer.code in codes
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § LanceDB连接失败")
 def test_a_skill_uploaded_without_a_vector_store_is_found_when_it_is_back(stack: Stack, tmp_path: Path) -> None:
     skill = tmp_path / "tide-table"
     skill.mkdir()

@@ -36,6 +36,7 @@ def _file(text: str) -> dict[str, JsonValue]:
     return {"input.txt": base64.b64encode(text.encode()).decode()}
 
 
+@pytest.mark.spec("tool-system.md § Claude Code Skills 格式")
 @pytest.mark.parametrize("name", _NAMES)
 async def test_an_example_is_installed_without_warnings_and_indexed(installed: dict[str, Json], name: str) -> None:
     """tool-system.md § SkillManager 安装"""
@@ -73,6 +74,8 @@ async def test_a_request_finds_the_example_that_fits(
     assert (await system.hits(query, limit=1))[0]["name"] == name
 
 
+@pytest.mark.spec("tool-system.md § SkillsSandboxExecutor: 进程隔离")
+@pytest.mark.spec("tool-system.md § 风险2 手动指定Skills + 置信度")
 @pytest.mark.parametrize(
     ("name", "body", "said"),
     [
@@ -95,6 +98,7 @@ async def test_an_example_runs_in_the_sandbox(
     assert said in ran["stdout"]
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Skills内容未变更")
 async def test_an_example_installed_twice_is_skipped_and_stays_one(system: System, installed: dict[str, Json]) -> None:
     """skill-vector-retrieval.md § Skills内容未变更"""
     before = await system.counts()

@@ -77,6 +77,8 @@ async def test_the_examples_are_imported_once_and_unchanged_after_that(skillbus:
     assert (again["total"], counted(again), again["indexed"]) == (COUNT, {"unchanged": COUNT}, True)
 
 
+@pytest.mark.spec("knowledge-base.md § 语义检索相关知识")
+@pytest.mark.spec("knowledge-base.md § 检索测试")
 async def test_a_question_with_its_scope_is_answered_by_the_rule_first(skillbus: CommandLine) -> None:
     """knowledge-base.md § 语义检索相关知识, § 指定范围检索"""
     found = await skillbus.document("knowledge", "search", QUESTION, "--scope", SCOPE, "--explain")
@@ -92,6 +94,7 @@ async def test_a_question_with_its_scope_is_answered_by_the_rule_first(skillbus:
     assert "直播电商接口必须携带 game-id" in shown.stdout
 
 
+@pytest.mark.spec("knowledge-base.md § 构建测试生成上下文")
 async def test_a_context_stays_within_its_budget_and_begins_with_what_matters_most(skillbus: CommandLine) -> None:
     """knowledge-base.md § 构建测试生成上下文, § 上下文格式化"""
     words = ["knowledge", "context", QUESTION, "--scope", SCOPE, "--budget", str(BUDGET_TOKENS)]
@@ -128,6 +131,8 @@ async def test_what_is_exported_and_imported_elsewhere_is_exactly_the_same(
         assert counted(again) == {"unchanged": COUNT + 1}
 
 
+@pytest.mark.spec("knowledge-base.md § 手动创建知识条目")
+@pytest.mark.spec("knowledge-base.md § 查看历史版本")
 async def test_the_life_of_an_item_from_its_file_to_the_archive_and_back(skillbus: CommandLine, tmp_path: Path) -> None:
     """knowledge-base.md § 手动创建知识条目, § 更新知识条目, § 记录变更历史, § 删除知识条目"""
     path = tmp_path / "rule.md"
@@ -160,6 +165,9 @@ async def test_the_life_of_an_item_from_its_file_to_the_archive_and_back(skillbu
     await skillbus("knowledge", "archive", item_id)
 
 
+@pytest.mark.spec("knowledge-base.md § 审核待确认知识")
+@pytest.mark.spec("knowledge-base.md § 拒绝无效知识")
+@pytest.mark.spec("knowledge-base.md § 学习流程 3 pending, 4 人工确认")
 async def test_what_waits_is_found_once_it_is_approved(skillbus: CommandLine) -> None:
     """knowledge-base.md § 审核待确认知识, § 拒绝无效知识"""
     ids = []
@@ -177,6 +185,7 @@ async def test_what_waits_is_found_once_it_is_approved(skillbus: CommandLine) ->
     assert [it in (await skillbus(*question)).stdout for it in ids] == [True, False]
 
 
+@pytest.mark.spec("knowledge-base.md § 收集使用反馈")
 async def test_feedback_usage_and_statistics_agree(skillbus: CommandLine) -> None:
     """knowledge-base.md § 收集使用反馈"""
     listed = rows(await skillbus.document("knowledge", "list", "--tag", "refund"), "items")

@@ -46,6 +46,10 @@ async def _lives(http: httpx.AsyncClient, word: str) -> None:
         assert (await http.put(at, params=params, json={"valid_to": None})).status_code == 200
 
 
+@pytest.mark.spec("knowledge-base.md § 更新知识条目")
+@pytest.mark.spec("knowledge-base.md § 删除知识条目")
+@pytest.mark.spec("knowledge-base.md § 更新知识")
+@pytest.mark.spec("knowledge-base.md § 删除知识")
 async def test_nothing_that_is_gone_or_was_changed_is_shown_after_the_reply_came(system: System) -> None:
     async with asyncio.TaskGroup() as callers:
         for word in _WORDS:

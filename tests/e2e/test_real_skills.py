@@ -34,6 +34,7 @@ async def installed(system: System) -> dict[str, Json]:
     return answers
 
 
+@pytest.mark.spec("tool-system.md § Claude Code Skills 格式")
 @pytest.mark.parametrize("name", _NAMES)
 async def test_an_archive_is_installed_indexed_and_on_disk(
     system: System, installed: dict[str, Json], name: str

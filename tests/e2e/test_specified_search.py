@@ -46,6 +46,7 @@ async def test_before_anything_is_installed_a_search_finds_an_empty_list(system:
     assert (answer.status_code, answer.json()["results"], answer.json()["degraded"]) == (200, [], None)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 检索相关Skills")
 async def test_a_request_to_commit_code_finds_git_commit_above_0_75(system: System, three: None) -> None:
     """skill-vector-retrieval.md § 检索相关Skills"""
     hits = await _hits(system, "帮我提交代码")
@@ -53,18 +54,23 @@ async def test_a_request_to_commit_code_finds_git_commit_above_0_75(system: Syst
     assert _score(hits[0]) > 0.75
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 中文查询检索")
 async def test_a_request_to_analyse_an_excel_file_finds_excel_analysis(system: System, four: None) -> None:
     """skill-vector-retrieval.md § 中文查询检索"""
     hits = {hit["name"]: _score(hit) for hit in await _hits(system, "分析Excel文件", limit=3)}
     assert hits["excel-analysis"] > 0.7
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 检索结果限制")
+@pytest.mark.spec("tool-system.md § ToolRetrievalService: 向量数据库, 语义匹配 Top-N")
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 async def test_no_more_hits_come_than_the_limit(system: System, four: None, limit: int) -> None:
     """skill-vector-retrieval.md § 检索结果限制"""
     assert len(await _nearest(system, "读取文件数据", limit=limit)) == min(limit, 4)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 检索结果限制")
+@pytest.mark.spec("tool-system.md § ToolRetrievalService: 向量数据库, 语义匹配 Top-N")
 @pytest.mark.parametrize("query", ["帮我提交代码", "分析Excel文件", "read a file", "数学"])
 async def test_hits_come_in_descending_order_of_score(system: System, four: None, query: str) -> None:
     """skill-vector-retrieval.md § 检索结果限制"""
@@ -74,6 +80,7 @@ async def test_hits_come_in_descending_order_of_score(system: System, four: None
     assert all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 相似度阈值过滤")
 async def test_hits_below_the_threshold_are_left_out(system: System, four: None) -> None:
     """skill-vector-retrieval.md § 相似度阈值过滤"""
     everything = await _nearest(system, "分析Excel文件", limit=5)
@@ -87,6 +94,7 @@ async def test_a_threshold_that_nothing_reaches_gives_an_empty_list(system: Syst
     assert await _hits(system, "谢谢，辛苦了", threshold=0.99) == []
 
 
+@pytest.mark.spec("tool-type.md § 3.2.2 formatSearchResults")
 async def test_every_hit_says_its_tool_type_at_the_top_and_in_its_metadata(system: System, four: None) -> None:
     """tool-type.md § 6.2 接口测试"""
     hits = await _nearest(system, "读取文件", limit=5)
@@ -121,6 +129,7 @@ async def test_only_the_kinds_that_are_asked_for_are_found(system: System, four:
     assert len(await _nearest(system, "读取文件", tool_types=[kind])) == found
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 相似度计算验证")
 async def test_a_skills_own_words_are_nearest_to_itself(system: System, four: None) -> None:
     """skill-vector-retrieval.md § 相似度计算验证"""
     best, *others = await _nearest(system, "git-commit. 生成Git提交信息", limit=4)
@@ -135,6 +144,7 @@ async def test_the_same_query_gives_the_same_scores_again(system: System, four: 
     assert await _hits(system, "分析Excel文件") == await _hits(system, "分析Excel文件")
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 更新已索引Skills")
 async def test_a_new_description_changes_what_finds_the_skill(system: System, four: None) -> None:
     """skill-vector-retrieval.md § 更新已索引Skills"""
     before = await _nearest(system, "预订去巴黎的酒店", limit=1)

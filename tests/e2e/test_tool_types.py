@@ -76,6 +76,12 @@ def _kinds(hit: Json) -> tuple[JsonValue, JsonValue]:
     return hit["tool_type"], metadata["type"]
 
 
+@pytest.mark.spec("tool-type.md § 3.4-3 顶层字段, metadata.type 保留")
+@pytest.mark.spec("tool-type.md § 6.1 skill 类型工具返回正确")
+@pytest.mark.spec("tool-type.md § 6.1 mcp 类型工具返回正确")
+@pytest.mark.spec("tool-type.md § 6.1 builtin 类型工具返回正确")
+@pytest.mark.spec("tool-type.md § 6.2 toolType 值正确 (mcp)")
+@pytest.mark.spec("tool-type.md § 7.2 索引写入 toolType (LanceDBConnection, SkillIndexer, MCPToolSupport)")
 @pytest.mark.parametrize(
     ("query", "tool_id", "kind"),
     [
@@ -96,6 +102,11 @@ async def test_a_tool_is_found_with_its_kind_at_the_top_and_in_the_metadata(
     assert found[tool_id] == (kind, kind)
 
 
+@pytest.mark.spec("tool-type.md § 3.2.1 ToolRetrievalResult.toolType")
+@pytest.mark.spec("tool-type.md § 3.2.2 formatSearchResults")
+@pytest.mark.spec("tool-type.md § 3.3.2 返回数据结构")
+@pytest.mark.spec("tool-type.md § 6.2 返回结果包含 toolType")
+@pytest.mark.spec("tool-type.md § 6.2 返回结果结构完整")
 async def test_every_result_has_every_field_that_is_required(every_kind: System) -> None:
     """tool-type.md § 6.2 接口测试: 返回结果包含 toolType, 返回结果结构完整"""
     hits = await every_kind.hits("随便什么工具", limit=100, threshold=0)
@@ -107,22 +118,29 @@ async def test_every_result_has_every_field_that_is_required(every_kind: System)
         assert kind == repeated
 
 
+@pytest.mark.spec("tool-type.md § 3.2.1 ToolsTable.toolType 三类")
+@pytest.mark.spec("tool-type.md § 3.2.2 formatTool builtin 分支")
+@pytest.mark.spec("tool-type.md § 6.3 多个结果")
+@pytest.mark.spec("tool-type.md § 8 实现清单 (5 任务)")
 async def test_all_three_kinds_come_in_one_answer(every_kind: System) -> None:
     """tool-type.md § 6.3 边界测试: 多个结果"""
     hits = await every_kind.hits("读取文件、查询天气、提交代码", limit=100, threshold=0)
     assert {hit["tool_type"] for hit in hits} == {kind.value for kind in ToolType}
 
 
+@pytest.mark.spec("tool-type.md § 6.3 单个结果")
 async def test_a_limit_of_one_gives_one_element(every_kind: System) -> None:
     """tool-type.md § 6.3 边界测试: 单个结果"""
     assert len(await every_kind.hits("查询城市的天气预报", limit=1)) == 1
 
 
+@pytest.mark.spec("tool-type.md § 6.3 空结果")
 async def test_a_query_that_nothing_matches_gives_an_empty_list(every_kind: System) -> None:
     """tool-type.md § 6.3 边界测试: 空结果"""
     assert await every_kind.hits("量子纠缠的哲学意义", threshold=0.99) == []
 
 
+@pytest.mark.spec("tool-type.md § 3.3.1 ToolType 枚举")
 @pytest.mark.parametrize(
     ("kinds", "count"),
     [(["skill"], len(SKILLS)), (["mcp"], 2), (["builtin"], len(BUILTINS)), (["mcp", "skill"], len(SKILLS) + 2)],
@@ -147,12 +165,16 @@ async def test_no_kind_takes_more_places_than_its_quota(every_kind: System) -> N
     }
 
 
+@pytest.mark.spec("tool-type.md § 4 输入验证 白名单")
+@pytest.mark.spec("tool-type.md § 4 类型安全")
 @pytest.mark.parametrize("kind", ["plugin", "", "SKILL", "Skill", 3, None])
 async def test_a_kind_that_is_not_on_the_list_is_no_filter(every_kind: System, kind: JsonValue) -> None:
     """tool-type.md § 4 安全设计: 白名单校验"""
     assert problem(await every_kind.search("文件", tool_types=[kind])) == (400, "invalid_request")
 
 
+@pytest.mark.spec("tool-system.md § 1 工具类型分层 (内置 / 外置)")
+@pytest.mark.spec("tool-type.md § 3.4-1 类型规则 (mcp / builtin / skill 按来源)")
 async def test_the_kind_tells_how_a_tool_is_called(every_kind: System) -> None:
     """tool-type.md § 7.1 被依赖: 根据 toolType 选择正确的工具调用策略"""
     assert (await _call(every_kind, "mcp:weather/forecast", city="巴黎")).text == "巴黎: rain"
@@ -163,6 +185,8 @@ async def test_the_kind_tells_how_a_tool_is_called(every_kind: System) -> None:
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
+@pytest.mark.spec("tool-system.md § BuiltInToolsRegistry: 预加载, 常驻, 直接方法调用")
+@pytest.mark.spec("tool-system.md § BuiltInExecutor")
 async def test_the_builtin_tools_of_the_specification_are_listed_catalogued_and_called(every_kind: System) -> None:
     """tool-system.md § BuiltInToolsRegistry: FileRead, FileWrite, PlatformDetector, calculate, datetime"""
     listed = await every_kind.standalone.bus.caller.call(LIST_BUILTINS, Empty())
@@ -175,6 +199,7 @@ async def test_the_builtin_tools_of_the_specification_are_listed_catalogued_and_
     assert "UTC" in (await _call(every_kind, "builtin:datetime")).text
 
 
+@pytest.mark.spec("tool-type.md § 2.1 流程 LLM → vector-search → SearchEngine → toolType")
 async def test_search_tools_finds_what_a_search_finds_with_its_kind(every_kind: System) -> None:
     """tool-type.md § 2.1: LLM → vector-search → SearchEngine → ToolRetrievalResult[]（含 toolType）"""
     searched = await every_kind.hits("查询城市的天气预报", limit=3)

@@ -46,6 +46,8 @@ async def places(model: EmbeddingModel) -> dict[str, int]:
     return found
 
 
+@pytest.mark.spec("context-retrieval.md § 命令 embedding top-N 命中（以命令 ID 为准）")
+@pytest.mark.spec("context-retrieval.md § 无密钥时跳过")
 async def test_dashscope_finds_the_command_that_is_meant_among_the_first_ten(open_live: OpenLive) -> None:
     """context-retrieval.md § 命令 embedding top-N 命中（以命令 ID 为准）; § 无密钥时跳过"""
     required("DASHSCOPE_API_KEY")

@@ -68,6 +68,7 @@ def _rows(embedded: TextsEmbedded) -> NDArray[np.float64]:
     return np.array(embedded.dense.rows())
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 生成Skills向量")
 @module_loop
 async def test_the_same_text_has_the_same_vector_of_length_1_each_time(default_model: Bus) -> None:
     """skill-vector-retrieval.md § 生成Skills向量"""
@@ -81,6 +82,7 @@ async def test_the_same_text_has_the_same_vector_of_length_1_each_time(default_m
     assert np.array_equal(row, _rows(second)[0])
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 中文Skills向量生成")
 @module_loop
 async def test_a_chinese_text_is_nearer_to_what_is_meant_than_to_something_else(default_model: Bus) -> None:
     """skill-vector-retrieval.md § 中文Skills向量生成, § 相似度计算验证"""

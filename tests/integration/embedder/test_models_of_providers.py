@@ -66,6 +66,7 @@ async def register(bus: Bus, provider: FakeProvider, name: str = SMALL, **fields
     return (await bus.caller.call(CREATE_MODEL, CreateModel.model_validate(given))).id
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § LLMManager embed()方法调用流程")
 async def test_a_text_goes_to_the_model_that_is_named_and_comes_back_as_its_vector(
     embedder: Bus, provider: FakeProvider
 ) -> None:
@@ -88,6 +89,7 @@ async def test_a_text_goes_to_the_model_that_is_named_and_comes_back_as_its_vect
     assert found.tokens == 11
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 运行时切换Embedding模型")
 async def test_a_model_that_becomes_the_default_is_used_by_the_next_call(embedder: Bus, provider: FakeProvider) -> None:
     """skill-vector-retrieval.md § 运行时切换Embedding模型, § 读取外部API Embedding配置"""
     model = await register(embedder, provider)
@@ -103,6 +105,8 @@ async def test_a_model_that_becomes_the_default_is_used_by_the_next_call(embedde
     assert old.model == before.model
 
 
+@pytest.mark.spec("knowledge-base.md § 降级到本地模型")
+@pytest.mark.spec("knowledge-base.md § 向量化方式优先级 (LLM Provider → 本地 → TF-IDF)")
 async def test_the_local_model_answers_for_a_provider_that_fails_and_the_reply_says_so(
     embedder: Bus, provider: FakeProvider
 ) -> None:
@@ -119,6 +123,7 @@ async def test_the_local_model_answers_for_a_provider_that_fails_and_the_reply_s
     assert "canary" not in found.model_dump_json()
 
 
+@pytest.mark.spec("knowledge-base.md § 降级到本地模型")
 async def test_a_provider_without_embeddings_is_passed_over(embedder: Bus) -> None:
     """knowledge-base.md § 降级到本地模型"""
     await embedder.caller.call(CREATE_PROVIDER, CreateProvider(name="claude", kind=ProviderKind.ANTHROPIC))
@@ -134,6 +139,7 @@ async def test_a_provider_without_embeddings_is_passed_over(embedder: Bus) -> No
     assert (refused.value.code, "embeddings" in refused.value.message) == (ErrorCode.MODEL_UNAVAILABLE, True)
 
 
+@pytest.mark.spec("knowledge-base.md § 向量化方式优先级 (LLM Provider → 本地 → TF-IDF)")
 async def test_words_remain_when_every_model_fails(embedder: Bus, provider: FakeProvider) -> None:
     """knowledge-base.md § 降级到TF-IDF"""
     await register(embedder, provider, is_default=True)
@@ -148,6 +154,7 @@ async def test_words_remain_when_every_model_fails(embedder: Bus, provider: Fake
     assert "openai" in (found.degraded or "")
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 批量文本Embedding生成优化")
 async def test_a_hundred_texts_are_one_request(embedder: Bus, provider: FakeProvider) -> None:
     """skill-vector-retrieval.md § 批量文本Embedding生成优化"""
     await register(embedder, provider)

@@ -201,6 +201,7 @@ def test_a_column_is_a_field_of_the_contract() -> None:
     assert set(MODELS.columns.keys()) == set(Model.model_fields) - {"fingerprint"}
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 读取本地Embedding模型配置")
 async def test_what_is_kept_is_there_when_the_database_is_opened_again(database_url: str) -> None:
     """skill-vector-retrieval.md § 读取本地Embedding模型配置, § 读取外部API Embedding配置"""
     async with open_registry_store(database_url) as store:
@@ -222,6 +223,7 @@ async def test_what_is_kept_is_there_when_the_database_is_opened_again(database_
         assert (local.dimensions, external.dimensions) == (384, 512)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）")
 async def test_the_second_snapshot_costs_no_sql(engine: AsyncEngine, one: Replica) -> None:
     """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
     statements: list[str] = []
@@ -239,6 +241,7 @@ async def test_the_second_snapshot_costs_no_sql(engine: AsyncEngine, one: Replic
     assert statements
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Embedding模型配置不存在时的降级")
 async def test_two_replicas_at_once_make_one_default(database_url: str) -> None:
     """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
 

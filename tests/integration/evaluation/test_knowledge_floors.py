@@ -42,6 +42,7 @@ def silent(step: str, done: int, total: int) -> None:
     """Nobody looks."""
 
 
+@pytest.mark.spec("knowledge-base.md § 语义检索相关知识")
 @pytest.mark.skipif(not DATA.is_dir(), reason="the dev sets lie beside the repository, and are not here")
 @pytest.mark.parametrize("name", FLOORS)
 @pytest.mark.timeout(300)

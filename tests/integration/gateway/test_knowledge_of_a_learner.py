@@ -64,6 +64,7 @@ def digests(exported: str) -> set[str]:
     return {json.loads(line)["digest"] for line in exported.splitlines()}
 
 
+@pytest.mark.spec("knowledge-base.md § 创建知识")
 async def test_a_change_of_an_old_version_is_refused_and_the_same_key_makes_one_item(http: httpx.AsyncClient) -> None:
     body = {"type": "business_rule", "title": "a", "content": "b"}
     first, again = [

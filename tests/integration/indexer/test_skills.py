@@ -65,6 +65,7 @@ async def subjects(bus: Bus) -> list[str]:
     return [(await bus.jetstream.get_msg(EVENTS.name, at)).subject or "" for at in range(1, state.last_seq + 1)]
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 索引新Skills")
 async def test_an_installed_skill_is_in_catalogue_index_folder_and_package_store(
     running: Running, package: Package
 ) -> None:
@@ -83,6 +84,8 @@ async def test_an_installed_skill_is_in_catalogue_index_folder_and_package_store
     assert await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello")) == skill
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 首次索引Skills")
+@pytest.mark.spec("tool-system.md § .vectorized 标识")
 async def test_an_indexed_folder_is_marked(running: Running, package: Package) -> None:
     """skill-vector-retrieval.md § 首次索引Skills"""
     await running.install(package())
@@ -101,6 +104,7 @@ async def test_the_same_package_again_changes_nothing(running: Running, package:
     assert [s for s in await subjects(running.bus) if ".installed." in s] == ["skillbus.evt.skill.installed.say-hello"]
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 更新已索引Skills")
 async def test_another_package_of_the_same_name_updates(running: Running, package: Package) -> None:
     """skill-vector-retrieval.md § 更新已索引Skills"""
     first = await running.install(package())
@@ -121,6 +125,7 @@ async def test_a_new_description_is_written_into_skill_md_and_indexed(running: R
     assert "问候: 打招呼" in (running.data / "skills" / "say-hello" / "SKILL.md").read_text("utf-8")
 
 
+@pytest.mark.spec("tool-system.md § SkillManager 卸载")
 async def test_an_uninstalled_skill_leaves_nothing(running: Running, package: Package) -> None:
     """tool-system.md § SkillManager 卸载"""
     await running.install(package())
@@ -244,6 +249,7 @@ async def test_a_bad_upload_is_announced_and_taken_out(running: Running) -> None
     await eventually(bucket.names, lambda names: names == [])
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 首次索引Skills")
 async def test_a_folder_put_there_by_hand_is_installed(running: Running) -> None:
     folder = running.data / "skills" / "by-hand"
     write_skill(folder, "by-hand", "Put there by hand.")
@@ -252,6 +258,7 @@ async def test_a_folder_put_there_by_hand_is_installed(running: Running) -> None
     assert (await points(running))["by-hand"]["description"] == "Put there by hand."
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Skills描述变更")
 async def test_a_changed_skill_md_is_indexed_again(running: Running) -> None:
     """skill-vector-retrieval.md § Skills描述变更"""
     folder = running.data / "skills" / "by-hand"

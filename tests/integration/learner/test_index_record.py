@@ -183,6 +183,7 @@ async def test_content_is_cut_where_it_is_longer_than_wanted(knowledge: Knowledg
         assert (one.item.content, one.content_cut) == (content, cut)
 
 
+@pytest.mark.spec("knowledge-base.md § 收集使用反馈")
 async def test_votes_of_an_item_come_with_it(knowledge: Knowledge) -> None:
     item, other = await indexed(knowledge), await indexed(knowledge)
     usage = Usage(SqlUsage(knowledge.engine), knowledge.clock, timedelta(days=180))

@@ -62,6 +62,7 @@ async def archive(knowledge: Knowledge, item: KnowledgeItem) -> KnowledgeItem:
     return (await knowledge.base.archive(ChangeStatus(id=item.id, actor="ann", reason="gone"))).item
 
 
+@pytest.mark.spec("knowledge-base.md § 知识条目核心属性 (type, title, content, scope, status, tags)")
 async def test_an_item_comes_back_as_it_was_written(knowledge: Knowledge) -> None:
     """knowledge-base.md § 手动创建知识条目"""
     moment = datetime(2025, 6, 7, 8, 9, 10, 11, tzinfo=UTC)
@@ -95,6 +96,8 @@ async def test_each_change_leaves_an_announcement_and_wakes_who_tells_it(knowled
     assert len(knowledge.wrote) == 3
 
 
+@pytest.mark.spec("knowledge-base.md § 更新知识条目")
+@pytest.mark.spec("knowledge-base.md § 记录变更历史")
 async def test_an_update_makes_the_next_version_and_keeps_the_one_before_whole(knowledge: Knowledge) -> None:
     """knowledge-base.md § 更新知识条目, § 记录变更历史"""
     first = await knowledge.create(tags=("a", "b"), actor="ann", reason="found in the log")
@@ -300,6 +303,8 @@ async def test_a_key_whose_item_was_refused_stays_free(knowledge: Knowledge) -> 
     assert not (await knowledge.base.create(draft(idempotency_key="k-1"))).repeated
 
 
+@pytest.mark.spec("knowledge-base.md § 拒绝无效知识")
+@pytest.mark.spec("knowledge-base.md § 批量审核")
 async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge: Knowledge) -> None:
     """knowledge-base.md § 审核待确认知识, § 拒绝无效知识, § 批量审核"""
     one, two = [await knowledge.create(status="pending", external_id=name) for name in ("one", "two")]

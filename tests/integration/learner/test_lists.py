@@ -22,6 +22,7 @@ async def titles(knowledge: Knowledge, **filters: object) -> list[str]:
     return [item.title for item in listed.items]
 
 
+@pytest.mark.spec("knowledge-base.md § 获取知识列表")
 async def test_a_list_has_the_active_items_of_its_project_newest_change_first(knowledge: Knowledge) -> None:
     """knowledge-base.md § 获取知识列表"""
     first = await knowledge.create("first")
@@ -36,6 +37,9 @@ async def test_a_list_has_the_active_items_of_its_project_newest_change_first(kn
     assert await titles(knowledge, project="nobodys") == []
 
 
+@pytest.mark.spec("knowledge-base.md § 按类型筛选知识")
+@pytest.mark.spec("knowledge-base.md § 按标签筛选知识")
+@pytest.mark.spec("knowledge-base.md § 组合条件筛选")
 async def test_a_list_is_filtered_by_type_and_tags(knowledge: Knowledge) -> None:
     """knowledge-base.md § 按类型筛选知识, § 按标签筛选知识, § 组合条件筛选"""
     await knowledge.create("auth rule", tags=("auth",))
@@ -126,6 +130,7 @@ async def versions_of(knowledge: Knowledge, count: int, content: str) -> Knowled
     return made
 
 
+@pytest.mark.spec("knowledge-base.md § 查看历史版本")
 async def test_versions_come_in_pages_that_fit_a_message(knowledge: Knowledge) -> None:
     made = await versions_of(knowledge, 14, "\x01" * 32_000)
     seen, before, pages = list[int](), None, 0

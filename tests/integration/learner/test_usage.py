@@ -81,6 +81,7 @@ async def test_an_item_that_nobody_used_has_no_numbers(knowledge: Knowledge) -> 
     assert await of(knowledge, item) == ItemUsage(id=item.id, title=item.title)
 
 
+@pytest.mark.spec("knowledge-base.md § 记录使用情况")
 async def test_uses_are_counted_by_scene_and_place(knowledge: Knowledge) -> None:
     """knowledge-base.md § 记录使用情况"""
     first, second = await knowledge.create(), await knowledge.create()

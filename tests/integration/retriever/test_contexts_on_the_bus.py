@@ -50,6 +50,7 @@ async def built(world: KnowledgeWorld, **more: object) -> ContextBuilt:
     return await world.bus.caller.call(BUILD_CONTEXT, request)
 
 
+@pytest.mark.spec("knowledge-base.md § 记录使用情况")
 async def test_a_context_for_tests_holds_what_fits_by_priority_within_its_budget(world: KnowledgeWorld) -> None:
     """knowledge-base.md § 构建测试生成上下文"""
     await world.write(

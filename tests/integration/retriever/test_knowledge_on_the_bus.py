@@ -51,6 +51,7 @@ async def test_what_is_meant_is_found_in_other_words_best_first(world: Knowledge
     assert found.model
 
 
+@pytest.mark.spec("knowledge-base.md § 指定范围检索")
 async def test_with_a_scope_what_matches_it_comes_first_then_what_is_general_and_nothing_of_others(
     world: KnowledgeWorld,
 ) -> None:
@@ -69,6 +70,7 @@ async def test_with_a_scope_what_matches_it_comes_first_then_what_is_general_and
     assert await world.found("song", scope="") == ["song 1"]
 
 
+@pytest.mark.spec("knowledge-base.md § 限制返回数量")
 async def test_no_more_come_back_than_are_asked_for(world: KnowledgeWorld) -> None:
     """knowledge-base.md § 限制返回数量"""
     await world.write(*(item(n, f"song {n}") for n in range(30)))
@@ -76,6 +78,9 @@ async def test_no_more_come_back_than_are_asked_for(world: KnowledgeWorld) -> No
     assert len(await world.found("song", top_k=30)) == 30
 
 
+@pytest.mark.spec("knowledge-base.md § 按类型筛选知识")
+@pytest.mark.spec("knowledge-base.md § 按标签筛选知识")
+@pytest.mark.spec("knowledge-base.md § 组合条件筛选")
 async def test_types_tags_and_sources_filter_and_hold_together(world: KnowledgeWorld) -> None:
     """knowledge-base.md § 按类型筛选知识, § 按标签筛选知识, § 组合条件筛选"""
     await world.write(
@@ -151,6 +156,7 @@ async def test_a_project_sees_its_own_items_and_those_above_it(world: KnowledgeW
     assert await world.found("song", project="team-b") == ["song of b"]
 
 
+@pytest.mark.spec("knowledge-base.md § 降级到TF-IDF")
 async def test_without_a_model_words_alone_find_knowledge_and_the_reply_says_so(
     bus: Bus, store: FailingStore, settings: IndexerSettings
 ) -> None:
@@ -259,6 +265,8 @@ async def test_a_reply_of_long_items_fits_a_message_and_says_that_they_were_cut(
     assert [(hit.content_cut, len(hit.item.content)) for hit in whole.results] == [(False, 20_001)] * 5
 
 
+@pytest.mark.spec("knowledge-base.md § 检索测试")
+@pytest.mark.spec("knowledge-base.md § 三阶段检索流程")
 async def test_an_explanation_tells_the_stages_what_was_kept_out_and_what_moved_each_hit(
     world: KnowledgeWorld,
 ) -> None:

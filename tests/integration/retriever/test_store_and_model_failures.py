@@ -27,6 +27,7 @@ async def _status(running: Running) -> IndexerStatus:
     return await running.bus.caller.call(GET_STATUS, Empty())
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § LanceDB连接失败")
 async def test_a_search_without_its_store_is_an_error_and_never_an_empty_list(running: Running) -> None:
     """skill-vector-retrieval.md § LanceDB连接失败"""
     await running.install("player", "Plays a song.")
@@ -101,6 +102,7 @@ async def _with_model(
         yield Running(bus, store, settings.data)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 嵌入模型加载失败")
 async def test_without_a_model_words_alone_find_skills_and_the_reply_says_so(
     bus: Bus, store: FailingStore, settings: IndexerSettings
 ) -> None:

@@ -42,6 +42,9 @@ def _told(logs: Iterable[EventDict], event: str) -> list[tuple[object, object]]:
     return [(log["log_level"], log["tool_id"]) for log in logs if log["event"] == event]
 
 
+@pytest.mark.spec("tool-type.md § 3.4-2 默认 skill")
+@pytest.mark.spec("tool-type.md § 3.5 undefined → skill + debug")
+@pytest.mark.spec("tool-type.md § 6.1 toolType 为空时默认处理")
 async def test_a_tool_without_a_kind_is_found_as_a_skill_with_a_debug_line(running: Running) -> None:
     """tool-type.md § 6.1 功能测试: toolType 为空时默认处理; § 3.5 异常处理: undefined; § 3.4 类型默认值"""
     await running.install("player", "Plays a song.")
@@ -53,6 +56,8 @@ async def test_a_tool_without_a_kind_is_found_as_a_skill_with_a_debug_line(runni
     assert _told(logs, "tool_type_absent") == [("debug", "odd")]
 
 
+@pytest.mark.spec("tool-type.md § 3.5 非法值 → 跳过 + warn")
+@pytest.mark.spec("tool-type.md § 4 日志脱敏")
 @pytest.mark.parametrize("kind", ["plugin", "", "SKILL"])
 async def test_a_tool_of_a_kind_that_is_not_on_the_list_is_skipped_with_a_warning(running: Running, kind: str) -> None:
     """tool-type.md § 3.5 异常处理: 非法值; § 4 安全设计: 白名单校验"""
@@ -65,6 +70,7 @@ async def test_a_tool_of_a_kind_that_is_not_on_the_list_is_skipped_with_a_warnin
     assert _told(logs, "tool_type_unknown") == [("warning", "odd")]
 
 
+@pytest.mark.spec("tool-type.md § 3.5 数据库查询失败 → 抛出")
 async def test_a_query_that_the_store_cannot_answer_is_passed_up_as_an_error(running: Running) -> None:
     """tool-type.md § 3.5 异常处理: 数据库查询失败"""
     await running.install("player", "Plays a song.")

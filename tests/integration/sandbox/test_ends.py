@@ -21,6 +21,7 @@ Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]
 
 
+@pytest.mark.spec("tool-system.md § SkillsSandboxExecutor: 清理环境变量, 限制文件系统")
 async def test_the_environment_holds_nothing_of_the_service(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLBUS_CANARY", "secret-value")
     outcome = await run(
@@ -35,6 +36,7 @@ async def test_the_environment_holds_nothing_of_the_service(run: Run, monkeypatc
     assert outcome.stdout.decode().splitlines()[-1] == str(names)
 
 
+@pytest.mark.spec("tool-system.md § SkillsSandboxExecutor: 10MB输出")
 @pytest.mark.parametrize("streams", ["1", "2", "12"])
 async def test_output_is_cut_exactly_at_the_limit_over_both_streams(streams: str, run: Run) -> None:
     flood = "import os, sys\nfor n in range(64):\n    for fd in sys.argv[1]: os.write(int(fd), b'x' * 65536)"

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -58,6 +59,8 @@ async def _indexed_at(data: Path) -> dict[str, object]:
     return {str(of["name"]): of["indexed_at"] for of in payloads if of["tool_type"] == "skill"}
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 重复初始化")
+@pytest.mark.spec("skill-vector-retrieval.md § Skills内容未变更")
 async def test_after_a_restart_skills_are_found_and_those_unchanged_were_skipped(tmp_path: Path) -> None:
     """skill-vector-retrieval.md § 重复初始化, § Skills内容未变更"""
     async with _started(tmp_path) as running:
@@ -82,6 +85,7 @@ async def test_after_a_restart_skills_are_found_and_those_unchanged_were_skipped
     assert await _indexed_at(tmp_path) == before
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Skills描述变更")
 async def test_what_changed_in_the_folders_meanwhile_is_taken_up_at_the_next_start(tmp_path: Path) -> None:
     """skill-vector-retrieval.md § Skills描述变更, § 首次索引Skills"""
     async with _started(tmp_path) as running:
@@ -121,6 +125,7 @@ async def test_a_lost_vector_store_is_made_again_from_the_catalogue(tmp_path: Pa
         assert await eventually(lambda: _first(running, "天气预报"), lambda name: name == "weather") == "weather"
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 首次初始化")
 async def test_at_the_first_start_collection_and_folders_are_made(tmp_path: Path) -> None:
     """skill-vector-retrieval.md § 首次初始化"""
     async with _started(tmp_path / "data") as running:

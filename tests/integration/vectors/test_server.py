@@ -76,6 +76,7 @@ def refuses(status: int, reason: str) -> Answer:
     return lambda _: (status, json.dumps({"status": {"error": reason}, "time": 0.0}))
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § LanceDB连接失败")
 @pytest.mark.parametrize("prefer_grpc", [False, True])
 async def test_a_refused_connection_is_unavailable_within_the_time_limit(prefer_grpc):
     """skill-vector-retrieval.md § LanceDB连接失败, in the words that stand for Qdrant"""

@@ -167,6 +167,7 @@ def minilm_rows(model: OnnxModel, *texts: str) -> np.ndarray:
     return model.embed([normalise(text, model.spec.max_chars) for text in texts], Role.DOCUMENT)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 生成Skills向量")
 def test_a_skill_gets_a_vector_of_384_numbers_and_the_same_one_each_time(minilm: OnnxModel) -> None:
     """skill-vector-retrieval.md § 生成Skills向量."""
     skill = "git-commit\n自动分析Git改动并生成conventional commit信息\ngit commit versioning"
@@ -192,6 +193,7 @@ def test_minilm_gives_hostile_texts_unit_vectors(minilm: OnnxModel, text: str) -
     checked_rows(minilm_rows(minilm, text), 1, 384)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 本地Embedding模型加载和缓存")
 def test_minilm_answers_a_short_text_in_less_than_100_ms_once_it_is_loaded(minilm: OnnxModel) -> None:
     """skill-vector-retrieval.md § 本地Embedding模型加载和缓存: the second call."""
     minilm_rows(minilm, "Git提交")

@@ -58,6 +58,7 @@ async def test_the_second_snapshot_asks_nobody(store: MemoryStore, one: Replica)
     assert store.loads == loads
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）")
 async def test_a_copy_expires_after_five_minutes(store: MemoryStore, one: Replica) -> None:
     """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
     await one.registry.snapshot()

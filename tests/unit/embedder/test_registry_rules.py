@@ -64,6 +64,7 @@ def records() -> Records:
     return with_model(with_provider(local, "openai"), "openai", "text-embedding-3-small", dimensions=1536)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § Embedding模型配置不存在时的降级")
 def test_where_nothing_is_registered_a_local_default_is_made() -> None:
     """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
     records = rules.with_a_default(Records(0), rules.New("0" * 32, NOW))

@@ -135,6 +135,7 @@ async def test_who_creates_it_and_by_which_key_stands_in_headers_or_in_the_body(
     assert (by_body.actor, by_body.idempotency_key) == ("body", "k")
 
 
+@pytest.mark.spec("knowledge-base.md § 获取知识列表")
 async def test_a_list_is_filtered_by_type_status_and_tags_and_comes_by_page(world: Served) -> None:
     """knowledge-base.md § 获取知识列表."""
     query = (
@@ -200,6 +201,7 @@ async def test_a_deleted_item_is_archived(world: Served) -> None:
     )
 
 
+@pytest.mark.spec("knowledge-base.md § 批量审核")
 async def test_many_items_are_reviewed_at_once_and_each_has_its_result(world: Served) -> None:
     """knowledge-base.md § 批量审核."""
     results = (

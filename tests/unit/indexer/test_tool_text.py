@@ -6,6 +6,7 @@ from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.tool_text import MAX_ARGUMENTS, aside_text, dense_text, lexical_text
 
 
+@pytest.mark.spec("tool-system.md § 3 向量化对象 (Skill 名称+描述)")
 def test_the_dense_text_is_a_sentence_with_the_names_of_arguments_without_their_descriptions() -> None:
     parameters = {"type": "object", "properties": {"filePath": {"type": "string", "description": "where it is"}}}
     text = dense_text("excel-analysis", "读取Excel分析数据", ("表格", "data"), parameters)

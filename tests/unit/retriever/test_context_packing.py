@@ -52,6 +52,7 @@ def marks(text: str) -> list[str]:
     return [found["id"] for line in text.splitlines() if (found := MARK.match(line))]
 
 
+@pytest.mark.spec("knowledge-base.md § 上下文格式化")
 def test_a_context_names_types_and_gives_each_item_its_mark_title_scope_and_content() -> None:
     """knowledge-base.md § 上下文格式化."""
     hits = [
@@ -84,6 +85,7 @@ def test_what_has_priority_comes_first_and_then_what_is_likelier() -> None:
     assert context.tokens <= 4_000
 
 
+@pytest.mark.spec("knowledge-base.md § 上下文格式化")
 def test_items_of_a_type_stand_together_and_the_type_of_the_best_item_is_first() -> None:
     kinds = ["project_config", "business_rule", "project_config", "business_rule"]
     hits = [
@@ -225,6 +227,7 @@ def some_hits(draw: st.DrawFn) -> list[KnowledgeHit]:
     ]
 
 
+@pytest.mark.spec("knowledge-base.md § 构建测试生成上下文")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     hits=some_hits(),

@@ -62,6 +62,7 @@ def test_what_says_nothing_about_the_scope_is_left_out_and_counts_among_the_plac
     assert (first.id, first.dense_rank, rest) == (id_of(2), 2, [])
 
 
+@pytest.mark.spec("knowledge-base.md § 指定范围检索")
 def test_a_nearer_scope_outweighs_a_somewhat_nearer_text() -> None:
     """knowledge-base.md § 指定范围检索"""
     ranked = rank(scored(1, 0.8), scored(2, 0.5, scope="/api/live/rooms"), scope="/api/live/rooms")

@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from skillbus.retriever.adapters.query_cache import QueryCache
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL
@@ -17,6 +19,7 @@ class CountingEmbedder:
         return EmbeddedQuery(self.dense, (), (), (), "model", self.relevance)
 
 
+@pytest.mark.spec("tool-system.md § 风险1 超时 + 输出限制 + 缓存")
 async def test_a_query_seen_before_is_not_embedded_again() -> None:
     embedder = CountingEmbedder()
     cache = QueryCache(embedder, size=2)

@@ -43,6 +43,9 @@ def test_a_spec_that_leaves_its_bounds_is_refused(given: dict[str, object]) -> N
         check_names(spec(**given))
 
 
+@pytest.mark.spec("tool-system.md § SkillsSandboxExecutor: 60秒超时")
+@pytest.mark.spec("tool-system.md § SkillsSandboxExecutor: 10MB输出")
+@pytest.mark.spec("tool-system.md § 风险1 超时 + 输出限制 + 缓存")
 def test_the_limits_that_the_specification_names_are_the_defaults() -> None:
     """tool-system.md § SkillsSandboxExecutor: 60 seconds, 10 MB of output."""
     assert (Limits().wall_s, Limits().output_bytes) == (60.0, 10 * 1024 * 1024)

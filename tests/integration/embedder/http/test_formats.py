@@ -21,6 +21,7 @@ from .fake_provider import DIM, FakeProvider, as_json, unit
 TEXTS = ["Git提交工具", "文件读取工具", "计算工具"]
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 适配器embed方法实现（OpenAIAdapter）")
 async def test_openai_gets_all_texts_in_one_request_and_its_vectors_come_in_their_order(
     provider: FakeProvider, opened: OpenModel
 ) -> None:
@@ -37,6 +38,8 @@ async def test_openai_gets_all_texts_in_one_request_and_its_vectors_come_in_thei
     assert made.tokens == 11
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § OllamaAdapter embed方法实现")
+@pytest.mark.spec("knowledge-base.md § 使用Ollama生成向量")
 async def test_ollama_gets_a_single_text_as_a_string(provider: FakeProvider, opened: OpenModel) -> None:
     """skill-vector-retrieval.md § OllamaAdapter embed方法实现; knowledge-base.md § 使用Ollama生成向量"""
     provider.dim = 768
@@ -57,6 +60,7 @@ async def test_ollama_gets_several_texts_as_a_list(provider: FakeProvider, opene
     np.testing.assert_allclose(made.rows, [unit(text) for text in TEXTS], atol=1e-6)
 
 
+@pytest.mark.spec("context-retrieval.md § DashScope text-embedding-v4")
 async def test_dashscope_is_asked_in_openais_format(provider: FakeProvider, opened: OpenModel) -> None:
     provider.dim = 256
     model = a_model(name="text-embedding-v4", dimensions=256, request_dimensions=True)
@@ -67,6 +71,7 @@ async def test_dashscope_is_asked_in_openais_format(provider: FakeProvider, open
     assert provider.seen[0].body == expected
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 读取外部API Embedding配置")
 async def test_the_address_is_that_of_the_provider_and_the_path_of_the_model(
     provider: FakeProvider, opened: OpenModel
 ) -> None:
@@ -79,6 +84,7 @@ async def test_the_address_is_that_of_the_provider_and_the_path_of_the_model(
     assert made.rows.shape == (1, 512)
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 读取外部API Embedding配置")
 async def test_what_comes_later_than_the_timeout_is_not_waited_for(provider: FakeProvider, opened: OpenModel) -> None:
     """skill-vector-retrieval.md § 读取外部API Embedding配置"""
     provider.hold()
@@ -90,6 +96,7 @@ async def test_what_comes_later_than_the_timeout_is_not_waited_for(provider: Fak
     assert len(provider.seen) == 1
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 批量文本Embedding生成优化")
 async def test_a_hundred_texts_are_one_request_and_twenty_times_faster_than_a_hundred(
     provider: FakeProvider, opened: OpenModel
 ) -> None:

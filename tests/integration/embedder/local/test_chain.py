@@ -86,6 +86,7 @@ async def test_a_model_whose_files_are_not_right_is_passed_over_with_the_reason(
     assert reason in found.skipped[0].reason
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 读取本地Embedding模型配置")
 async def test_the_default_model_is_loaded_from_the_path_of_its_record() -> None:
     """skill-vector-retrieval.md § 读取本地Embedding模型配置."""
     model = default(record("all-MiniLM-L6-v2"), path="./all-MiniLM-L6-v2", dimensions=384)
@@ -96,6 +97,7 @@ async def test_the_default_model_is_loaded_from_the_path_of_its_record() -> None
     assert [log["model"] for log in logs if log["event"] == "embedding_model_ready"] == ["all-MiniLM-L6-v2"]
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 本地Embedding模型加载和缓存")
 @pytest.mark.parametrize(
     ("name", "dimensions"), [("use-multilingual-v3", 512), ("multilingual-e5-small", 384), ("all-MiniLM-L6-v2", 384)]
 )

@@ -62,6 +62,7 @@ async def test_a_skill_gets_a_vector_of_384_numbers_and_the_same_one_each_time(m
     assert np.array_equal(rows, await rows_of(model, skill))
 
 
+@pytest.mark.spec("skill-vector-retrieval.md § 中文Skills向量生成")
 async def test_a_chinese_description_gets_a_vector_near_to_what_it_means(model: E5Model) -> None:
     """skill-vector-retrieval.md § 中文Skills向量生成, with 384 dimensions as there."""
     skill, far = await rows_of(model, "读取Excel文件并提取数据分析", "播放一首歌")

@@ -23,6 +23,7 @@ async def calculated(expression: str, digits: int = 15) -> ToolAnswer:
     return await tools.call("default", "calculate", {"expression": expression, "digits": digits})
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 calculate")
 @pytest.mark.parametrize(
     ("expression", "result"),
     [

@@ -28,6 +28,7 @@ async def iso(**arguments: JsonValue) -> str:
     return str(answer.structured["iso"])
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 datetime")
 async def test_now_is_told_in_the_zone_that_is_asked_for() -> None:
     answer = await asked(zone="Asia/Shanghai")
     assert answer.structured == {

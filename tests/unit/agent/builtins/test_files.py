@@ -62,6 +62,7 @@ def about(answer: ToolAnswer, key: str) -> JsonValue:
     return answer.structured[key]
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 FileRead")
 async def test_what_is_written_is_read_and_listed(tools: BuiltinTools) -> None:
     written = await write(tools, "笔记/今天.md", "# 今天\n买菜\n")
     assert written.structured == {"path": "笔记/今天.md", "size_bytes": 16, "outcome": "created"}
@@ -70,6 +71,7 @@ async def test_what_is_written_is_read_and_listed(tools: BuiltinTools) -> None:
     assert (await tools.call("default", "list_files", {"path": "笔记"})).text == "今天.md (16 bytes)"
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 FileWrite")
 async def test_a_file_is_replaced_whole(tools: BuiltinTools) -> None:
     await write(tools, "a.txt", "a long content")
     assert about(await write(tools, "./a.txt", "short"), "outcome") == "replaced"

@@ -68,6 +68,7 @@ def all_tools(finder: Finder | None = None) -> BuiltinTools:
     )
 
 
+@pytest.mark.spec("tool-type.md § 7.1 vector-search 依赖 toolType")
 async def test_a_search_tells_each_hit_with_its_kind_at_top_level_and_in_the_metadata() -> None:
     """tool-type.md § 7.1: `vector-search` depends on the `toolType` of each result; § 3.4"""
     answer = await all_tools(Finder(*HITS)).call("default", "search_tools", {"query": "分析Excel文件"})
@@ -96,6 +97,7 @@ async def test_a_search_tells_each_hit_with_its_kind_at_top_level_and_in_the_met
     assert first == "1. skill:excel-analysis (skill, score 0.83): excel-analysis. 读取Excel分析数据"
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 VectorSearch")
 async def test_a_search_asks_for_the_project_the_kinds_and_the_number_that_were_wanted() -> None:
     finder = Finder()
     await all_tools(finder).call("home", "search_tools", {"query": "x", "limit": 2, "tool_types": ["mcp", "skill"]})
@@ -135,6 +137,7 @@ async def test_a_search_that_does_not_fit_is_refused_with_its_place(arguments: d
     assert refused.value.path == path
 
 
+@pytest.mark.spec("tool-system.md § 内置工具 PlatformDetector")
 async def test_the_platform_is_told_and_nothing_that_names_the_machine() -> None:
     answer = await all_tools().call("default", "platform", {})
     assert isinstance(answer.structured, dict)

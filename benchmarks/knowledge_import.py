@@ -45,8 +45,8 @@ from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
-from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry
-from skillbus.indexer.domain.together import in_batches
+from skillbus.indexer.domain.index.batches import in_batches
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.learner.settings import LearnerSettings

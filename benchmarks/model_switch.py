@@ -47,9 +47,9 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import ToolPoints
-from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.together import in_batches
-from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.skill import SkillRecord
+from skillbus.indexer.domain.index.batches import in_batches
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings

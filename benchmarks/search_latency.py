@@ -40,7 +40,7 @@ from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.domain.tool_text import dense_text, lexical_text
+from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL

@@ -40,10 +40,10 @@ from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints
-from skillbus.indexer.domain.describing import read_description
-from skillbus.indexer.domain.together import in_batches
-from skillbus.indexer.domain.tool_entry import ToolEntry
-from skillbus.indexer.domain.tool_record import digest_of
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
+from skillbus.indexer.domain.catalogue.tool import digest_of
+from skillbus.indexer.domain.index.batches import in_batches
+from skillbus.indexer.domain.tool.description import read_description
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.standalone.nats_server import open_nats_server

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.tools import IMPORTED_SOURCE, ToolType
-from skillbus.indexer.domain.tool_entry import ToolEntry
-from skillbus.indexer.domain.tool_text import lexical_text
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
+from skillbus.indexer.domain.catalogue.tool_text import lexical_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
 SEED = 7

@@ -23,7 +23,7 @@ ALLOWED: Final = {
     "services/embedder/src/skillbus/embedder/domain/inference.py": "a model raises anything",
     "services/embedder/src/skillbus/embedder/domain/pool.py": "a model's loader raises anything",
     "services/gateway/src/skillbus/gateway/adapters/boundary.py": "every HTTP request is answered",
-    "services/indexer/src/skillbus/indexer/domain/keeping_up.py": "supervises the tasks that go on",
+    "services/indexer/src/skillbus/indexer/domain/maintenance.py": "supervises the tasks that go on",
     "services/learner/src/skillbus/learner/domain/recurring_task.py": "supervises recurring work",
     "services/retriever/src/skillbus/retriever/adapters/template_child.py": "tells a caller what its template raised",
     "services/retriever/src/skillbus/retriever/adapters/tokenizers.py": "tokenizers raises plain Exception",

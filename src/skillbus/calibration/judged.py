@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.contracts.message import Message
-from skillbus.indexer.domain.tool_text import aside_text, dense_text, lexical_text
+from skillbus.indexer.domain.catalogue.tool_text import aside_text, dense_text, lexical_text
 
 Bools = NDArray[np.bool_]
 LineT = TypeVar("LineT", bound=Message)

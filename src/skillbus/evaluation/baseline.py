@@ -8,7 +8,7 @@ from skillbus.calibration.bm25 import Bm25
 from skillbus.contracts.tools import ToolDescription
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.measures import DEPTH
-from skillbus.indexer.domain.tool_text import aside_text, lexical_text
+from skillbus.indexer.domain.catalogue.tool_text import aside_text, lexical_text
 
 
 def by_words(cases: Cases) -> Iterator[tuple[str, ...]]:

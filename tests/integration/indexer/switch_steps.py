@@ -14,10 +14,10 @@ from skillbus.contracts.index_switch import LIST_INDEXES, IndexState, SwitchPhas
 from skillbus.contracts.message import Empty
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import point_of
-from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.record import SkillRecord, tool_id_of
-from skillbus.indexer.domain.tool_entry import entry_of
-from skillbus.indexer.domain.tool_text import dense_text
+from skillbus.indexer.domain.catalogue.entry import entry_of
+from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
+from skillbus.indexer.domain.catalogue.tool_text import dense_text
+from skillbus.indexer.domain.index.ports import content_hash
 from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.datasets import TOOLS, model_of
 

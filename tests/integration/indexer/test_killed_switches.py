@@ -14,7 +14,7 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexState, SwitchPhase
 from skillbus.contracts.resources import SWITCHES
-from skillbus.indexer.domain.switch_record import SwitchRecord
+from skillbus.indexer.domain.index.switch_record import SwitchRecord
 from skillbus.standalone.nats_server import NatsServer
 from skillbus.vectors import open_vector_store
 

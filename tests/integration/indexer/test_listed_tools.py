@@ -14,7 +14,7 @@ from skillbus.contracts.resources import CATALOGUE
 from skillbus.contracts.tools import ToolDescription, ToolState, ToolSummary
 from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
 from skillbus.indexer.adapters.kv_tools import KvTools, open_tools, tool_key
-from skillbus.indexer.domain.tool_record import ToolRecord, digest_of
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STREAM = f"KV_{CATALOGUE.name}"

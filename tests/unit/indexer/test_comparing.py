@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 from skillbus.contracts.tools import ToolType
-from skillbus.indexer.domain.comparing import Differences, _between
-from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.tool_entry import ToolEntry
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
+from skillbus.indexer.domain.index.differences import Differences, _between
+from skillbus.indexer.domain.index.ports import content_hash
 
 
 def entry(name: str, digest: str = "one") -> ToolEntry:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.tools import PutOutcome, ToolDescription, ToolState
-from skillbus.indexer.domain.deciding_tools import Decision, Described, accepted, decide
-from skillbus.indexer.domain.tool_record import ToolRecord, digest_of
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
+from skillbus.indexer.domain.tool.review import Decision, Described, accepted, decide
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

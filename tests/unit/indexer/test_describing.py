@@ -6,9 +6,9 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.tools import ToolDescription
-from skillbus.indexer.domain.describing import DescriptionError, read_description
-from skillbus.indexer.domain.reviewing import changes_of
-from skillbus.indexer.domain.tool_record import digest_of
+from skillbus.indexer.domain.catalogue.tool import digest_of
+from skillbus.indexer.domain.tool.description import DescriptionError, read_description
+from skillbus.indexer.domain.tool.review import changes_of
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

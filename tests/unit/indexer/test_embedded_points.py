@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.indexer.adapters.embedded_points import _parts
+from skillbus.indexer.adapters.bus_embedder import _parts
 
 
 def parts(lengths: list[int]) -> list[list[int]]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from skillbus.indexer.domain import frontmatter
-from skillbus.indexer.domain.argparse_schema import read_arguments
-from skillbus.indexer.domain.input_schema import SCHEMA_BYTES
-from skillbus.indexer.domain.script import scripts_of
+from skillbus.indexer.domain.package import frontmatter
+from skillbus.indexer.domain.package.argparse_schema import read_arguments
+from skillbus.indexer.domain.package.files import scripts_of
+from skillbus.indexer.domain.package.input_schema import SCHEMA_BYTES
 
 PARSER = "import argparse\np = argparse.ArgumentParser()\n"
 

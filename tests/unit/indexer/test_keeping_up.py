@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from structlog.testing import capture_logs
 
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.keeping_up import keep_reconciled
+from skillbus.indexer.domain.maintenance import keep_reconciled
 
 SOON_S = (0.001,)
 

@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-from skillbus.indexer.domain.node_wishes import wishes_of_node
-from skillbus.indexer.domain.python_wishes import wishes_of_python
-from skillbus.indexer.domain.shell_wishes import wishes_of_shell
+from skillbus.indexer.domain.package.network_scan import wishes_of_node, wishes_of_python, wishes_of_shell
 
 _LONGEST_S = 5.0
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from skillbus.common.archive import PackedFile, pack_files
 from skillbus.contracts.indexer import Finding
-from skillbus.indexer.domain.package import (
+from skillbus.indexer.domain.package.findings import PackageError
+from skillbus.indexer.domain.package.skill_package import (
     SkillPackage,
     extract_package,
     open_folder,
     open_package,
     with_description,
 )
-from skillbus.indexer.domain.package_errors import PackageError
 
 RECORDED = Path(__file__).parents[4] / "shared/data/skills"
 SKILL = "---\nname: add\ndescription: Adds two numbers.\n---\n# Add\n"

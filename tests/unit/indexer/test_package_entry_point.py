@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime
-from skillbus.indexer.domain.argparse_schema import read_arguments
-from skillbus.indexer.domain.entry_point import default_action, entry_points_of, resolve
-from skillbus.indexer.domain.package_errors import BadEntryPointError, NoEntryPointError, UnknownActionError
-from skillbus.indexer.domain.package_files import PackageFile, PackageFiles
-from skillbus.indexer.domain.script import scripts_of
+from skillbus.indexer.domain.package.argparse_schema import read_arguments
+from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of, resolve
+from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, scripts_of
+from skillbus.indexer.domain.package.findings import BadEntryPointError, NoEntryPointError, UnknownActionError
 
 PARSER = "import argparse\np = argparse.ArgumentParser(description='Adds.')\n"
 

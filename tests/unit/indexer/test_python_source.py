@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from skillbus.indexer.domain.python_source import parse_python
+from skillbus.indexer.domain.package.literals import parse_python
 
 SOURCE = "\n".join(f"def f{number}(a):\n    return [a, {{'b': [1, 2]}}]" for number in range(150)).encode()
 

@@ -7,8 +7,8 @@ import pytest
 
 from skillbus.common.archive_pack import PackedFile, pack_files
 from skillbus.contracts.indexer import SkillScan
-from skillbus.indexer.domain.package import SkillPackage, open_package
-from skillbus.indexer.domain.record import Change, SkillRecord, record_of
+from skillbus.indexer.domain.catalogue.skill import Change, SkillRecord, record_of
+from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package
 
 _MESSAGE_BYTES = 1024 * 1024
 _LONGEST_PATH = "x" * 115 + "/" + "y" * 115

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.contracts.skill_limits import SkillLimits
-from skillbus.indexer.domain import frontmatter
-from skillbus.indexer.domain.package_errors import BadDescriptionError
-from skillbus.indexer.domain.skill_md import SkillMd, parse_skill_md, rewrite_description
+from skillbus.indexer.domain.package import frontmatter
+from skillbus.indexer.domain.package.findings import BadDescriptionError
+from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 GOOD = "---\nname: add\ndescription: Adds two numbers.\n---\n# Add\n"
 

@@ -1,7 +1,7 @@
 """Digests of descriptions: what tells one that changed from one that did not, now and in later versions."""
 
 from skillbus.contracts.tools import ToolDescription, ToolType
-from skillbus.indexer.domain.tool_record import digest_of
+from skillbus.indexer.domain.catalogue.tool import digest_of
 
 
 def test_a_description_has_the_digest_that_it_always_had() -> None:

@@ -8,7 +8,7 @@ import pytest
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.knowledge import KnowledgeItem
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.following_knowledge import TRIES, HeardChanges
+from skillbus.indexer.domain.knowledge.follower import TRIES, HeardChanges
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, PENDING, FakeRecord, World, item, key

@@ -1,6 +1,6 @@
 """A comparison makes good for what was not heard, in either direction."""
 
-from skillbus.indexer.domain.reconciling import Drift
+from skillbus.indexer.domain.skill.reconciler import Drift
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, World, item, key

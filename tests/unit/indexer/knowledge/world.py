@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
 from skillbus.contracts.knowledge_index import ItemDigest
-from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.entries import Key
-from skillbus.indexer.domain.following_knowledge import KnowledgeFollower
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.knowledge_entry import KnowledgeEntries, KnowledgeEntry
-from skillbus.indexer.domain.reconciling_knowledge import KnowledgeReconciler
+from skillbus.indexer.domain.index.index import Index
+from skillbus.indexer.domain.index.ports import Key, content_hash
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
+from skillbus.indexer.domain.knowledge.follower import KnowledgeFollower
+from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
 
 from ..switching.world import A, Calls, FakeCollections, FakeModels, FakeSwitches, collection
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
 from skillbus.indexer.domain.errors import RecordConflictError, SkillPinnedError
-from skillbus.indexer.domain.record import PackageKey, SkillRecord
 
 from ..switching.world import A, collection
 from .world import NAME, Life, package

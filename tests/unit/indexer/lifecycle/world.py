@@ -11,15 +11,15 @@ from skillbus.common.archive_pack import PackedFile, pack_files
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer import Finding
 from skillbus.indexer.adapters.disk_folders import DiskFolders
-from skillbus.indexer.domain.announcing import Change, Outcome
-from skillbus.indexer.domain.entries import Key
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.package import SkillPackage
-from skillbus.indexer.domain.reconciling import Reconciler
-from skillbus.indexer.domain.record import PackageKey, SkillRecord, Stored
-from skillbus.indexer.domain.storage import Staged
-from skillbus.indexer.domain.tool_entry import ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.ports import Stored
+from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
+from skillbus.indexer.domain.index.index import Index
+from skillbus.indexer.domain.index.ports import Key
+from skillbus.indexer.domain.package.skill_package import SkillPackage
+from skillbus.indexer.domain.skill.installer import Installer
+from skillbus.indexer.domain.skill.ports import Change, Outcome, Staged
+from skillbus.indexer.domain.skill.reconciler import Reconciler
 
 from ..switching.world import (
     ALIAS,

@@ -6,11 +6,10 @@ import pytest
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import SwitchPhase
-from skillbus.indexer.domain.content_hash import NO_MODEL
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
-from skillbus.indexer.domain.index import model_of_index
-from skillbus.indexer.domain.index_collections import DefaultModel
-from skillbus.indexer.domain.switch_decisions import Decision, Indexes, decide
+from skillbus.indexer.domain.index.index import model_of_index
+from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
+from skillbus.indexer.domain.index.switch_decisions import Decision, Indexes, decide
 from skillbus.vectors import datasets as vectors
 
 from .world import TIMING, A, B, C, World, collection, entry, key, skill

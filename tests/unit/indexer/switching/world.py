@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer import Skill
-from skillbus.indexer.domain.content_hash import NO_MODEL, content_hash
-from skillbus.indexer.domain.entries import Digested, Key
+from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.ports import Stored, StoredTool, ToolWrite
+from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
+from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.errors import (
     DenseUnavailableError,
     IndexUnavailableError,
@@ -17,14 +19,11 @@ from skillbus.indexer.domain.errors import (
     SwitchConflictError,
     ToolConflictError,
 )
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.index_collections import DefaultModel, IndexedPoint
-from skillbus.indexer.domain.record import SkillRecord, Stored, tool_id_of
-from skillbus.indexer.domain.switch_decisions import SwitchDecisions
-from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
-from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.tool_entry import CatalogueEntries, ToolEntry, entry_of
-from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord, ToolWrite
+from skillbus.indexer.domain.index.index import Index
+from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel, Digested, IndexedPoint, Key, content_hash
+from skillbus.indexer.domain.index.switch_decisions import SwitchDecisions
+from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
+from skillbus.indexer.domain.index.switch_record import StoredSwitch, SwitchRecord
 
 ALIAS = "tools"
 A, B, C = (DefaultModel(f"model-{name}", name, 4) for name in ("aaaa", "bbbb", "cccc"))

@@ -18,7 +18,7 @@ from skillbus.indexer.domain.errors import (
     ToolMissingError,
     VersionMissingError,
 )
-from skillbus.indexer.domain.package_errors import PackageError
+from skillbus.indexer.domain.package.findings import PackageError
 
 
 def to_wire(error: Exception) -> RequestError | None:

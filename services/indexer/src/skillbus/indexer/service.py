@@ -38,23 +38,20 @@ from skillbus.contracts.tools import (
     ToolsPut,
     ToolsRemoved,
 )
-from skillbus.indexer.domain.auditing import Auditor
-from skillbus.indexer.domain.checking import check
+from skillbus.indexer.domain.audit import Auditor
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
+from skillbus.indexer.domain.catalogue.listing import ToolListing, list_page, tool_of_skill
+from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
-from skillbus.indexer.domain.following_knowledge import HeardChanges
-from skillbus.indexer.domain.incoming import IncomingPackages
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.keeping_tools import ToolKeeper
-from skillbus.indexer.domain.listing import list_page
-from skillbus.indexer.domain.record import Catalogue
+from skillbus.indexer.domain.index.index import Index
+from skillbus.indexer.domain.index.switch_decisions import Indexes
+from skillbus.indexer.domain.knowledge.follower import HeardChanges
+from skillbus.indexer.domain.skill.check import check
+from skillbus.indexer.domain.skill.installer import Installer
+from skillbus.indexer.domain.skill.ports import IncomingPackages, SkillFolders
+from skillbus.indexer.domain.skill.uploads import Uploads
 from skillbus.indexer.domain.status import status_of
-from skillbus.indexer.domain.storage import SkillFolders
-from skillbus.indexer.domain.switch_decisions import Indexes
-from skillbus.indexer.domain.tool_entry import ToolEntry, skill_name_of
-from skillbus.indexer.domain.tool_listing import ToolListing, tool_of_skill
-from skillbus.indexer.domain.tool_record import ToolCatalogue
-from skillbus.indexer.domain.uploads import Uploads
+from skillbus.indexer.domain.tool.registry import ToolKeeper
 
 
 @dataclass(frozen=True, slots=True)

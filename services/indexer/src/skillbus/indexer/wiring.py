@@ -27,38 +27,35 @@ from skillbus.contracts.resources import (
     UPLOADS,
 )
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
+from skillbus.indexer.adapters.bus_embedder import BusModels
 from skillbus.indexer.adapters.bus_knowledge import BusKnowledge
-from skillbus.indexer.adapters.bus_models import BusModels
-from skillbus.indexer.adapters.disk_folders import DiskFolders
-from skillbus.indexer.adapters.embedded_points import Points
-from skillbus.indexer.adapters.folder_watch import watch_folders
-from skillbus.indexer.adapters.incoming_packages import BusPackages
+from skillbus.indexer.adapters.disk_folders import DiskFolders, watch_folders
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
 from skillbus.indexer.adapters.kv_switches import open_switches
 from skillbus.indexer.adapters.kv_tools import open_tools
-from skillbus.indexer.adapters.object_packages import ObjectPackages
-from skillbus.indexer.adapters.object_uploads import ObjectUploads
+from skillbus.indexer.adapters.object_packages import BusPackages, ObjectPackages, ObjectUploads
+from skillbus.indexer.adapters.points import Points
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
-from skillbus.indexer.domain.auditing import Auditor, IndexAuditor
-from skillbus.indexer.domain.entries import Entries, EntryT
-from skillbus.indexer.domain.following_knowledge import HeardChanges, KnowledgeFollower
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.index_collections import EmbeddingModels
-from skillbus.indexer.domain.installing import Installer
-from skillbus.indexer.domain.keeping_tools import ToolKeeper
-from skillbus.indexer.domain.keeping_up import follow_folders, going_on, keep_reconciled, keep_switching
-from skillbus.indexer.domain.knowledge_entry import KnowledgeEntries, KnowledgeEntry
-from skillbus.indexer.domain.reconciling import Reconciler
-from skillbus.indexer.domain.reconciling_knowledge import KnowledgeReconciler
-from skillbus.indexer.domain.switch_decisions import Indexes, SwitchDecisions
-from skillbus.indexer.domain.switch_record import Switches
-from skillbus.indexer.domain.switching import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.tool_entry import CatalogueEntries, ToolEntry
-from skillbus.indexer.domain.tool_listing import ToolListing
-from skillbus.indexer.domain.uploads import Uploads
+from skillbus.indexer.domain.audit import Auditor
+from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry
+from skillbus.indexer.domain.catalogue.listing import ToolListing
+from skillbus.indexer.domain.index.audit import IndexAuditor
+from skillbus.indexer.domain.index.index import Index
+from skillbus.indexer.domain.index.ports import EmbeddingModels, Entries, EntryT
+from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecisions
+from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
+from skillbus.indexer.domain.index.switch_record import Switches
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
+from skillbus.indexer.domain.knowledge.follower import HeardChanges, KnowledgeFollower
+from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
+from skillbus.indexer.domain.maintenance import follow_folders, going_on, keep_reconciled, keep_switching
+from skillbus.indexer.domain.skill.installer import Installer
+from skillbus.indexer.domain.skill.reconciler import Reconciler
+from skillbus.indexer.domain.skill.uploads import Uploads
+from skillbus.indexer.domain.tool.registry import ToolKeeper
 from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings

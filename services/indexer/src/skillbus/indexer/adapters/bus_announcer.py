@@ -16,9 +16,9 @@ from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.knowledge_index import KNOWLEDGE_INDEXED, KnowledgeIndexed
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.contracts.tools import TOOL_QUARANTINED, ToolHeld
-from skillbus.indexer.domain.announcing import Change, Outcome
-from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.tool_record import ToolRecord
+from skillbus.indexer.domain.catalogue.skill import SkillRecord
+from skillbus.indexer.domain.catalogue.tool import ToolRecord
+from skillbus.indexer.domain.skill.ports import Change, Outcome
 
 _EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
     "installed": contract.SKILL_INSTALLED,

@@ -14,7 +14,7 @@ from skillbus.contracts.knowledge_index import (
     ReadKnowledge,
 )
 from skillbus.contracts.message import MSGPACK
-from skillbus.indexer.domain.entries import Key
+from skillbus.indexer.domain.index.ports import Key
 
 
 class BusKnowledge:

@@ -1,8 +1,9 @@
 """Unpacked skills on disk: `skills/<name>` of the default project, `projects/<project>/skills/<name>` of the others."""
 
+import asyncio
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,15 +11,19 @@ from typing import Final
 from uuid import uuid4
 
 from pydantic import BaseModel, Field, ValidationError
+from watchfiles import awatch
 
 from skillbus.common.archive import Archive, ArchiveError, pack_directory
 from skillbus.contracts.message import DEFAULT_PROJECT
-from skillbus.indexer.domain.package import KEPT_LIMITS, VECTORIZED, SkillPackage, extract_package
-from skillbus.indexer.domain.package_errors import PackageError, finding_of
-from skillbus.indexer.domain.record import SkillRecord
-from skillbus.indexer.domain.storage import FolderState, Staged
+from skillbus.indexer.domain.catalogue.skill import SkillRecord
+from skillbus.indexer.domain.package.findings import PackageError, finding_of
+from skillbus.indexer.domain.package.skill_package import KEPT_LIMITS, VECTORIZED, SkillPackage, extract_package
+from skillbus.indexer.domain.skill.ports import FolderState, Staged
 
 _STAGING: Final = ".staging"
+_QUIET_MS: Final = 300
+"""A folder that is being copied is looked at when nothing has changed for this long."""
+_AT_MOST_MS: Final = 3000
 
 
 class _Vectorized(BaseModel):
@@ -143,3 +148,21 @@ def _read_mark(folder: Path) -> _Vectorized | None:
         return _Vectorized.model_validate_json((folder / VECTORIZED).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
+
+
+async def watch_folders(folders: DiskFolders, stop: asyncio.Event) -> AsyncIterator[set[Path]]:
+    """Sets of skill folders of the default project in which something changed, until `stop` is set.
+
+    Folders of other projects are found by the reconciler.
+    """
+    root = folders.root_of(DEFAULT_PROJECT)
+    async for changes in awatch(
+        root, stop_event=stop, step=_QUIET_MS, debounce=_AT_MOST_MS, ignore_permission_denied=True
+    ):
+        changed = {_folder_of(Path(path), root) for _, path in changes}
+        yield {folder for folder in changed if folder is not None}
+
+
+def _folder_of(path: Path, root: Path) -> Path | None:
+    parts = path.relative_to(root).parts
+    return root / parts[0] if parts and not parts[0].startswith(".") else None

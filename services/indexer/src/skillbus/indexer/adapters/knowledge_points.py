@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.scope import fixed_key, keys_above
-from skillbus.indexer.adapters.embedded_points import Layout, MadePoints, Texts, TextVectors
-from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.entries import Key
-from skillbus.indexer.domain.knowledge_entry import KnowledgeEntry
+from skillbus.indexer.adapters.bus_embedder import TextVectors
+from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
+from skillbus.indexer.domain.index.ports import Key, content_hash
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
 from skillbus.vectors.datasets import KNOWLEDGE
 from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 

@@ -16,8 +16,9 @@ from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.common.bus.last_values import last_values
 from skillbus.common.bus.read_values import read_values
 from skillbus.contracts.resources import CATALOGUE
+from skillbus.indexer.domain.catalogue.ports import Stored
+from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.errors import RecordConflictError
-from skillbus.indexer.domain.record import SkillRecord, Stored
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."

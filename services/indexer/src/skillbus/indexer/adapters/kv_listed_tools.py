@@ -17,8 +17,8 @@ from skillbus.contracts.resources import CATALOGUE
 from skillbus.contracts.tools import ToolState
 from skillbus.indexer.adapters.kv_catalogue import skill_record_of
 from skillbus.indexer.adapters.kv_tools import tool_key, tool_record_of
-from skillbus.indexer.domain.listed_tool import ListedTool, listed_of
-from skillbus.indexer.domain.tool_listing import tool_of_skill
+from skillbus.indexer.domain.catalogue.listed_tool import ListedTool, listed_of
+from skillbus.indexer.domain.catalogue.listing import tool_of_skill
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."

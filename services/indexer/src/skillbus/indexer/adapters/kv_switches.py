@@ -10,7 +10,7 @@ from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import SWITCHES
 from skillbus.indexer.domain.errors import SwitchConflictError
-from skillbus.indexer.domain.switch_record import StoredSwitch, SwitchRecord
+from skillbus.indexer.domain.index.switch_record import StoredSwitch, SwitchRecord
 
 log = structlog.get_logger(__name__)
 

@@ -23,9 +23,10 @@ from skillbus.common.bus.read_values import read_values
 from skillbus.common.bus.write_values import Write, write_values
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.indexer.domain.entries import Key
+from skillbus.indexer.domain.catalogue.ports import StoredTool, ToolWrite
+from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.errors import ToolConflictError
-from skillbus.indexer.domain.tool_record import StoredTool, ToolRecord, ToolWrite
+from skillbus.indexer.domain.index.ports import Key
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."

@@ -7,11 +7,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from skillbus.common.bus.caller import Caller
-from skillbus.indexer.adapters.embedded_points import Layout, MadePoints, Texts, TextVectors
-from skillbus.indexer.domain.content_hash import content_hash
-from skillbus.indexer.domain.entries import Key
-from skillbus.indexer.domain.tool_entry import ToolEntry, skill_name_of
-from skillbus.indexer.domain.tool_text import arguments_of, aside_text, dense_text, lexical_text
+from skillbus.indexer.adapters.bus_embedder import TextVectors
+from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
+from skillbus.indexer.domain.catalogue.tool_text import arguments_of, aside_text, dense_text, lexical_text
+from skillbus.indexer.domain.index.ports import Key, content_hash
 from skillbus.vectors import point_id
 from skillbus.vectors.datasets import TOOLS
 

@@ -9,10 +9,9 @@ from qdrant_client import models
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.index_switch import IndexModel
-from skillbus.indexer.adapters.embedded_points import Points
-from skillbus.indexer.domain.entries import EntryT, Key
+from skillbus.indexer.adapters.points import Points
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index_collections import IndexedPoint
+from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
 from skillbus.vectors.datasets import model_of
 

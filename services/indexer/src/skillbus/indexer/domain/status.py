@@ -1,11 +1,10 @@
 """What the indexer holds."""
 
 from skillbus.contracts.indexer import IndexerStatus
+from skillbus.indexer.domain.catalogue.entry import ToolEntry
+from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index import Index
-from skillbus.indexer.domain.record import Catalogue
-from skillbus.indexer.domain.tool_entry import ToolEntry
-from skillbus.indexer.domain.tool_record import ToolCatalogue
+from skillbus.indexer.domain.index.index import Index
 
 
 async def status_of(catalogue: Catalogue, tools: ToolCatalogue, index: Index[ToolEntry]) -> IndexerStatus:

@@ -1,0 +1,319 @@
+"""The arguments of a Python script as a JSON Schema, read from its calls of argparse without running it.
+
+The schema says with keys of its own how an object of arguments becomes a command line:
+
+- `x-positional`: names of the properties that are positional arguments, in their order;
+- `x-flags`: property name → the flag to write, `{"scenario": "--scenario"}`. A boolean property is the flag alone when
+  true and nothing when false; any other is the flag and its value;
+- `x-leading`: names among `x-flags` to write before the positional arguments (those of the main parser, when there are
+  subcommands); the others come after them. Absent if there are none;
+- `x-nargs` on an array property with a flag: the flag once, then all values. Without it the flag is repeated for each
+  value. An array that is positional is its values in order.
+
+Properties stand in the order of the script. `additionalProperties` is false only if every call could be read.
+Semantics: docs.python.org/3/library/argparse.html.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from skillbus.indexer.domain.package.literals import Unknown, constants_of, literal, parse_python, small_literal
+
+_SWITCHES = frozenset({"store_true", "store_false", "store_const", "append_const", "count"})
+_LISTS = frozenset({"append", "extend"})
+_TYPES = {"int": "integer", "float": "number", "str": "string"}
+_PATHS = frozenset({"Path", "pathlib.Path", "PurePath", "argparse.FileType", "FileType"})
+_MAX_TEXT = 500
+_MAX_SOURCE_BYTES = 256 * 1024
+_MAX_ARGUMENTS = 200
+_GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
+_MAKERS = frozenset({"ArgumentParser", "add_parser", "add_subparsers"}) | _GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a script. `flag` is "" if it is positional."""
+
+    name: str
+    flag: str
+    required: bool
+    property: dict[str, JsonValue]
+
+
+def read_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tuple[Argument, ...] | None:
+    """What a call adds: nothing for help and version, two for a flag with its negation; None if it cannot be read."""
+    names = [small_literal(argument, constants) for argument in call.args]
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    known = {key: small_literal(value, constants) for key, value in keywords.items()}
+    flags = [name for name in names if isinstance(name, str) and name]
+    if not flags or len(flags) != len(names) or any(keyword.arg is None for keyword in call.keywords):
+        return None
+    action = _action(keywords.get("action"), known.get("action", "store"))
+    if action is None:
+        return None
+    if action in {"help", "version"}:
+        return ()
+    if not flags[0].startswith("-"):
+        return (_positional(flags[0], keywords, known, action),)
+    return _optional(flags, keywords, known, action)
+
+
+def _action(node: ast.expr | None, value: JsonValue | Unknown) -> str | None:
+    if isinstance(value, str):
+        return value
+    is_boolean = node is not None and ast.unparse(node).endswith("BooleanOptionalAction")
+    return "boolean" if is_boolean else None
+
+
+def _positional(
+    name: str, keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str
+) -> Argument:
+    nargs = known.get("nargs")
+    has_default = known.get("default") is not None and nargs in {"?", "*"}
+    required = nargs not in {"?", "*", "..."} and not has_default and "REMAINDER" not in _source(keywords.get("nargs"))
+    return Argument(name, "", required, _property(keywords, known, action, is_flag=False))
+
+
+def _optional(
+    flags: list[str], keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str
+) -> tuple[Argument, ...]:
+    flag = next((name for name in flags if name.startswith("--")), flags[0])
+    from_flag = flag.lstrip("-").replace("-", "_")
+    dest = known.get("dest")
+    required = known.get("required") is True
+    described = _description(known)
+    if action == "boolean":
+        off: dict[str, JsonValue] = {"type": "boolean", "description": f"Turn off: {from_flag}"}
+        negation = Argument(f"no_{from_flag}", f"--no-{flag.lstrip('-')}", required=False, property=off)
+        return Argument(from_flag, flag, required=False, property={"type": "boolean", **described}), negation
+    # A switch that stores something else than true is called as its flag is: its dest says the opposite or a choice.
+    name = dest if isinstance(dest, str) and action not in _SWITCHES - {"store_true", "count"} else from_flag
+    if action in _SWITCHES:
+        return (Argument(name, flag, required, {"type": "boolean", **described}),)
+    return (Argument(name, flag, required, _property(keywords, known, action, is_flag=True)),)
+
+
+def _property(
+    keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str, *, is_flag: bool
+) -> dict[str, JsonValue]:
+    item = _item(keywords.get("type"), known.get("choices"))
+    described = {**_description(known), **_default(known.get("default"))}
+    bounds = _bounds(known.get("nargs"), _source(keywords.get("nargs")))
+    if bounds is not None:
+        takes_all: dict[str, JsonValue] = {"x-nargs": "+"} if is_flag else {}
+        return {"type": "array", "items": item, **bounds, **takes_all, **described}
+    if action in _LISTS:
+        return {"type": "array", "items": item, **described}
+    return {**item, **described}
+
+
+def _item(type_node: ast.expr | None, choices: JsonValue | Unknown) -> dict[str, JsonValue]:
+    if isinstance(choices, list) and choices:
+        return {"enum": choices}
+    written = _source(type_node)
+    if not written or written in _PATHS or written.split("(")[0] in _PATHS:
+        return {"type": "string"}
+    # A callable of the script's own: text or a number is for it to judge.
+    return {"type": _TYPES[written]} if written in _TYPES else {"type": ["string", "number"]}
+
+
+def _bounds(nargs: JsonValue | Unknown, written: str) -> dict[str, JsonValue] | None:
+    """How many values a list takes; None for a single value."""
+    if isinstance(nargs, int) and not isinstance(nargs, bool):
+        return {"minItems": nargs, "maxItems": nargs}
+    if nargs in {"+", "*", "..."} or "REMAINDER" in written:
+        return {"minItems": 1} if nargs == "+" else {}
+    return None
+
+
+def _source(node: ast.expr | None) -> str:
+    return ast.unparse(node) if node is not None else ""
+
+
+def _description(known: Mapping[str, JsonValue | Unknown]) -> dict[str, JsonValue]:
+    text = known.get("help")
+    if not isinstance(text, str) or not text.strip():
+        return {}
+    shown = str(known.get("default")) if not isinstance(known.get("default"), Unknown) else "computed"
+    plain = " ".join(text.replace("%(default)s", shown).replace("%%", "%").split())
+    return {"description": plain[:_MAX_TEXT]}
+
+
+def _default(value: JsonValue | Unknown) -> dict[str, JsonValue]:
+    return {} if value is None or isinstance(value, Unknown) else {"default": value}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptArguments:
+    """What a script says of itself. `schema` is absent if it does not use argparse."""
+
+    description: str | None = None
+    schema: dict[str, JsonValue] | None = None
+    unread: int = 0
+    """How many calls could not be read because they are computed."""
+
+
+def read_arguments(source: bytes) -> ScriptArguments:
+    """Read a Python script; one that does not parse says nothing."""
+    if len(source) > _MAX_SOURCE_BYTES:
+        return ScriptArguments()
+    tree = parse_python(source)
+    if tree is None:
+        return ScriptArguments()
+    try:
+        reader = _Reader(constants_of(tree))
+        for node in _in_order(tree):
+            reader.read(node)
+    except (ValueError, RecursionError, MemoryError):
+        return ScriptArguments()
+    summary = (ast.get_docstring(tree) or "").strip().partition("\n")[0].strip()
+    schema = _schema(reader) if reader.is_used else None
+    return ScriptArguments(reader.description or summary or None, schema, reader.unread)
+
+
+def _in_order(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node, in the order of the source; not recursive, for long `elif` chains nest deeply."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    """A parser: the main one, a subcommand's, or one further down, which is not read."""
+
+    level: int = 0
+
+
+@dataclass(slots=True)
+class _Commands:
+    """What add_subparsers returns."""
+
+    name: str
+    required: bool
+    level: int
+    names: list[JsonValue] = field(default_factory=list)
+
+
+class _Reader:
+    """Follows the variables that hold parsers, in the order of the source."""
+
+    def __init__(self, constants: Mapping[str, JsonValue]) -> None:
+        self._constants = constants
+        self._owners: dict[str, _Parser | _Commands] = {}
+        self.commands: _Commands | None = None
+        self.arguments: list[tuple[Argument, int]] = []
+        self.is_used = False
+        self.description: str | None = None
+        self.unread = 0
+
+    def read(self, node: ast.AST) -> None:
+        """Take in one node of the source."""
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _called(node.value) in _MAKERS:
+            owner = self._owner(node.value)
+            for target in node.targets:
+                self._owners[ast.unparse(target)] = owner
+        elif isinstance(node, ast.Call):
+            self._read_call(node)
+
+    def _read_call(self, call: ast.Call) -> None:
+        called = _called(call)
+        if called == "ArgumentParser":
+            self.is_used = True
+            text = literal(_keyword(call, "description"), self._constants)
+            if isinstance(text, str) and not self.description:
+                self.description = " ".join(text.split()) or None
+        elif called in {"add_parser", "add_subparsers"}:
+            self._owner(call)
+        elif called == "add_argument" and isinstance(call.func, ast.Attribute):
+            self._add(call, self._owner(call.func.value))
+
+    def _add(self, call: ast.Call, owner: _Parser | _Commands) -> None:
+        is_ours = not isinstance(owner, _Commands) and owner.level <= 1 and len(self.arguments) < _MAX_ARGUMENTS
+        found = read_call(call, self._constants) if is_ours else None
+        if found is None or isinstance(owner, _Commands):
+            self.unread += 1
+        else:
+            self.arguments += [(argument, owner.level) for argument in found]
+
+    def _owner(self, node: ast.expr) -> _Parser | _Commands:
+        """The parser that an expression stands for; the main one if nothing says otherwise."""
+        if not isinstance(node, ast.Call):
+            return self._owners.get(ast.unparse(node), _Parser())
+        holder = self._owner(node.func.value) if isinstance(node.func, ast.Attribute) else _Parser()
+        called = _called(node)
+        if called in _GROUPS:
+            return holder
+        if called == "add_subparsers" and isinstance(holder, _Parser):
+            return self._subparsers(node, holder)
+        if called == "add_parser" and isinstance(holder, _Commands):
+            return self._subcommand(node, holder)
+        return _Parser()
+
+    def _subparsers(self, call: ast.Call, holder: _Parser) -> _Commands:
+        dest = literal(_keyword(call, "dest"), self._constants)
+        required = literal(_keyword(call, "required"), self._constants) is True
+        commands = _Commands(dest if isinstance(dest, str) else "command", required, holder.level)
+        if holder.level:
+            return commands
+        self.commands = self.commands or commands
+        return self.commands
+
+    def _subcommand(self, call: ast.Call, holder: _Commands) -> _Parser:
+        name = literal(call.args[0], self._constants) if call.args else None
+        if not isinstance(name, str):
+            self.unread += 1
+        elif name not in holder.names:
+            holder.names.append(name)
+        return _Parser(holder.level + 1)
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _schema(reader: _Reader) -> dict[str, JsonValue]:
+    commands = reader.commands if reader.commands and reader.commands.names else None
+    properties: dict[str, JsonValue] = {}
+    flags: dict[str, JsonValue] = {}
+    positional, required, leading = list[JsonValue](), list[JsonValue](), list[JsonValue]()
+    of_main = [item for item in reader.arguments if not item[1]]
+    of_commands = [item for item in reader.arguments if item[1]]
+    for argument, level in [*of_main, *_command_argument(commands), *of_commands]:
+        # Two subcommands may share a name: the first one describes it, and no argument of theirs is always required.
+        if argument.name in properties:
+            continue
+        properties[argument.name] = argument.property
+        if argument.flag:
+            flags[argument.name] = argument.flag
+        else:
+            positional.append(argument.name)
+        if argument.required and not level:
+            required.append(argument.name)
+        if argument.flag and commands and not level:
+            leading.append(argument.name)
+    schema: dict[str, JsonValue] = {"type": "object", "properties": properties}
+    schema |= {"required": required} if required else {}
+    schema |= {} if reader.unread else {"additionalProperties": False}
+    schema |= {"x-positional": positional, "x-flags": flags}
+    return schema | ({"x-leading": leading} if leading else {})
+
+
+def _command_argument(commands: _Commands | None) -> list[tuple[Argument, int]]:
+    if commands is None:
+        return []
+    described: dict[str, JsonValue] = {"enum": commands.names, "description": "The subcommand"}
+    return [(Argument(commands.name, "", commands.required, described), 0)]

@@ -1,0 +1,186 @@
+"""Constants in Python source, read as JSON without running anything."""
+
+import ast
+import math
+import warnings
+from collections.abc import Mapping
+from enum import Enum
+from threading import Lock
+from typing import Final, Literal
+
+from pydantic import JsonValue
+
+_ATTEMPTS: Final = 5
+_PARSING: Final = Lock()
+"""Of the process, as what it guards is; so are the filters of `warnings`."""
+_MAX_ITEMS = 200
+_MAX_SUM = 4096
+"""Characters of a text that is put together: names that double themselves line by line would fill the memory."""
+_MAX_WEIGHT = 16 * 1024
+_MAX_INTEGER = 2**63
+
+
+def parse_python(source: bytes) -> ast.Module | None:
+    """The syntax tree of a source; None of one that does not parse, or is nested too deeply.
+
+    CPython 3.11 counts the depth of trees in one place for all threads, and raises SystemError when another thread
+    parsed meanwhile: one at a time is parsed here, and what another library disturbed is parsed again.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            with _PARSING, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # stray backslashes in strangers' strings
+                return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        except SystemError:
+            continue
+    return None
+
+
+class Unknown(Enum):
+    """What is not a constant, or not one that JSON can hold."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
+
+
+def constants_of(tree: ast.Module) -> dict[str, JsonValue]:
+    """The constants that a module assigns at its top level, the last assignment counting."""
+    found: dict[str, JsonValue] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            targets, expression = statement.targets, statement.value
+        elif isinstance(statement, ast.AnnAssign) and statement.value:
+            targets, expression = [statement.target], statement.value
+        else:
+            continue
+        value = literal(expression, found)
+        for target in targets:
+            if isinstance(target, ast.Name) and not isinstance(value, Unknown):
+                found[target.id] = value
+    return found
+
+
+def literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    """An expression's value, sets and tuples as lists; of a dict's values those that are unknown become None."""
+    result: JsonValue | Unknown = UNKNOWN
+    match node:
+        case ast.Constant(value=value):
+            result = _constant(value)
+        case ast.Name(id=name):
+            result = constants.get(name, UNKNOWN)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            result = _list(items, constants)
+        case ast.Dict():
+            result = _dict(node, constants)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            result = _negative(literal(operand, constants))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            result = _sum(literal(left, constants), literal(right, constants))
+        case ast.Call():
+            result = _call(node, constants)
+    return result
+
+
+def small_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    """`literal`, unless the value would be large once it is written out.
+
+    Lists share what names stand for: thirty lines of `a = [a, a]` are a value of a billion items in little memory.
+    """
+    value = literal(node, constants)
+    return UNKNOWN if isinstance(value, Unknown) or _is_heavy(value) else value
+
+
+def _is_heavy(value: JsonValue) -> bool:
+    """Whether it has more than `_MAX_WEIGHT` characters and items; looks at no more than so many."""
+    weight, waiting = 0, [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                weight += len(text)
+            case list() as items:
+                waiting.extend(items)
+            case dict() as items:
+                waiting.extend((*items, *items.values()))
+        weight += 1
+        if weight > _MAX_WEIGHT:
+            return True
+    return False
+
+
+def _negative(value: JsonValue | Unknown) -> JsonValue | Unknown:
+    return -value if isinstance(value, int | float) and not isinstance(value, bool) else UNKNOWN
+
+
+def _constant(value: object) -> JsonValue | Unknown:
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return value if value.isascii() or value.encode("utf-8", "replace").decode() == value else UNKNOWN
+        case int():
+            return value if abs(value) < _MAX_INTEGER else UNKNOWN
+        case float():
+            return value if math.isfinite(value) else UNKNOWN
+        case _:
+            return UNKNOWN
+
+
+def _list(items: list[ast.expr], constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    if len(items) > _MAX_ITEMS:
+        return UNKNOWN
+    found: list[JsonValue] = []
+    for item in items:
+        value = literal(item, constants)
+        if isinstance(value, Unknown):
+            return UNKNOWN
+        found.append(value)
+    return found
+
+
+def _dict(node: ast.Dict, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    found: dict[str, JsonValue] = {}
+    if len(node.keys) > _MAX_ITEMS:
+        return UNKNOWN
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        key, value = literal(key_node, constants), literal(value_node, constants)
+        if not isinstance(key, str):
+            return UNKNOWN
+        found[key] = None if isinstance(value, Unknown) else value
+    return found
+
+
+def _sum(left: JsonValue | Unknown, right: JsonValue | Unknown) -> JsonValue | Unknown:
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right if len(left) + len(right) <= _MAX_SUM else UNKNOWN
+    if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= _MAX_ITEMS:
+        return left + right
+    return UNKNOWN
+
+
+def _call(node: ast.Call, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    arguments = [literal(argument, constants) for argument in node.args]
+    match node.func, arguments:
+        case ast.Name(id="list" | "tuple" | "set"), [list() | dict() as items]:
+            return list(items)
+        case ast.Name(id="sorted"), [list() | dict() as items] if all(isinstance(item, str) for item in items):
+            return list[JsonValue](sorted(str(item) for item in items))
+        case ast.Name(id="Path"), [str() as path]:
+            return path
+        case ast.Name(id="range"), [*bounds]:
+            return _range([bound for bound in bounds if isinstance(bound, int)], len(bounds))
+        case ast.Attribute(value=owner, attr="keys"), []:
+            keys = literal(owner, constants)
+            return list[JsonValue](keys) if isinstance(keys, dict) else UNKNOWN
+        case _:
+            return UNKNOWN
+
+
+def _range(bounds: list[int], given: int) -> JsonValue | Unknown:
+    if len(bounds) != given or not 1 <= given <= 3 or (given == 3 and bounds[2] == 0):
+        return UNKNOWN
+    numbers = range(*bounds)
+    return list[JsonValue](numbers) if numbers[: _MAX_ITEMS + 1] == numbers else UNKNOWN

@@ -1,0 +1,213 @@
+"""A skill package: an archive or a folder that holds one skill."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from skillbus.common.archive import (
+    Archive,
+    ArchiveError,
+    ArchiveLimits,
+    PackedFile,
+    open_archive,
+    pack_directory,
+    pack_files,
+)
+from skillbus.contracts.indexer import EntryPoint, Finding, SkillScan
+from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of
+from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, scripts_of
+from skillbus.indexer.domain.package.findings import BadEntryPointError, FindingCode, PackageError, finding, finding_of
+from skillbus.indexer.domain.package.scan import scan_of
+from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
+
+SKILL_MD = "SKILL.md"
+
+
+VECTORIZED = ".vectorized"
+
+
+PACKAGE_LIMITS = ArchiveLimits(ratio_exempt=frozenset({"skill.md"}))
+"""SKILL.md may pack well: its own size and that of its frontmatter are bounded here, with an error that says so."""
+
+
+KEPT_LIMITS = replace(PACKAGE_LIMITS, archive_bytes=PACKAGE_LIMITS.total_bytes + 4 * 1024 * 1024)
+"""Of packages that were packed here: their files are stored as they are, which no archive size from outside bounds."""
+
+
+_SHORT_HASH = 8
+"""Hex digits of `skillHash` in `.vectorized`, as in skill-vector-retrieval.md § 首次索引Skills."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPackage:
+    """A skill that can be installed. Paths of `files` and `entry_points` are those inside the skill's folder."""
+
+    skill: SkillMd
+    digest: str
+    """SHA-256 of the archive, hex."""
+    package_bytes: int
+    prefix: str
+    """What to strip from the archive's paths: "" or a folder with its closing slash."""
+    skill_md: str
+    """`SKILL.md`, or `skill.md` as it is spelt there."""
+    skill_md_bytes: int
+    skill_md_hash: str
+    """SHA-256 of SKILL.md, hex."""
+    files: tuple[PackageFile, ...]
+    scripts: tuple[Script, ...]
+    entry_points: tuple[EntryPoint, ...]
+    scan: SkillScan
+    warnings: tuple[Finding, ...]
+
+    @property
+    def skill_hash(self) -> str:
+        """The short form of `skill_md_hash` for `.vectorized`."""
+        return self.skill_md_hash[:_SHORT_HASH]
+
+    @property
+    def default_action(self) -> str | None:
+        """The action that runs when none is named."""
+        return default_action(self.entry_points)
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def open_package(
+    source: bytes | BinaryIO, limits: ArchiveLimits = PACKAGE_LIMITS, *, folder: str | None = None
+) -> tuple[Archive, SkillPackage]:
+    """Check an upload. Write it with `extract_package`; only then is the data of every file checked too.
+
+    Raises:
+        PackageError: the archive or the skill is refused.
+    """
+    try:
+        archive = open_archive(source, limits)
+        return archive, read_package(archive, folder=folder)
+    except ArchiveError as error:
+        raise PackageError((finding_of(error),)) from error
+
+
+def open_folder(root: Path, limits: ArchiveLimits = KEPT_LIMITS) -> tuple[Archive, SkillPackage]:
+    """Check a skill that was put into a folder by hand; the archive is made from it, the same for the same files.
+
+    Raises:
+        PackageError: the folder or the skill is refused.
+        OSError: a file cannot be read.
+    """
+    try:
+        data = pack_directory(root, limits, skip={VECTORIZED})
+    except ArchiveError as error:
+        raise PackageError((finding_of(error),)) from error
+    return open_package(data, limits, folder=root.name)
+
+
+def extract_package(archive: Archive, package: SkillPackage, directory: Path) -> None:
+    """Write the skill's files into an existing, empty staging folder.
+
+    Raises:
+        PackageError: a file is damaged or more than it declares.
+        OSError: the disk is full.
+    """
+    try:
+        archive.extract_to(directory, strip_prefix=package.prefix, skip={VECTORIZED})
+    except ArchiveError as error:
+        raise PackageError((finding_of(error),), package.warnings) from error
+
+
+def with_description(archive: Archive, package: SkillPackage, description: str) -> bytes:
+    """A package of the same files but for the description in SKILL.md; to be opened as an upload is.
+
+    Raises:
+        BadDescriptionError: the description, or this SKILL.md, does not allow it.
+        PackageError: a file is damaged, or the new package is over the limits.
+    """
+
+    def content(path: str) -> bytes:
+        data = archive.read(package.prefix + path)
+        return rewrite_description(data, description) if path == package.skill_md else data
+
+    try:
+        files = [PackedFile(file.path, content(file.path), file.executable) for file in package.files]
+        return pack_files(files, deflate=True)
+    except ArchiveError as error:
+        raise PackageError((finding_of(error),)) from error
+
+
+def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage:
+    """Find the skill in an archive and read it. `folder` is the skill's folder if the archive was made from one.
+
+    Raises:
+        PackageError: there is no skill, or it cannot be installed.
+        ArchiveError: a file that had to be read is damaged.
+    """
+    skill_md, warnings = _find_skill_md(archive)
+    prefix = skill_md.rpartition("/")[0] + "/" if "/" in skill_md else ""
+    data = archive.read(skill_md)
+    report = parse_skill_md(data, folder=prefix.rstrip("/").rpartition("/")[2] or folder)
+    warnings += report.warnings
+    if report.skill is None:
+        raise PackageError(report.errors, warnings)
+    files = _files(archive, prefix)
+    scripts = scripts_of(((file.path, file.size_bytes) for file in files.by_path.values()), files.read)
+    try:
+        entry_points, more = entry_points_of(report.skill.metadata, scripts, files)
+    except BadEntryPointError as error:
+        raise BadEntryPointError(error.errors, warnings) from error
+    return SkillPackage(
+        skill=report.skill,
+        digest=archive.digest,
+        package_bytes=len(archive.data),
+        prefix=prefix,
+        skill_md=skill_md.removeprefix(prefix),
+        skill_md_bytes=len(data),
+        skill_md_hash=hashlib.sha256(data).hexdigest(),
+        files=tuple(files.by_path.values()),
+        scripts=scripts,
+        entry_points=entry_points,
+        scan=scan_of(files, scripts),
+        warnings=(*warnings, *more),
+    )
+
+
+def _find_skill_md(archive: Archive) -> tuple[str, tuple[Finding, ...]]:
+    """The path of the one SKILL.md that the others, if any, lie below; and what is odd about its place."""
+    found = [entry.path for entry in archive.files if entry.path.rpartition("/")[2] in {SKILL_MD, "skill.md"}]
+    if not found:
+        raise PackageError(
+            (finding(FindingCode.NO_SKILL_MD, "there is no SKILL.md at the top or in the one top folder"),)
+        )
+    highest = min(path.count("/") for path in found)
+    candidates = [path for path in found if path.count("/") == highest]
+    prefix = candidates[0].rpartition("/")[0] + "/" if highest else ""
+    strangers = [path for path in found if not path.startswith(prefix)]
+    if len(candidates) > 1 or strangers:
+        shown = ", ".join(repr(path) for path in sorted({*candidates, *strangers})[:3])
+        message = f"there are several skills ({shown}); upload them one by one"
+        raise PackageError((finding(FindingCode.SEVERAL_SKILL_MD, message),))
+    return candidates[0], _notes_on_place(archive, candidates[0], prefix)
+
+
+def _notes_on_place(archive: Archive, skill_md: str, prefix: str) -> tuple[Finding, ...]:
+    paths = [entry.path for entry in archive.files]
+    outside = [path for path in paths if not path.startswith(prefix)]
+    notes = [
+        (not skill_md.endswith(SKILL_MD), FindingCode.SKILL_MD_LOWER_CASE, "the file should be called SKILL.md"),
+        (prefix.count("/") > 1, FindingCode.NESTED, f"the skill lies deeper than the top folder; {prefix} is stripped"),
+        (bool(outside), FindingCode.FILES_OUTSIDE, f"files outside {prefix} are left out: {', '.join(outside[:3])}"),
+        (prefix + VECTORIZED in paths, FindingCode.RESERVED_FILE, f"{VECTORIZED} is the indexer's and is left out"),
+    ]
+    return tuple(finding(code, message, skill_md) for applies, code, message in notes if applies)
+
+
+def _files(archive: Archive, prefix: str) -> PackageFiles:
+    by_path: Mapping[str, PackageFile] = {
+        path: PackageFile(path, entry.size_bytes, entry.executable)
+        for entry in archive.files
+        if entry.path.startswith(prefix) and (path := entry.path.removeprefix(prefix)) != VECTORIZED
+    }
+    return PackageFiles(by_path, lambda path: archive.read(prefix + path))

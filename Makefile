@@ -1,10 +1,11 @@
 # Everything a developer does. Needs make, git and Python 3.11 or newer; all else is set up below this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check documents test-containers bench contracts clean FORCE
+.PHONY: help setup run demo test test-of quick check documents test-containers bench contracts clean FORCE
 
 DATA ?= data
 HTTP_PORT ?= 8080
+WORKERS ?= 2
 BENCHMARKS ?= request_lane search_latency standalone_footprint embedder_batching vector_store sandbox
 
 BIN := .venv/bin
@@ -65,7 +66,7 @@ endef
 
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
-	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"'
+	@echo '  Variables: PYTHON (3.11 or newer), DATA, HTTP_PORT; make bench BENCHMARKS="request_lane"; WORKERS (2)'
 
 setup: ## Install everything into .venv
 	@mkdir -p "$$HOME"; $(find_python); $(find_uv); \
@@ -77,16 +78,25 @@ run: setup ## Start everything, play the demo, and stay up on http://127.0.0.1:8
 demo: setup ## The same in a temporary folder, and stop; fails if any step failed
 	@exec $(BIN)/skillbus demo
 
-test: setup ## Run all tests that need no containers; those that lack a tool are skipped and say so
-	$(BIN)/pytest -m 'not containers'
-
-check: setup ## Format, lint, types, import rules, architecture and unit tests
+check: setup ## Format, lint, types and import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy $(PACKAGES:%=-p %)
 	$(BIN)/mypy tests --exclude '$(UNTYPED_TESTS)'
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q tests/architecture tests/unit
+
+test: setup ## Run each test once that needs no containers: in parallel, then the serial ones
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m 'not containers and not serial'
+	$(BIN)/pytest -q -m 'serial and not containers'
+
+test-of: setup ## Unit and integration tests of one service or library: make test-of S=learner
+	@test -n "$(S)" || { echo 'Name a service or a library: make test-of S=learner' >&2; exit 1; }
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(wildcard tests/unit/$(S) tests/integration/$(S) tests/integration/$(S)_*)
+
+quick: setup ## Lint and the fastest tests, in at most 30 seconds
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/architecture tests/unit/common tests/unit/contracts tests/unit/learner tests/unit/retriever
 
 test-containers: setup ## The tests that need Docker or Podman
 	$(BIN)/pytest -m containers

@@ -19,7 +19,15 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 
+from .skips import check_skips
+
+pytest_plugins = ("pytester",)
+
 NATS_URL = os.environ.get("SKILLBUS_TEST_NATS_URL")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    check_skips(session)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ from .harness import UIDS, Harness, Way
 from .leftovers import Traces
 from .manifest import BY_NAME
 
+pytestmark = pytest.mark.serial
+
 HOSTILE = (
     "processes_forks_while_ended.py",
     "processes_refuse_to_end.py",

@@ -6,7 +6,11 @@ from .harness import Harness
 from .manifest import ABUSES, BY_NAME
 from .model import Abuse
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("its_language")]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.usefixtures("its_language"),
+    pytest.mark.serial,
+]
 each = pytest.mark.parametrize("abuse", ABUSES, ids=lambda abuse: abuse.name)
 
 

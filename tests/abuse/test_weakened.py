@@ -10,7 +10,7 @@ from .manifest import ABUSES, BY_NAME
 from .model import Abuse, Step
 from .weakening import UNFILTERED, Weakened, without
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.serial]
 
 
 @pytest.mark.usefixtures("its_language")

@@ -1,5 +1,6 @@
-"""One whole skillbus a module, as its users meet it: over HTTP, with the default model."""
+"""A whole skillbus for each module, as its users meet it: over HTTP, with the default model."""
 
+import gc
 import io
 import zipfile
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -88,6 +89,8 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Sys
         running = System(standalone, http)
         await running.settle()
         yield running
+    del running, standalone, http
+    gc.collect()  # reference cycles would keep models and indexes of each module's system until the end
 
 
 def skill_package(

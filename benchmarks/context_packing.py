@@ -26,8 +26,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_search import BuildContext, KnowledgeHit
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeHit
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import FileCounter, TokenizerFiles
 from skillbus.retriever.domain.context.builder import Written, write_context

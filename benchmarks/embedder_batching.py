@@ -18,7 +18,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.batching import Batcher
@@ -60,14 +60,14 @@ def resident_mb() -> float:
 def bare_texts_a_second(model: UseModel, some: list[str], size: int) -> float:
     started = time.perf_counter()
     for first in range(0, len(some), size):
-        model.embed(some[first : first + size], Role.QUERY)
+        model.embed(some[first : first + size], TextRole.QUERY)
     return len(some) / (time.perf_counter() - started)
 
 
 async def crowd_texts_a_second(batcher: Batcher, some: list[str]) -> float:
     async def caller(own: list[str]) -> None:
         for text in own:
-            await batcher.embed([text], Role.QUERY, Priority.QUERY)
+            await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
@@ -85,17 +85,17 @@ async def single_ms(model: UseModel, batcher: Batcher, dice: random.Random) -> t
     for _ in range(SINGLE // BLOCK):
         for text in texts(dice, BLOCK):
             started = time.perf_counter()
-            model.embed([text], Role.QUERY)
+            model.embed([text], TextRole.QUERY)
             bare.append((time.perf_counter() - started) * 1e3)
         some = texts(dice, BLOCK)
         for text in some:
             started = time.perf_counter()
-            found = await batcher.embed([text], Role.QUERY, Priority.QUERY)
+            found = await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
             batched.append((time.perf_counter() - started) * 1e3)
             outside.append(batched[-1] - found.inference_ms)
         for text in some:
             started = time.perf_counter()
-            await batcher.embed([text], Role.QUERY, Priority.QUERY)
+            await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
             cached.append((time.perf_counter() - started) * 1e3)
     return bare, batched, outside, cached
 

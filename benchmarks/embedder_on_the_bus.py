@@ -31,9 +31,15 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import serve_http
 from skillbus.common.logs import configure_logging
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, TextsEmbedded
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole, TextsEmbedded
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    CREATE_PROVIDER,
+    CreateModel,
+    CreateProvider,
+    ProviderKind,
+)
 from skillbus.contracts.message import JSON, MSGPACK, FloatMatrix
-from skillbus.contracts.registry import CREATE_MODEL, CREATE_PROVIDER, CreateModel, CreateProvider, ProviderKind
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
@@ -59,7 +65,7 @@ async def timed_ms(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def embed(bus: Bus, *texts: str, model: str | None = None) -> TextsEmbedded:
-    request = EmbedTexts(texts=texts, role=Role.QUERY, model=model)
+    request = EmbedTexts(texts=texts, role=TextRole.QUERY, model=model)
     return await bus.caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
 
 
@@ -73,7 +79,7 @@ async def one_caller(bus: Bus, rounds: int) -> dict[str, object]:
     for _ in range(rounds // BLOCK):
         for text in short_texts(dice, BLOCK):
             started = time.perf_counter()
-            model.embed([text], Role.QUERY)
+            model.embed([text], TextRole.QUERY)
             bare.append((time.perf_counter() - started) * 1e3)
         some = short_texts(dice, BLOCK)
         over += [await timed_ms(lambda text=text: embed(bus, text)) for text in some]

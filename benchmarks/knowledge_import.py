@@ -35,12 +35,12 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
-from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge
-from skillbus.contracts.knowledge_items import CREATE_KNOWLEDGE, CreateKnowledge
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
-from skillbus.contracts.knowledge_usage import GET_KNOWLEDGE_STATS, AskStats
-from skillbus.contracts.registry import CREATE_MODEL, CreateModel
+from skillbus.contracts.embedder.registry import CREATE_MODEL, CreateModel
+from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge
+from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, CreateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
@@ -114,7 +114,7 @@ async def import_all(bus: Bus, items: Sequence[Line]) -> tuple[float, Counter[st
     left = len(items)
     while left:
         await asyncio.sleep(LOOK_AGAIN_S)
-        left = (await bus.caller.call(GET_KNOWLEDGE_STATS, AskStats(limit=0))).unindexed
+        left = (await bus.caller.call(GET_KNOWLEDGE_STATS, GetKnowledgeStats(limit=0))).unindexed
     return time.perf_counter() - start, outcomes
 
 

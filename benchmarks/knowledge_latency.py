@@ -38,20 +38,20 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
-from skillbus.contracts.knowledge_bulk import PUT_KNOWLEDGE, PutKnowledge
-from skillbus.contracts.knowledge_index import (
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.learner.bulk import PUT_KNOWLEDGE, PutKnowledge
+from skillbus.contracts.learner.index import (
     KNOWLEDGE_INDEXED,
     LIST_KNOWLEDGE_DIGESTS,
-    ItemDigest,
-    ItemKey,
     KnowledgeIndexed,
-    ListDigests,
+    KnowledgeItemDigest,
+    KnowledgeKey,
+    ListKnowledgeDigests,
 )
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
-from skillbus.contracts.knowledge_usage import GET_KNOWLEDGE_STATS, AskStats
-from skillbus.contracts.scope import fixed_key, keys_above, normalised
+from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
+from skillbus.contracts.scope import get_scope_key, list_ancestor_keys, normalize_scope
 from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.lexical import LexicalEncoder
@@ -110,7 +110,7 @@ class Arms:
 
     async def in_process(self, query: str) -> None:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, and terms."""
-        (row,) = self.model.embed([query], Role.QUERY)
+        (row,) = self.model.embed([query], TextRole.QUERY)
         sparse = self.lexical.encode_query(query)
         indices, values = sparse.indices.tolist(), sparse.values.tolist()
         embedded = EmbeddedQuery(array("f", row.tobytes()), indices, values, sparse.terms, None, NEUTRAL)
@@ -128,7 +128,7 @@ def asked(query: str) -> SearchKnowledge:
 def documents(folder: Path) -> list[Document]:
     rows = [json.loads(line) for name in SETS for line in (folder / name / "docs.jsonl").open(encoding="utf-8")]
     return [
-        Document(row["title"], row["content"], row["type"], normalised(row.get("scope", "")), tuple(row["tags"]))
+        Document(row["title"], row["content"], row["type"], normalize_scope(row.get("scope", "")), tuple(row["tags"]))
         for row in rows
     ]
 
@@ -140,17 +140,17 @@ def queries_of(folder: Path) -> list[str]:
     return queries
 
 
-async def record(bus: Bus, given: Sequence[Document]) -> dict[str, ItemDigest]:
+async def record(bus: Bus, given: Sequence[Document]) -> dict[str, KnowledgeItemDigest]:
     """Put 10,000 items into the record, and tell it that the index has them. By external id."""
     ids: dict[str, str] = {}
     for at in range(0, ITEMS, 200):
         lines = [line(given[number % len(given)], number) for number in range(at, at + 200)]
         put = await bus.caller.call(PUT_KNOWLEDGE, PutKnowledge(items=tuple(lines)))
         ids |= {str(one.id): str(one.external_id) for one in put.results}
-    digests: dict[str, ItemDigest] = {}
-    after: ItemKey | None = None
+    digests: dict[str, KnowledgeItemDigest] = {}
+    after: KnowledgeKey | None = None
     while len(digests) < ITEMS:
-        page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListDigests(after=after))
+        page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListKnowledgeDigests(after=after))
         digests |= {ids[one.id]: one for one in page.items}
         after = page.next
     refs = [KnowledgeRef(project=one.project, id=one.id, version=one.version) for one in digests.values()]
@@ -162,7 +162,7 @@ async def record(bus: Bus, given: Sequence[Document]) -> dict[str, ItemDigest]:
 
 
 async def unindexed(bus: Bus) -> int:
-    return (await bus.caller.call(GET_KNOWLEDGE_STATS, AskStats(limit=0))).unindexed
+    return (await bus.caller.call(GET_KNOWLEDGE_STATS, GetKnowledgeStats(limit=0))).unindexed
 
 
 def line(document: Document, number: int) -> dict[str, object]:
@@ -176,7 +176,9 @@ def line(document: Document, number: int) -> dict[str, object]:
     }
 
 
-async def index(store: VectorStore, given: Sequence[Document], model: UseModel, digests: dict[str, ItemDigest]) -> None:
+async def index(
+    store: VectorStore, given: Sequence[Document], model: UseModel, digests: dict[str, KnowledgeItemDigest]
+) -> None:
     """10,000 points: each document, then the same again under other ids with vectors slightly turned."""
     collection = KNOWLEDGE.collection_of(model.spec.fingerprint)
     keywords = ("type", "tags", "source", "scope_fixed", "scope_above")
@@ -192,7 +194,7 @@ async def index(store: VectorStore, given: Sequence[Document], model: UseModel, 
 
 
 def embedded(model: UseModel, texts: Sequence[str]) -> NDArray[np.float32]:
-    return model.embed(list(texts), Role.DOCUMENT)
+    return model.embed(list(texts), TextRole.DOCUMENT)
 
 
 def point(
@@ -201,7 +203,7 @@ def point(
     rows: Sequence[NDArray[np.float32]],
     lexical: LexicalEncoder,
     dice: np.random.Generator,
-    digest: ItemDigest,
+    digest: KnowledgeItemDigest,
 ) -> models.PointStruct:
     at, copy = number % len(given), number // len(given)
     one = given[at]
@@ -216,8 +218,8 @@ def point(
         "type": one.type,
         "tags": list(one.tags),
         "source": "import",
-        "scope_fixed": fixed_key(one.scope),
-        "scope_above": list(keys_above(one.scope)),
+        "scope_fixed": get_scope_key(one.scope),
+        "scope_above": list(list_ancestor_keys(one.scope)),
         "valid_from": OPEN[0],
         "valid_to": OPEN[1],
         "content_hash": digest.digest,

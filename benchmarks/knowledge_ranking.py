@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from tool_search_lab import DEFAULT_MODEL, embedder_of
 
 from skillbus.calibration.bm25 import encoder_of_search
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.scope import match
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.scope import match_scope
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
@@ -111,13 +111,13 @@ def _factor(case: KnowledgeCase, doc: Doc) -> float:
     tag = WEIGHTS.tag if names_one(case.query, doc.tags) else 0.0
     if case.scope is None:
         return tag
-    near = match(doc.scope, case.scope)
+    near = match_scope(doc.scope, case.scope)
     return -math.inf if near is None else tag + {"exact": WEIGHTS.exact}.get(near, 0.0)
 
 
 def world_of(cases: KnowledgeCases, texts: Texts, encoder: LexicalEncoder, words: Callable[[Doc], str]) -> World:
     docs, queries = cases.docs, [case.query for case in cases.cases]
-    cosines = unit(EMBED(queries, Role.QUERY)) @ item_vectors(docs, texts).T
+    cosines = unit(EMBED(queries, TextRole.QUERY)) @ item_vectors(docs, texts).T
     asker = encoder_of_search()
     vectors = [asker.encode_query(query) for query in queries]
     asked = [own_weight(query, it.terms, it.values.tolist()) for query, it in zip(queries, vectors, strict=True)]
@@ -132,7 +132,7 @@ def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def item_vectors(docs: Sequence[Doc], texts: Texts) -> NDArray[np.float32]:
     parts = [texts(doc) for doc in docs]
-    rows = unit(EMBED([text for some in parts for text in some], Role.DOCUMENT))
+    rows = unit(EMBED([text for some in parts for text in some], TextRole.DOCUMENT))
     starts = np.cumsum([0, *map(len, parts)])
     return np.stack([mean_of(rows[begin:end]) for begin, end in pairwise(starts)])
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from measuring import keep, machine, spread
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.domain.model import EmbeddingModel
 
@@ -29,7 +29,7 @@ CALLS = 60  # of each short text
 BATCH = 16
 BATCHES = 9
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-PROVIDER = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=NOW, updated_at=NOW)
+PROVIDER = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, created_at=NOW, updated_at=NOW)
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def alone(name: str) -> dict[str, dict[str, float]]:
 
 async def measured(name: str) -> dict[str, object]:
     fields = {"id": "0" * 32, "provider": "local", "is_default": True, "fingerprint": None, "version": 1}
-    record = Model.model_validate({**fields, "name": name, "created_at": NOW, "updated_at": NOW})
+    record = ModelRecord.model_validate({**fields, "name": name, "created_at": NOW, "updated_at": NOW})
     model = LocalModels(LocalSettings(Path("models"))).make(PROVIDER, record)
     before = memory_mb()
     started = time.perf_counter()
@@ -72,7 +72,7 @@ async def measured(name: str) -> dict[str, object]:
 
 async def took_ms(model: EmbeddingModel, texts: Sequence[str]) -> float:
     started = time.perf_counter()
-    await model.embed(texts, Role.QUERY)
+    await model.embed(texts, TextRole.QUERY)
     return (time.perf_counter() - started) * 1e3
 
 

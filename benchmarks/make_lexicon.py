@@ -36,7 +36,7 @@ from Stemmer import Stemmer  # type: ignore[import-not-found]  # the package car
 from tool_search_lab import DEFAULT_MODEL, embedder_of
 
 from skillbus.calibration.vectors import Rows
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters import lexicon
 from skillbus.embedder.domain.stopwords import CHINESE, ENGLISH
 from skillbus.embedder.domain.text import normalise
@@ -183,7 +183,7 @@ def lexicon_of(sources: Sources) -> dict[str, Terms]:
     vocabulary = [word for word, count in said.items() if count >= MIN_GLOSSES and is_plain(word)]
     embed = embedder_of(DEFAULT_MODEL)
     by_model = nearest(
-        unit(embed(heads, Role.QUERY)), unit(embed(vocabulary, Role.DOCUMENT)), list(map(singular, vocabulary))
+        unit(embed(heads, TextRole.QUERY)), unit(embed(vocabulary, TextRole.DOCUMENT)), list(map(singular, vocabulary))
     )
     made = {}
     for head, near in zip(heads, by_model, strict=True):

@@ -34,12 +34,19 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.index_switch import LIST_INDEXES, IndexSwitch, SwitchPhase
-from skillbus.contracts.indexer import Skill
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    UPDATE_MODEL,
+    CreateModel,
+    ModelRecord,
+    ProviderRecord,
+    UpdateModel,
+)
+from skillbus.contracts.indexer.index_switch import LIST_INDEXES, IndexSwitch, SwitchPhase
+from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import Empty
-from skillbus.contracts.registry import CREATE_MODEL, UPDATE_MODEL, CreateModel, Model, Provider, UpdateModel
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
@@ -73,7 +80,7 @@ class Named:
     def load(self) -> None:
         return
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         return self._model.embed(texts, role)
 
 
@@ -83,10 +90,10 @@ class OneModel:
 
     model: UseModel
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
         return Named(self.model, model.name).spec
 
-    def make(self, provider: Provider, model: Model) -> EmbeddingModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
         return threaded(Named(self.model, model.name))
 
 
@@ -122,7 +129,7 @@ async def search(bus: Bus, queries: list[str], took_ms: list[float], stop: async
         await asyncio.sleep(PAUSE_S)
 
 
-async def until(bus: Bus, phase: SwitchPhase, model: Model) -> None:
+async def until(bus: Bus, phase: SwitchPhase, model: ModelRecord) -> None:
     async def read() -> IndexSwitch | None:
         await asyncio.sleep(0.1)
         return (await bus.caller.call(LIST_INDEXES, Empty())).indexes[0].switch
@@ -141,7 +148,7 @@ async def until_live(bus: Bus) -> None:
     await eventually(read, bool, wait_s=WAIT_S)
 
 
-async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> float:
+async def embed_alone(bus: Bus, model: ModelRecord, tools: Sequence[SkillRecord]) -> float:
     points = ToolPoints(bus.caller)
     assert model.fingerprint is not None
     fingerprint = model.fingerprint
@@ -155,14 +162,14 @@ async def embed_alone(bus: Bus, model: Model, tools: Sequence[SkillRecord]) -> f
     return time.perf_counter() - start
 
 
-async def switch(bus: Bus, model: Model) -> float:
+async def switch(bus: Bus, model: ModelRecord) -> float:
     start = time.perf_counter()
     await bus.caller.call(UPDATE_MODEL, UpdateModel(id=model.id, is_default=True))
     await until(bus, SwitchPhase.KEPT, model)
     return time.perf_counter() - start
 
 
-async def searched_switch(bus: Bus, model: Model, queries: list[str]) -> list[float]:
+async def searched_switch(bus: Bus, model: ModelRecord, queries: list[str]) -> list[float]:
     stop, during = asyncio.Event(), list[float]()
     searching = asyncio.create_task(search(bus, queries, during, stop, 1_000_000))
     await switch(bus, model)

@@ -44,7 +44,7 @@ from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import Vectors, embedded
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import NEUTRAL, Relevance, relevance_of
 from skillbus.retriever.domain.threshold import least_evidence
@@ -69,7 +69,9 @@ def main() -> None:
     maps = maps_without(judged, world.pairs)
     product, held_out = answers(world, lambda _: RELEVANCE), answers(world, map_for(judged, maps))
     named = with_names_only(judged)
-    renamed = Vectors(embed([tool.dense_text for tool in named.tools], Role.DOCUMENT), vectors.asked, vectors.starts)
+    renamed = Vectors(
+        embed([tool.dense_text for tool in named.tools], TextRole.DOCUMENT), vectors.asked, vectors.starts
+    )
     report = {
         **surroundings(SEED, DEFAULT_MODEL),
         "tools": len(judged.tools),

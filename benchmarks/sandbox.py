@@ -41,9 +41,10 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.logs import configure_logging
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import GET_SKILL, ArgsMode, EntryPoint, NameSkill, Runtime, Skill
-from skillbus.contracts.resources import PACKAGES, package_name
-from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, RunStatus
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill
+from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
+from skillbus.contracts.resources import PACKAGES, make_package_name
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.domain.isolation import Isolation, IsolationReport
 from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
@@ -170,9 +171,9 @@ async def open_service(folder: Path, isolation: Isolation) -> AsyncGenerator[Ser
             folder.joinpath(script).write_text(source)
             package = pack_files([PackedFile("SKILL.md", b"."), PackedFile(script, source.encode())])
             made = skills[name] = skill(name, runtime, script, package)
-            await packages.put(package_name(made.project, made.name, made.content_digest), package)
+            await packages.put(make_package_name(made.project, made.name, made.content_digest), package)
 
-        async def get(request: NameSkill) -> Skill:
+        async def get(request: SkillSelector) -> Skill:
             return skills[request.name]
 
         responder = Responder(bus.client, "indexer", "0.1.0", bus.metrics)

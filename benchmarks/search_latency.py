@@ -33,8 +33,8 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.lexical import LexicalEncoder
@@ -76,7 +76,7 @@ class Arms:
     async def in_process(self, query: str) -> None:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, sixteen tools."""
         parts = sentences(query)
-        rows = self.model.embed(list(parts or (query,)), Role.QUERY)
+        rows = self.model.embed(list(parts or (query,)), TextRole.QUERY)
         sparse = self.lexical.encode_query(query)
         embedded = EmbeddedQuery(
             array("f", mean_of(rows).tobytes()),
@@ -102,7 +102,7 @@ async def fill(store: VectorStore, collection: str, tools: Sequence[dict[str, ob
     lexical, dice = LexicalEncoder(), np.random.default_rng(7)
     rows = np.concatenate(
         [
-            model.embed([text(tool, dense_text) for tool in tools[at : at + 64]], Role.DOCUMENT)
+            model.embed([text(tool, dense_text) for tool in tools[at : at + 64]], TextRole.DOCUMENT)
             for at in range(0, len(tools), 64)
         ]
     )

@@ -31,11 +31,12 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
+from skillbus.contracts.embedder.registry import CREATE_MODEL, CreateModel
 from skillbus.contracts.endpoint import Health
-from skillbus.contracts.indexer import GET_STATUS, HEALTH
+from skillbus.contracts.indexer import HEALTH
+from skillbus.contracts.indexer.skills import GET_STATUS
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, LIST_TOOLS, PUT_TOOLS, AuditIndex, ListTools, PutTools
 from skillbus.contracts.message import Empty
-from skillbus.contracts.registry import CREATE_MODEL, CreateModel
-from skillbus.contracts.tools import AUDIT_INDEX, LIST_TOOLS, PUT_TOOLS, AuditIndex, ListTools, PutTools
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder

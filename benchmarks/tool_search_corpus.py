@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillbus.contracts.indexer.tools import IMPORTED_SOURCE, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT
-from skillbus.contracts.tools import IMPORTED_SOURCE, ToolType
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.tool_text import lexical_text
 

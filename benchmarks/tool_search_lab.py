@@ -15,8 +15,8 @@ from skillbus.calibration.bm25 import Bm25, Floats
 from skillbus.calibration.judged import Bools, Judged, read_judged
 from skillbus.calibration.pairs import Pairs
 from skillbus.calibration.vectors import Embed, Rows
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.domain.text import normalise
@@ -54,16 +54,16 @@ def slices(judged: Judged) -> dict[str, Bools]:
 def embedder_of(model: str) -> Embed:
     """A local model, asked as the embedder asks it: normalised texts in batches of like length."""
 
-    def embed(texts: Sequence[str], role: Role) -> Rows:
+    def embed(texts: Sequence[str], role: TextRole) -> Rows:
         return asyncio.run(_embedded(model, texts, role))
 
     return embed
 
 
-async def _embedded(name: str, texts: Sequence[str], role: Role) -> Rows:
+async def _embedded(name: str, texts: Sequence[str], role: TextRole) -> Rows:
     now = datetime.now(UTC)
-    provider = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=now, updated_at=now)
-    record = Model(
+    provider = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, created_at=now, updated_at=now)
+    record = ModelRecord(
         id="0" * 32,
         provider="local",
         name=name,

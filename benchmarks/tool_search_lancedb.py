@@ -50,10 +50,10 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import MSGPACK
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints
@@ -128,7 +128,7 @@ class Ours:
         return np.array(rows, np.float32)
 
     async def asked(self, texts: Sequence[str]) -> list[Asked]:
-        request = EmbedTexts(texts=tuple(texts), role=Role.QUERY, model=self.fingerprint)
+        request = EmbedTexts(texts=tuple(texts), role=TextRole.QUERY, model=self.fingerprint)
         reply = await self.bus.caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         assert reply.dense is not None
         rows = reply.dense.rows()
@@ -148,7 +148,7 @@ async def ours() -> AsyncGenerator[Ours]:
         bus = await stack.enter_async_context(_bus(data))
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
-        reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=Role.QUERY))
+        reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=TextRole.QUERY))
         assert reply.model is not None
         opened = Ours(bus, store, reply.model.fingerprint)
         await store.ensure_collection(opened.collection, CollectionSpec(dim=reply.model.dimensions))

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from qdrant_client import models
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
-from skillbus.contracts.scope import fixed_key, keys_above, match
+from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.scope import get_scope_key, list_ancestor_keys, match_scope
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.vectors import DENSE, LEXICAL
 
@@ -96,7 +96,7 @@ class Record:
             and set(asked.all_tags) <= set(one.tags)
             and (one.valid_from is None or one.valid_from <= at)
             and (one.valid_to is None or one.valid_to > at)
-            and (asked.scope is None or match(one.scope, asked.scope) is not None)
+            and (asked.scope is None or match_scope(one.scope, asked.scope) is not None)
         )
 
     def _lately(self, one: KnowledgeItem, asked: FindKnowledge) -> bool:
@@ -129,8 +129,8 @@ def point_of(one: KnowledgeItem, vectors: ItemVectors) -> models.PointStruct:
         "type": one.type.value,
         "tags": list(one.tags),
         "source": one.source,
-        "scope_fixed": fixed_key(one.scope),
-        "scope_above": list(keys_above(one.scope)),
+        "scope_fixed": get_scope_key(one.scope),
+        "scope_above": list(list_ancestor_keys(one.scope)),
         "valid_from": one.valid_from.timestamp() if one.valid_from else LONG_AGO,
         "valid_to": one.valid_to.timestamp() if one.valid_to else FOR_EVER,
         "content_hash": one.digest,

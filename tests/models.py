@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.domain.model import DenseModel, EmbeddingModel, ModelSpec
 from skillbus.embedder.settings import EmbedderSettings
@@ -14,10 +14,10 @@ class OnlyModel:
     def __init__(self, model: DenseModel) -> None:
         self._model = model
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
         return self._model.spec
 
-    def make(self, provider: Provider, model: Model) -> EmbeddingModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
         return threaded(self._model)
 
 

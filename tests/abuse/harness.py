@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.watchdog import process_tree
 from skillbus.sandbox.domain.limits import Limits

@@ -24,29 +24,29 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import (
+from skillbus.contracts.agent.mcp_servers import (
     LIST_MCP_SERVERS,
     MCP_SERVER_FAILED,
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
     ListMcpServers,
+    McpServerSelector,
     McpServerState,
-    NameMcpServer,
     RegisterMcpServer,
 )
-from skillbus.contracts.indexer import GET_SKILL
+from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
-from skillbus.contracts.runs import (
+from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     GET_RUN,
     LIST_RUNS,
     RUN_PRINTED,
     ListRuns,
-    NameRun,
     RunEventKind,
+    RunSelector,
     RunState,
 )
-from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, RunStatus
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.nats_server import find_binary
@@ -280,7 +280,7 @@ async def test_the_sandbox_tells_of_runs_remembers_them_and_ends_them(url: str, 
     responder = Responder(indexer.client, "indexer", "0.1.0", indexer.metrics)
     await responder.start(route(GET_SKILL, catalogue.get))
     request = RunSkill(name="say", run_id="f" * 32, stream=True)
-    run = NameRun(run_id="f" * 32)
+    run = RunSelector(run_id="f" * 32)
     async with (
         bus_of(url, "sandbox") as sandbox,
         bus_of(url, "gateway") as gateway,
@@ -307,7 +307,7 @@ async def test_the_agent_keeps_servers_and_tells_of_them(url: str, indexer: Bus,
             assert (await gateway.caller.call(REGISTER_MCP_SERVER, asked)).state is McpServerState.FAILED
             assert len((await gateway.caller.call(LIST_MCP_SERVERS, ListMcpServers())).servers) == 1
             await told.next_msg(timeout=5)
-            await gateway.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="nobody"))
+            await gateway.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="nobody"))
             assert (await gateway.caller.call(LIST_MCP_SERVERS, ListMcpServers())).servers == ()
 
 

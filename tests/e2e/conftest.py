@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import LIST_BUILTINS
-from skillbus.contracts.indexer import GET_STATUS
+from skillbus.contracts.agent.tool_calls import LIST_BUILTINS
+from skillbus.contracts.indexer.skills import GET_STATUS
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import PACKAGES
 from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone

@@ -13,10 +13,10 @@ import pytest_asyncio
 from nats.aio.client import Client
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import INSTALL_SKILL, UPDATE_SKILL
-from skillbus.contracts.retriever import SEARCH_TOOLS
-from skillbus.contracts.sandbox import RUN_SKILL
-from skillbus.contracts.tools import PUT_TOOLS
+from skillbus.contracts.indexer.skills import INSTALL_SKILL, UPDATE_SKILL
+from skillbus.contracts.indexer.tools import PUT_TOOLS
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL
 
 from .conftest import Json, System, problem, skill_package
 

@@ -9,20 +9,16 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import (
-    CALL_TOOL,
-    LIST_BUILTINS,
+from skillbus.contracts.agent.mcp_servers import (
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
-    CallTool,
+    McpServerSelector,
     McpServerState,
-    NameMcpServer,
     RegisterMcpServer,
-    ToolCalled,
 )
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, LIST_BUILTINS, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import Empty
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     LIST_TOOLS,
     SET_TOOL_STATE,
@@ -30,6 +26,7 @@ from skillbus.contracts.tools import (
     SetToolState,
     ToolType,
 )
+from skillbus.contracts.message import Empty
 
 from .conftest import Json, System, problem, skill_package
 
@@ -58,7 +55,7 @@ async def every_kind(system: System) -> AsyncGenerator[System]:
     assert (registered.state, registered.tools) == (McpServerState.CONNECTED, 2), registered.problem
     await eventually(lambda: _builtins(system), lambda ids: len(ids) == len(BUILTINS))
     yield system
-    await caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="weather"))
+    await caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="weather"))
 
 
 async def _builtins(system: System) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import http_model
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.secrets import Secrets
@@ -38,9 +38,9 @@ def open_live() -> OpenLive:
     ) -> AsyncGenerator[EmbeddingModel]:
         dates = {"created_at": _NOW, "updated_at": _NOW, "version": 1}
         reached = {"kind": kind, "base_url": base_url, "api_key": key and f"env:{key}", "timeout_s": 30.0}
-        provider = Provider.model_validate({"name": str(kind), **reached, **dates})
+        provider = ProviderRecord.model_validate({"name": str(kind), **reached, **dates})
         asked = {"id": "0" * 32, "provider": str(kind), "name": name, "is_default": True, "fingerprint": None}
-        model = Model.model_validate({**asked, **fields, **dates})
+        model = ModelRecord.model_validate({**asked, **fields, **dates})
         async with HttpProviders(Secrets()) as providers:
             made = http_model(provider, model, providers)
             await made.open()

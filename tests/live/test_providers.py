@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, checked_rows
 
@@ -38,10 +38,10 @@ async def places(model: EmbeddingModel) -> dict[str, int]:
     rows = []
     for start in range(0, len(names), model.spec.batch_texts):
         texts = [COMMANDS[name] for name in names[start : start + model.spec.batch_texts]]
-        rows.append((await model.embed(texts, Role.DOCUMENT)).rows)
+        rows.append((await model.embed(texts, TextRole.DOCUMENT)).rows)
     found = {}
     for query, wanted in QUERIES.items():
-        cosines = np.concatenate(rows) @ (await model.embed([query], Role.QUERY)).rows[0]
+        cosines = np.concatenate(rows) @ (await model.embed([query], TextRole.QUERY)).rows[0]
         found[query] = 1 + [names[index] for index in np.argsort(-cosines)].index(wanted)
     return found
 
@@ -64,7 +64,7 @@ async def test_dashscope_counts_tokens_and_shortens_vectors(open_live: OpenLive)
     async with open_live(
         ProviderKind.DASHSCOPE, "text-embedding-v4", key="DASHSCOPE_API_KEY", dimensions=256, request_dimensions=True
     ) as model:
-        made = await model.embed(["打开灯"], Role.DOCUMENT)
+        made = await model.embed(["打开灯"], TextRole.DOCUMENT)
     checked_rows(made.rows, 1, 256)
     assert made.tokens
 
@@ -74,7 +74,7 @@ async def test_openai_returns_unit_vectors_of_the_dimensions_asked_for(open_live
     async with open_live(
         ProviderKind.OPENAI, "text-embedding-3-small", key="OPENAI_API_KEY", dimensions=512, request_dimensions=True
     ) as model:
-        made = await model.embed(list(COMMANDS.values()), Role.DOCUMENT)
+        made = await model.embed(list(COMMANDS.values()), TextRole.DOCUMENT)
     checked_rows(made.rows, len(COMMANDS), 512)
     assert made.tokens
 
@@ -83,7 +83,7 @@ async def test_openai_says_that_it_has_no_such_model(open_live: OpenLive) -> Non
     required("OPENAI_API_KEY")
     async with open_live(ProviderKind.OPENAI, "no-such-model", key="OPENAI_API_KEY") as model:
         with pytest.raises(ModelUnavailableError):
-            await model.embed(["a"], Role.DOCUMENT)
+            await model.embed(["a"], TextRole.DOCUMENT)
 
 
 async def test_ollama_returns_unit_vectors_and_tells_their_dimensions(open_live: OpenLive) -> None:
@@ -94,7 +94,7 @@ async def test_ollama_returns_unit_vectors_and_tells_their_dimensions(open_live:
     if not any(known.split(":")[0] == name.split(":")[0] for known in await ollama_models(base_url)):
         pytest.skip(f"the Ollama at {base_url} has no {name}")
     async with open_live(ProviderKind.OLLAMA, name, base_url=base_url) as model:
-        alone = await model.embed(["代码分析工具"], Role.DOCUMENT)
-        together = await model.embed(["代码分析工具", "计算工具"], Role.DOCUMENT)
+        alone = await model.embed(["代码分析工具"], TextRole.DOCUMENT)
+        together = await model.embed(["代码分析工具", "计算工具"], TextRole.DOCUMENT)
     checked_rows(together.rows, 2, alone.rows.shape[1])
     assert float(alone.rows[0] @ together.rows[0]) > 0.999

@@ -8,7 +8,7 @@ import numpy as np
 from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.judged import Judged
 from skillbus.calibration.pairs import Pairs, Survey
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 from skillbus.retriever.domain.relevance import Relevance, relevance_of
 
 COSINES: Final = (0.2, 0.4, 0.6, 0.8)

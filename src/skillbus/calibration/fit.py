@@ -26,7 +26,7 @@ from skillbus.calibration.errors import NoSignalError, TooLittleError
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.newton import minimum
 from skillbus.calibration.pairs import Pairs, Survey
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 from skillbus.retriever.domain.relevance import NEUTRAL
 
 TOOLS_MIN: Final = 10

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.retriever.domain.tools.sentences import sentences
 from skillbus.vectors.directions import mean_of
 
 Rows = NDArray[np.float32]
-Embed = Callable[[Sequence[str], Role], Rows]
+Embed = Callable[[Sequence[str], TextRole], Rows]
 """Rows of shape (n, dim), one a text."""
 
 
@@ -75,8 +75,8 @@ def _mean(rows: Rows) -> Rows:
 
 def embedded(judged: Judged, embed: Embed) -> Vectors:
     """The same, by a model at hand."""
-    tools = embed([tool.dense_text for tool in judged.tools], Role.DOCUMENT)
-    return vectors_of(judged, tools, embed(asked_of(judged).texts, Role.QUERY))
+    tools = embed([tool.dense_text for tool in judged.tools], TextRole.DOCUMENT)
+    return vectors_of(judged, tools, embed(asked_of(judged).texts, TextRole.QUERY))
 
 
 def _unit(rows: Rows, count: int, what: str) -> Rows:

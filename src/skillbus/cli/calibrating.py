@@ -20,8 +20,8 @@ from skillbus.cli.errors import CannotCalibrateError, StrangeReplyError
 from skillbus.cli.session import Session
 from skillbus.cli.tables import rows
 from skillbus.cli.text import plain_line
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Calibration, Model, UpdateModel
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
 from skillbus.embedder.domain.calibrations import calibration_of
 
 BATCH_TEXTS: Final = 64  # of a request: the slowest local model takes some seconds for them
@@ -31,7 +31,7 @@ BATCH_TEXTS: Final = 64  # of a request: the slowest local model takes some seco
 class Outcome:
     """What was fitted, and what it and the map until now do to the judged pairs."""
 
-    model: Model
+    model: ModelRecord
     judged: Judged
     fitted: Calibration
     until_now: Calibration | None
@@ -82,7 +82,7 @@ class Outcome:
         return [(what, before, after) for what, before, after in (*scores, *shares)]
 
 
-async def embedded(session: Session, model: Model, judged: Judged) -> Vectors:
+async def embedded(session: Session, model: ModelRecord, judged: Judged) -> Vectors:
     """All texts, embedded by this model and no other.
 
     Raises:
@@ -93,23 +93,23 @@ async def embedded(session: Session, model: Model, judged: Judged) -> Vectors:
     asked = asked_of(judged).texts
     total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(asked) / BATCH_TEXTS)
 
-    async def rows_of(texts: Sequence[str], role: Role) -> Rows:
+    async def rows_of(texts: Sequence[str], role: TextRole) -> Rows:
         parts = []
         for begin in range(0, len(texts), BATCH_TEXTS):
-            next_batch("tools" if role is Role.DOCUMENT else "requests")
+            next_batch("tools" if role is TextRole.DOCUMENT else "requests")
             batch = texts[begin : begin + BATCH_TEXTS]
             parts += await session.models.embed(_name(model), batch, role)
         return _matrix(parts)
 
     with session.output.progress("Embedding", total) as next_batch:
-        found = await rows_of(tools, Role.DOCUMENT), await rows_of(asked, Role.QUERY)
+        found = await rows_of(tools, TextRole.DOCUMENT), await rows_of(asked, TextRole.QUERY)
     try:
         return vectors_of(judged, *found)
     except CalibrationError as error:
         raise CannotCalibrateError(str(error)) from error
 
 
-def outcome_of(model: Model, judged: Judged, vectors: Vectors) -> Outcome:
+def outcome_of(model: ModelRecord, judged: Judged, vectors: Vectors) -> Outcome:
     """The fit.
 
     Raises:
@@ -129,5 +129,5 @@ def _matrix(vectors: Sequence[bytes]) -> Rows:
     return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1).astype(np.float32)
 
 
-def _name(model: Model) -> str:
+def _name(model: ModelRecord) -> str:
     return f"{model.provider}/{model.name}"

@@ -14,8 +14,9 @@ from pydantic import JsonValue
 from skillbus.cli.errors import StrangeReplyError
 from skillbus.cli.exchange import exchange, parsed
 from skillbus.cli.replies import Installed, Ran, SystemStatus
-from skillbus.contracts.indexer import Skill, SkillsListed
-from skillbus.contracts.retriever import ToolsFound
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import SkillsListed
+from skillbus.contracts.retriever.tool_search import ToolsFound
 
 JsonObject = dict[str, JsonValue]
 JsonMembers = dict[str, object]

@@ -14,7 +14,7 @@ from skillbus.cli.import_knowledge import import_files, markdown_files
 from skillbus.cli.knowledge_client import KnowledgeClient
 from skillbus.cli.output import Output
 from skillbus.cli.text import plain
-from skillbus.contracts.knowledge_search import BuildContext, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
 
 QUESTION: Final = "直播电商模块需要哪些header参数"
 """Source: knowledge-base.md § 语义检索相关知识."""

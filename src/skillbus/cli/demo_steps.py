@@ -17,7 +17,7 @@ from skillbus.cli.knowledge_client import KnowledgeClient
 from skillbus.cli.output import Output
 from skillbus.cli.replies import Ran
 from skillbus.cli.text import plain
-from skillbus.contracts.retriever import ToolsFound
+from skillbus.contracts.retriever.tool_search import ToolsFound
 
 CHINESE_QUERY: Final = "帮我提交代码"
 ENGLISH_QUERY: Final = "how many working days are there between two dates"

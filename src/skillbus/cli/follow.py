@@ -11,7 +11,7 @@ from skillbus.cli.errors import NoAnswerError, ProblemError, StoppedError, Switc
 if TYPE_CHECKING:
     from skillbus.cli.models_client import ModelsClient
     from skillbus.cli.output import Output
-    from skillbus.contracts.index_switch import IndexState, IndexSwitch
+    from skillbus.contracts.indexer.index_switch import IndexState, IndexSwitch
 
 POLL_S: Final = 0.25
 PATIENCE_S: Final = 30.0

@@ -125,7 +125,7 @@ async def diff(session: Session, item: Id, from_version: From, to_version: To) -
 async def review(session: Session, action: Decision, items: Ids, reason: Reason = None, by: By = None) -> None:
     """Approve or reject items that wait for it. Exits with 1 when any could not be; the others are."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_versions import ReviewKnowledge  # noqa: PLC0415 (slow)
+    from skillbus.contracts.learner.versions import ReviewKnowledge  # noqa: PLC0415 (slow)
 
     wanted = {"ids": list(dict.fromkeys(items)), "action": action.value, "reason": reason}
     asked = request_of(ReviewKnowledge, wanted, OPTIONS)
@@ -163,9 +163,9 @@ async def usage(session: Session, item: Id) -> None:
 async def stats(session: Session, stale_after: StaleAfter = 90, limit: ReportLimit = 20) -> None:
     """Show the knowledge base in numbers: what is used, never used, stale, and what was asked in vain."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_usage import AskStats  # noqa: PLC0415 (slow)
+    from skillbus.contracts.learner.usage import GetKnowledgeStats  # noqa: PLC0415 (slow)
 
-    asked = request_of(AskStats, {"stale_after_days": stale_after, "limit": limit}, OPTIONS)
+    asked = request_of(GetKnowledgeStats, {"stale_after_days": stale_after, "limit": limit}, OPTIONS)
     where = {"stale_after_days": str(asked.stale_after_days), "limit": str(asked.limit)}
     found = await session.knowledge.stats(where)
     session.output.show(found, lambda: knowledge_tables.stats(found))

@@ -10,13 +10,18 @@ import httpx
 
 from skillbus.cli.exchange import exchange, opened, parsed, parsed_text
 from skillbus.cli.replies import KnowledgeImported
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
-from skillbus.contracts.knowledge_projects import KnowledgeProject
-from skillbus.contracts.knowledge_search import ContextBuilt, KnowledgeFound
-from skillbus.contracts.knowledge_usage import ItemUsage, KnowledgeStats
-from skillbus.contracts.knowledge_versions import KnowledgeDiffed, KnowledgeReviewed, KnowledgeVersion, VersionsListed
+from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.projects import KnowledgeProject
+from skillbus.contracts.learner.usage import ItemUsage, KnowledgeStats
+from skillbus.contracts.learner.versions import (
+    KnowledgeDiffed,
+    KnowledgeReviewed,
+    KnowledgeVersion,
+    KnowledgeVersionsListed,
+)
 from skillbus.contracts.message import DEFAULT_PROJECT
+from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound
 
 _KNOWLEDGE: Final = "/api/knowledge"
 _PAGE: Final = 200
@@ -97,7 +102,7 @@ class KnowledgeClient:
         while True:
             where = {"limit": str(min(_PAGE, limit - len(found)))} | self._scope() | before
             response = await exchange(self.http, "GET", f"{_item(item_id)}/history", params=where)
-            page = parsed(VersionsListed, response)
+            page = parsed(KnowledgeVersionsListed, response)
             found += page.versions
             if len(found) >= limit or page.next is None or str(page.next) == before.get("before"):
                 return tuple(found), page.total

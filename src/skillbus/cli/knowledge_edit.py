@@ -13,7 +13,7 @@ from skillbus.cli.knowledge_options import OPTIONS, By, Expect, Id, Kind, Reason
 from skillbus.cli.session import Session
 
 if TYPE_CHECKING:
-    from skillbus.contracts.knowledge_items import KnowledgeWritten
+    from skillbus.contracts.learner.items import KnowledgeWritten
 
 
 class Clearable(StrEnum):
@@ -113,7 +113,7 @@ async def update(  # noqa: PLR0913 (one parameter an option)
 ) -> None:
     """Change an item: a new version. What is not named stays; an empty text clears: --owner "". --tag says all tags."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_items import KnowledgeChanges  # noqa: PLC0415 (slow)
+    from skillbus.contracts.learner.items import KnowledgeChanges  # noqa: PLC0415 (slow)
 
     said = _fields(kind, title, _content(content, content_from), scope, tags)
     said |= {"priority": priority, "source": source, "source_ref": source_ref, "owner": owner, "lang": lang}
@@ -131,7 +131,7 @@ async def update(  # noqa: PLR0913 (one parameter an option)
 
 async def _add(session: Session, fields: dict[str, object], *, pending: bool, by: str | None) -> "KnowledgeWritten":
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_items import CreateKnowledge  # noqa: PLC0415 (slow)
+    from skillbus.contracts.learner.items import CreateKnowledge  # noqa: PLC0415 (slow)
 
     if any(fields[name] is None for name in ("type", "title", "content")):
         raise typer.BadParameter(_NEEDED, param_hint="FILE")
@@ -147,7 +147,7 @@ async def _add_file(
     Raises:
         NotImportedError: The server refused it.
     """
-    from skillbus.contracts.knowledge_items import KnowledgeWritten  # noqa: PLC0415 (slow)
+    from skillbus.contracts.learner.items import KnowledgeWritten  # noqa: PLC0415 (slow)
 
     said = {"source": source, "reason": reason, "status": "pending" if pending else None}
     client = session.knowledge.acting(by)

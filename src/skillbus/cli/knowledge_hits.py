@@ -14,7 +14,7 @@ from skillbus.cli.text import plain_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from skillbus.contracts.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
+    from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
 
 
 def hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False) -> RenderableType:

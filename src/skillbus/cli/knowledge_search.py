@@ -69,7 +69,7 @@ async def search(  # noqa: PLR0913 (one parameter an option)
 ) -> None:
     """Find the knowledge that fits a query."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_search import SearchKnowledge  # noqa: PLC0415 (slow)
+    from skillbus.contracts.retriever.knowledge_search import SearchKnowledge  # noqa: PLC0415 (slow)
 
     fields = filters(kinds, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "top_k": top_k, "threshold": threshold, "scene": scene}
@@ -102,7 +102,7 @@ async def context(  # noqa: PLR0913 (one parameter an option)
 ) -> None:
     """Write what fits a query as a context for a model, within a budget of tokens. Prints the text and nothing else."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.knowledge_search import BuildContext  # noqa: PLC0415 (slow)
+    from skillbus.contracts.retriever.knowledge_search import BuildContext  # noqa: PLC0415 (slow)
 
     fields = filters(kinds, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates}

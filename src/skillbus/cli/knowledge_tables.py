@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from skillbus.cli.replies import KnowledgeImported
-    from skillbus.contracts.knowledge import KnowledgeItem
-    from skillbus.contracts.knowledge_items import KnowledgeSummary, KnowledgeWritten
-    from skillbus.contracts.knowledge_projects import KnowledgeProject
-    from skillbus.contracts.knowledge_usage import ItemUsage, KnowledgeStats, Rate
-    from skillbus.contracts.knowledge_versions import (
-        FieldDiff,
+    from skillbus.contracts.learner.items import KnowledgeSummary, KnowledgeWritten
+    from skillbus.contracts.learner.knowledge import KnowledgeItem
+    from skillbus.contracts.learner.projects import KnowledgeProject
+    from skillbus.contracts.learner.usage import HelpfulRate, ItemUsage, KnowledgeStats
+    from skillbus.contracts.learner.versions import (
         KnowledgeDiffed,
+        KnowledgeFieldDiff,
         KnowledgeReviewed,
         KnowledgeVersion,
-        Span,
+        TextSpan,
     )
 
 _AROUND: Final = 80
@@ -151,7 +151,7 @@ def _reports(found: KnowledgeStats) -> Iterator[RenderableType]:
         yield Group(heading, tables.rows(("query", "times", "last (UTC)"), asked, numbers=("times",)))
 
 
-def _difference(change: FieldDiff, *, coloured: bool) -> Text:
+def _difference(change: KnowledgeFieldDiff, *, coloured: bool) -> Text:
     if not change.spans:
         return Text(plain(f"  {_value(change.before)} → {_value(change.after)}"))
     text = Text("  ")
@@ -161,7 +161,7 @@ def _difference(change: FieldDiff, *, coloured: bool) -> Text:
     return text
 
 
-def _span(span: Span, *, coloured: bool, is_first: bool, is_last: bool) -> Text:
+def _span(span: TextSpan, *, coloured: bool, is_first: bool, is_last: bool) -> Text:
     said = plain(span.text)
     if span.kind == "same":
         return Text(_shortened(said, 0 if is_first else _AROUND, 0 if is_last else _AROUND))
@@ -183,7 +183,7 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _rate(rate: Rate | None) -> str | None:
+def _rate(rate: HelpfulRate | None) -> str | None:
     if rate is None:
         return None
     return f"{rate.share:.0%} of {rate.count} (95 %: {rate.low:.0%} to {rate.high:.0%})"

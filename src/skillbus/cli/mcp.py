@@ -12,7 +12,7 @@ from skillbus.cli.session import Session
 from skillbus.cli.text import plain_line
 
 if TYPE_CHECKING:
-    from skillbus.contracts.agent import McpServer
+    from skillbus.contracts.agent.mcp_servers import McpServer
 
 Name = Annotated[str, typer.Argument(help="What it is called here.")]
 Url = Annotated[str | None, typer.Option("--url", help="Of a server that is there: https://mcp.example.com/mcp")]
@@ -48,7 +48,7 @@ async def add(
     the same, and tried again.
     """
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.agent import RegisterMcpServer  # noqa: PLC0415 (slow)
+    from skillbus.contracts.agent.mcp_servers import RegisterMcpServer  # noqa: PLC0415 (slow)
 
     command, *args = session.argv or ("",)
     if bool(server_url) == bool(command):

@@ -12,11 +12,11 @@ from skillbus.cli.tables import rows
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from skillbus.contracts.index_switch import IndexModel, IndexState, IndexSwitch
-    from skillbus.contracts.registry import Model, Provider
+    from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
+    from skillbus.contracts.indexer.index_switch import IndexModel, IndexState, IndexSwitch
 
 
-def providers(found: Sequence[Provider]) -> RenderableType:
+def providers(found: Sequence[ProviderRecord]) -> RenderableType:
     """Providers; a key is shown as where it is."""
     if not found:
         return Text("No provider is registered. `skillbus providers add NAME --kind KIND` adds one.")
@@ -36,7 +36,7 @@ def providers(found: Sequence[Provider]) -> RenderableType:
     return rows(headings, lines, numbers=("timeout", "concurrency"))
 
 
-def models(found: Sequence[Model]) -> RenderableType:
+def models(found: Sequence[ModelRecord]) -> RenderableType:
     """Models."""
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")

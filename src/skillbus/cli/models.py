@@ -64,7 +64,7 @@ async def add(  # noqa: PLR0913 (one parameter an option)
 ) -> None:
     """Add a model of a provider."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.registry import CreateModel  # noqa: PLC0415 (slow)
+    from skillbus.contracts.embedder.registry import CreateModel  # noqa: PLC0415 (slow)
 
     fields: dict[str, object] = {"provider": provider, "name": name, "dimensions": dimensions, "priority": priority}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
@@ -92,7 +92,7 @@ async def update(  # noqa: PLR0913 (one parameter an option)
     The next text is embedded by what it is then. Where its vectors become others, indexes are built anew.
     """
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.registry import UpdateModel  # noqa: PLC0415 (slow)
+    from skillbus.contracts.embedder.registry import UpdateModel  # noqa: PLC0415 (slow)
 
     fields: dict[str, object] = {"id": model, "dimensions": dimensions, "priority": priority, "enabled": enabled}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
@@ -116,7 +116,7 @@ async def default(session: Session, model: DefaultName = None, follow: Follow = 
     it goes on without us after Ctrl-C.
     """
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.registry import UpdateModel  # noqa: PLC0415 (slow)
+    from skillbus.contracts.embedder.registry import UpdateModel  # noqa: PLC0415 (slow)
 
     if model is None:
         now = await session.models.default_model()

@@ -9,19 +9,19 @@ import httpx
 
 from skillbus.cli.exchange import exchange, parsed, strange
 from skillbus.cli.replies import Embeddings
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.index_switch import IndexesListed, IndexState
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
-    Model,
+    ModelRecord,
     ModelsListed,
-    Provider,
+    ProviderRecord,
     ProvidersListed,
     ProviderTested,
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 _PROVIDERS: Final = "/api/embedding/providers"
 _MODELS: Final = "/api/embedding/models"
@@ -39,15 +39,15 @@ class ModelsClient:
         """All providers, by name."""
         return parsed(ProvidersListed, await exchange(self.http, "GET", _PROVIDERS))
 
-    async def add_provider(self, new: CreateProvider) -> Provider:
+    async def add_provider(self, new: CreateProvider) -> ProviderRecord:
         """Add a provider."""
         body = new.model_dump(mode="json", exclude_unset=True)
-        return parsed(Provider, await exchange(self.http, "POST", _PROVIDERS, json=body))
+        return parsed(ProviderRecord, await exchange(self.http, "POST", _PROVIDERS, json=body))
 
-    async def update_provider(self, changes: UpdateProvider) -> Provider:
+    async def update_provider(self, changes: UpdateProvider) -> ProviderRecord:
         """Change what is set."""
         body = changes.model_dump(mode="json", exclude_unset=True, exclude={"name"})
-        return parsed(Provider, await exchange(self.http, "PATCH", _provider(changes.name), json=body))
+        return parsed(ProviderRecord, await exchange(self.http, "PATCH", _provider(changes.name), json=body))
 
     async def remove_provider(self, name: str) -> None:
         """Remove a provider that has no models."""
@@ -62,15 +62,15 @@ class ModelsClient:
         """All models: the default first, then in the order in which they are tried."""
         return parsed(ModelsListed, await exchange(self.http, "GET", _MODELS))
 
-    async def default_model(self) -> Model:
+    async def default_model(self) -> ModelRecord:
         """The default model."""
-        return parsed(Model, await exchange(self.http, "GET", f"{_MODELS}/default"))
+        return parsed(ModelRecord, await exchange(self.http, "GET", f"{_MODELS}/default"))
 
-    async def model(self, name: str) -> Model:
+    async def model(self, name: str) -> ModelRecord:
         """One model, by its id, its name, or `provider/name`."""
-        return parsed(Model, await exchange(self.http, "GET", _model(name)))
+        return parsed(ModelRecord, await exchange(self.http, "GET", _model(name)))
 
-    async def embed(self, model: str, texts: Sequence[str], role: Role) -> list[bytes]:
+    async def embed(self, model: str, texts: Sequence[str], role: TextRole) -> list[bytes]:
         """A vector for each text, by that model and no other: little-endian float32 numbers."""
         body: dict[str, object] = {"model": model, "input": list(texts), "input_type": role.value}
         body["encoding_format"] = "base64"
@@ -80,15 +80,15 @@ class ModelsClient:
             raise strange(response, f"it sent {len(found)} vectors for {len(texts)} texts, or in another order")
         return [it.embedding for it in found]
 
-    async def add_model(self, new: CreateModel) -> Model:
+    async def add_model(self, new: CreateModel) -> ModelRecord:
         """Add a model."""
         body = new.model_dump(mode="json", exclude_unset=True)
-        return parsed(Model, await exchange(self.http, "POST", _MODELS, json=body))
+        return parsed(ModelRecord, await exchange(self.http, "POST", _MODELS, json=body))
 
-    async def update_model(self, changes: UpdateModel) -> Model:
+    async def update_model(self, changes: UpdateModel) -> ModelRecord:
         """Change what is set."""
         body = changes.model_dump(mode="json", exclude_unset=True, exclude={"id"})
-        return parsed(Model, await exchange(self.http, "PATCH", _model(changes.id), json=body))
+        return parsed(ModelRecord, await exchange(self.http, "PATCH", _model(changes.id), json=body))
 
     async def remove_model(self, name: str) -> None:
         """Remove a model that is not the default."""

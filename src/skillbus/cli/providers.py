@@ -11,7 +11,7 @@ from skillbus.cli.session import Session
 from skillbus.cli.text import plain_line
 
 if TYPE_CHECKING:
-    from skillbus.contracts.registry import ProviderTested
+    from skillbus.contracts.embedder.registry import ProviderTested
 
 Kind = Literal["openai", "ollama", "dashscope", "anthropic", "local"]
 """As `skillbus.contracts.registry.ProviderKind`, which is slow to import; a test compares the two."""
@@ -55,7 +55,7 @@ async def add(
 ) -> None:
     """Add a provider. Its models are added with `skillbus models add`."""
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.registry import CreateProvider  # noqa: PLC0415 (slow)
+    from skillbus.contracts.embedder.registry import CreateProvider  # noqa: PLC0415 (slow)
 
     fields: dict[str, object] = {"name": name, "kind": kind, "base_url": base_url, "api_key": api_key}
     fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
@@ -79,7 +79,7 @@ async def update(
     The next text is embedded by what it is then.
     """
     from skillbus.cli.fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.registry import UpdateProvider  # noqa: PLC0415 (slow)
+    from skillbus.contracts.embedder.registry import UpdateProvider  # noqa: PLC0415 (slow)
 
     fields: dict[str, object] = {"name": name, "base_url": base_url, "api_key": api_key, "enabled": enabled}
     fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}

@@ -2,12 +2,13 @@
 
 from pydantic import JsonValue
 
-from skillbus.contracts.agent import CallableAudited
-from skillbus.contracts.endpoint import Check
-from skillbus.contracts.indexer import EntryPoint, Finding, IndexerStatus
+from skillbus.contracts.agent.tool_calls import CallableAudited
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.indexer.skill_record import EntryPoint, SkillFinding
+from skillbus.contracts.indexer.skills import IndexerStatus
+from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolFinding
 from skillbus.contracts.message import Blob, Message
-from skillbus.contracts.sandbox import RunLimits, RunStatus, RunUsage
-from skillbus.contracts.tools import Difference, IndexAudited, ToolFinding
+from skillbus.contracts.sandbox.skill_runs import RunLimits, RunStatus, RunUsage
 
 
 class Installed(Message):
@@ -18,7 +19,7 @@ class Installed(Message):
     name: str
     version: str | None = None
     digest: str
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[SkillFinding, ...] = ()
     entry_points: tuple[EntryPoint, ...] = ()
     indexed: bool = False
 
@@ -64,7 +65,7 @@ class SystemStatus(Message):
     """How everything is."""
 
     ready: bool
-    services: tuple[Check, ...] = ()
+    services: tuple[HealthCheck, ...] = ()
     indexer: IndexerStatus | None = None
     """Absent when the indexer does not answer."""
 
@@ -126,7 +127,7 @@ class Audit(Message):
     index: IndexAudited | None = None
     calls: CallableAudited | None = None
     missing: tuple[NotAudited, ...] = ()
-    repaired: tuple[Difference, ...] = ()
+    repaired: tuple[AuditDifference, ...] = ()
 
 
 class Embedding(Message):

@@ -15,7 +15,7 @@ from skillbus.cli.text import plain_line, size
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from skillbus.contracts.runs import RunRecord
+    from skillbus.contracts.sandbox.run_history import RunRecord
 
 _HEADINGS: Final = ("id", "skill", "action", "state", "began", "took", "cpu", "memory", "output", "files")
 _NUMBERS: Final = ("took", "cpu", "memory", "output", "files")

@@ -12,7 +12,7 @@ from skillbus.cli.session import Session
 from skillbus.cli.text import size
 
 if TYPE_CHECKING:
-    from skillbus.contracts.runs import RunRecord
+    from skillbus.contracts.sandbox.run_history import RunRecord
 
 RunId = Annotated[str | None, typer.Argument(metavar="ID", help="One run; the newest if absent.", show_default=False)]
 Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.")]

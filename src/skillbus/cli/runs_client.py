@@ -9,7 +9,7 @@ import httpx
 from skillbus.cli.client import Client, RunOrder, run_request
 from skillbus.cli.exchange import exchange, opened, parsed, parsed_text, problem_in, strange
 from skillbus.cli.replies import Printed, Ran
-from skillbus.contracts.runs import RunCancelled, RunRecord, RunsListed
+from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunsListed
 
 _PAGE = 200
 _SILENCE_S = 60.0

@@ -12,7 +12,7 @@ from skillbus.cli.session import Session
 from skillbus.cli.text import plain_line
 
 if TYPE_CHECKING:
-    from skillbus.contracts.indexer import Skill
+    from skillbus.contracts.indexer.skill_record import Skill
 
 Name = Annotated[str, typer.Argument(help="The skill.")]
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
@@ -103,10 +103,10 @@ async def _change(session: Session, name: str, step: str) -> None:
 
 
 def _places(words: list[str] | None, option: str) -> tuple[str, ...]:
-    from skillbus.contracts.network import normal_place  # noqa: PLC0415 (slow)
+    from skillbus.contracts.network import normalize_place  # noqa: PLC0415 (slow)
 
     try:
-        return tuple(map(normal_place, words or ()))
+        return tuple(map(normalize_place, words or ()))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
 

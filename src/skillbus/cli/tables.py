@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from skillbus.cli.replies import SystemStatus
-    from skillbus.contracts.indexer import IndexerStatus, Skill
-    from skillbus.contracts.retriever import Reason, Stage, ToolsFound
+    from skillbus.contracts.indexer.skill_record import Skill
+    from skillbus.contracts.indexer.skills import IndexerStatus
+    from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage, ToolsFound
 
 _DESCRIPTION_CELLS = 160
 """A description is cut here, at three or four lines of a table on a usual terminal; `--json` has all of it."""
@@ -106,7 +107,7 @@ def document(value: Mapping[str, object]) -> RenderableType:
     return rows(("what", "value"), list(_flat("", value)))
 
 
-def reasons_of(cosine: float | None, reasons: Sequence[Reason]) -> list[str]:
+def reasons_of(cosine: float | None, reasons: Sequence[MatchReason]) -> list[str]:
     """Why something was found, a line a side."""
     is_told = cosine is None or any(reason.side == "dense" for reason in reasons)
     return ([] if is_told else [f"cosine {cosine:.3f}"]) + [_reason(reason) for reason in reasons]
@@ -118,7 +119,7 @@ def threshold_of(threshold: float, below: int, best_score: float | None) -> Text
     return fact("threshold", f"{threshold:.2f}, {below} candidates below it; {best}")
 
 
-def stages_of(stages: Iterable[Stage], what: str) -> Text:
+def stages_of(stages: Iterable[SearchStage], what: str) -> Text:
     """The steps of a search, and how much of `what` came out of each."""
     return fact("stages", ", ".join(_stage(stage, what) for stage in stages))
 
@@ -153,7 +154,7 @@ def _cut(text: str) -> str:
     return line.plain
 
 
-def _reason(reason: Reason) -> str:
+def _reason(reason: MatchReason) -> str:
     measure = f"cosine {reason.score:.3f}" if reason.side == "dense" else f"BM25 {reason.score:.2f}"
     terms = f": {plain_line(', '.join(reason.terms))}" if reason.terms else ""
     parts = f" in {', '.join(reason.parts)}" if reason.parts else ""
@@ -173,7 +174,7 @@ def _explained(found: ToolsFound) -> Iterable[Text]:
         yield fact("terms, translations included", ", ".join(how.terms))
 
 
-def _stage(stage: Stage, what: str) -> str:
+def _stage(stage: SearchStage, what: str) -> str:
     left = f" ({stage.candidates} {what})" if stage.candidates else ""
     return f"{stage.name} {stage.took_ms:.1f} ms{left}"
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from skillbus.cli.replies import Audit, LineImported, ToolsImported
-    from skillbus.contracts.agent import McpServer
-    from skillbus.contracts.indexer import Finding, Skill, SkillChecked, SkillHistory
-    from skillbus.contracts.tools import CatalogueTool, Difference, ToolFinding, ToolSummary
+    from skillbus.contracts.agent.mcp_servers import McpServer
+    from skillbus.contracts.indexer.skill_record import Skill, SkillFinding
+    from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory
+    from skillbus.contracts.indexer.tools import AuditDifference, CatalogueTool, ToolFinding, ToolSummary
 
 _IDS: Final = 5
 _VALUE_CHARACTERS: Final = 2_000
@@ -125,7 +126,7 @@ def _said(line: LineImported) -> str:
     return "; ".join(filter(None, (line.error, *(it.message for it in line.findings))))
 
 
-def _findings(findings: Iterable[ToolFinding | Finding]) -> list[tuple[str, str, str]]:
+def _findings(findings: Iterable[ToolFinding | SkillFinding]) -> list[tuple[str, str, str]]:
     return [(it.code, it.where, it.message) for it in findings]
 
 
@@ -165,7 +166,7 @@ def _wrong(found: Audit) -> Iterator[tuple[str, str, str, str]]:
     yield from _differences("calls", found.calls.differences if found.calls else ())
 
 
-def _differences(between: str, differences: Iterable[Difference]) -> Iterator[tuple[str, str, str, str]]:
+def _differences(between: str, differences: Iterable[AuditDifference]) -> Iterator[tuple[str, str, str, str]]:
     for it in differences:
         shown = it.ids[:_IDS]
         more = f" and {it.count - len(shown)} more" if it.count > len(shown) else ""

@@ -15,7 +15,7 @@ from skillbus.cli.session import Session
 from skillbus.cli.text import plain, plain_line
 
 if TYPE_CHECKING:
-    from skillbus.contracts.tools import CatalogueTool
+    from skillbus.contracts.indexer.tools import CatalogueTool
 
 
 class State(StrEnum):

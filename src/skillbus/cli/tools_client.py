@@ -10,9 +10,11 @@ from pydantic import JsonValue
 
 from skillbus.cli.exchange import exchange, parsed
 from skillbus.cli.replies import Audit, ToolsImported
-from skillbus.contracts.agent import McpServer, McpServerRemoved, McpServersListed, RegisterMcpServer, ToolCalled
-from skillbus.contracts.indexer import Skill, SkillChecked, SkillHistory
-from skillbus.contracts.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolSummary
+from skillbus.contracts.agent.mcp_servers import McpServer, McpServerRemoved, McpServersListed, RegisterMcpServer
+from skillbus.contracts.agent.tool_calls import ToolCalled
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory
+from skillbus.contracts.indexer.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolSummary
 
 _TOOLS: Final = "/api/tools"
 _SERVERS: Final = "/api/mcp-servers"

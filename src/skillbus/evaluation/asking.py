@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.indexer.tools import MAX_TOOLS, PUT_TOOLS, PutTools, ToolDescription, ToolPutOutcome
 from skillbus.contracts.message import Project
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.contracts.tools import MAX_TOOLS, PUT_TOOLS, PutOutcome, PutTools, ToolDescription
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.evaluation.baseline import by_words
 from skillbus.evaluation.cases import Case, Cases
 from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
@@ -60,7 +60,7 @@ async def _import(caller: Caller, tools: Sequence[ToolDescription], progress: Pr
     progress("Importing", done, len(tools))
     for batch in _batches(tools):
         reply = await caller.call(PUT_TOOLS, PutTools(project=PROJECT, tools=batch))
-        refused = [result for result in reply.results if result.outcome is PutOutcome.REJECTED]
+        refused = [result for result in reply.results if result.outcome is ToolPutOutcome.REJECTED]
         if refused:
             raise RefusedToolError(refused[0].id or "", refused[0].error or "it does not say why")
         done, indexed = done + len(batch), indexed and reply.indexed

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from skillbus.calibration.bm25 import Bm25
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.measures import DEPTH
 from skillbus.indexer.domain.catalogue.tool_text import aside_text, lexical_text

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from skillbus.calibration.errors import BadLineError
 from skillbus.calibration.judged import JudgedQuery, JudgedTool, read_judged, read_lines
-from skillbus.contracts.retriever import Query
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
+from skillbus.contracts.retriever.tool_search import Query
 
 SEED: Final = 7
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff]")

@@ -10,9 +10,9 @@ from pydantic_core import to_json
 
 from skillbus.calibration.bm25 import Bm25
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, PutKnowledge, PutOutcome
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
-from skillbus.contracts.knowledge_usage import GET_KNOWLEDGE_STATS, AskStats
+from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
 from skillbus.evaluation.asking import PROJECT, Progress, side_by_side
 from skillbus.evaluation.errors import NotIndexedError, RefusedItemError
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
@@ -75,7 +75,7 @@ async def _import(caller: Caller, lines: Sequence[JsonValue], progress: Progress
     progress("Importing", done, len(lines))
     for batch in _batches(lines):
         reply = await caller.call(PUT_KNOWLEDGE, PutKnowledge(project=PROJECT, items=batch, actor=_ACTOR))
-        if refused := [result for result in reply.results if result.outcome is PutOutcome.REJECTED]:
+        if refused := [result for result in reply.results if result.outcome is KnowledgePutOutcome.REJECTED]:
             raise RefusedItemError(refused[0].external_id or "", refused[0].error or "it does not say why")
         done += len(batch)
         progress("Importing", done, len(lines))
@@ -86,7 +86,7 @@ async def _indexed(caller: Caller, count: int, progress: Progress) -> None:
     """Wait for the index, as long as it comes on."""
     left, until = count, time.monotonic() + _STANDS_STILL_S
     while left:
-        stats = await caller.call(GET_KNOWLEDGE_STATS, AskStats(project=PROJECT, limit=0))
+        stats = await caller.call(GET_KNOWLEDGE_STATS, GetKnowledgeStats(project=PROJECT, limit=0))
         if stats.unindexed < left:
             left, until = stats.unindexed, time.monotonic() + _STANDS_STILL_S
         progress("Indexing", count - left, count)

@@ -16,9 +16,9 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.calibration.judged import read_lines
-from skillbus.contracts.knowledge import KnowledgeDraft
+from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.contracts.message import Message
-from skillbus.contracts.retriever import Query
+from skillbus.contracts.retriever.tool_search import Query
 from skillbus.contracts.scope import Scope
 from skillbus.evaluation.cases import OTHER, SEED, language_of
 

@@ -12,8 +12,15 @@ from pydantic import SecretStr
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    GET_MODEL,
+    UPDATE_MODEL,
+    CreateModel,
+    ModelSelector,
+    UpdateModel,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.registry import CREATE_MODEL, GET_MODEL, UPDATE_MODEL, CreateModel, NameModel, UpdateModel
 from skillbus.embedder.domain.model_factory import ModelFactory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
@@ -95,7 +102,7 @@ async def _bus(folder: Path) -> AsyncGenerator[Bus]:
 async def _make_default(caller: Caller, name: str) -> None:
     """Before the indexer starts: its first index is that of the default model."""
     try:
-        known = await caller.call(GET_MODEL, NameModel(id=name))
+        known = await caller.call(GET_MODEL, ModelSelector(id=name))
     except RequestError as error:
         if error.code is not ErrorCode.NOT_FOUND:
             raise

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 
 from ..model import USUAL, Abuse, Weakening
 from ..weakening import PROCESSES_SHARED, agent, needs_root, process_1_heeds

@@ -11,19 +11,19 @@ from pydantic import ValidationError
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     GET_TOOL,
     LIST_TOOLS,
     PUT_TOOLS,
     REMOVE_TOOLS,
     CatalogueTool,
+    GetTool,
     ListTools,
-    NameTool,
-    PutOutcome,
     PutTools,
     RemoveTools,
     ToolDescription,
     ToolPut,
+    ToolPutOutcome,
     ToolsListed,
     ToolsPut,
     ToolsRemoved,
@@ -59,23 +59,23 @@ class Catalogue:
         try:
             tool = ToolDescription.model_validate(raw)
         except ValidationError as error:
-            return ToolPut(id=None, outcome=PutOutcome.REJECTED, error=str(error.error_count()))
+            return ToolPut(id=None, outcome=ToolPutOutcome.REJECTED, error=str(error.error_count()))
         tool = tool.model_copy(update={"source": request.source or tool.source})
         key, digest = (request.project, tool.id), hashlib.sha256(tool.model_dump_json().encode()).hexdigest()
         known = self.tools.get(key)
         now = datetime.now(UTC)
         if known is None:
             self.tools[key] = CatalogueTool(tool=tool, digest=digest, created_at=now, updated_at=now)
-            return ToolPut(id=tool.id, outcome=PutOutcome.CREATED)
+            return ToolPut(id=tool.id, outcome=ToolPutOutcome.CREATED)
         if digest in (known.digest, known.pending_digest):
             held = known.state is ToolState.QUARANTINED
-            return ToolPut(id=tool.id, outcome=PutOutcome.QUARANTINED if held else PutOutcome.UNCHANGED)
+            return ToolPut(id=tool.id, outcome=ToolPutOutcome.QUARANTINED if held else ToolPutOutcome.UNCHANGED)
         if request.review_changes:
             update = {"state": ToolState.QUARANTINED, "pending": tool, "pending_digest": digest}
             self.tools[key] = known.model_copy(update=update)
-            return ToolPut(id=tool.id, outcome=PutOutcome.QUARANTINED)
+            return ToolPut(id=tool.id, outcome=ToolPutOutcome.QUARANTINED)
         self.tools[key] = known.model_copy(update={"tool": tool, "digest": digest})
-        return ToolPut(id=tool.id, outcome=PutOutcome.UPDATED)
+        return ToolPut(id=tool.id, outcome=ToolPutOutcome.UPDATED)
 
     async def remove(self, request: RemoveTools) -> ToolsRemoved:
         gone = [
@@ -89,7 +89,7 @@ class Catalogue:
             del self.tools[key]
         return ToolsRemoved(ids=tuple(id_ for _, id_ in gone))
 
-    async def get(self, request: NameTool) -> CatalogueTool:
+    async def get(self, request: GetTool) -> CatalogueTool:
         try:
             return self.tools[request.project, request.id]
         except KeyError:

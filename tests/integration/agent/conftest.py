@@ -12,18 +12,16 @@ import pytest
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.agent import (
-    CALL_TOOL,
+from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
     REGISTER_MCP_SERVER,
     REMOVE_MCP_SERVER,
-    CallTool,
     McpServer,
     McpServerRemoved,
-    NameMcpServer,
+    McpServerSelector,
     RegisterMcpServer,
-    ToolCalled,
 )
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 
 from .catalogue import Catalogue, catalogue_on
 
@@ -49,10 +47,10 @@ class Agent:
         return await self.register(name, **{"timeout_s": 3, **command, **given})
 
     async def server(self, name: str) -> McpServer:
-        return await self.bus.caller.call(GET_MCP_SERVER, NameMcpServer(name=name))
+        return await self.bus.caller.call(GET_MCP_SERVER, McpServerSelector(name=name))
 
     async def remove(self, name: str) -> McpServerRemoved:
-        return await self.bus.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name=name))
+        return await self.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name=name))
 
     async def call(self, tool_id: str, timeout_s: float | None = None, **arguments: object) -> ToolCalled:
         request = CallTool.model_validate({"id": tool_id, "arguments": arguments})

@@ -14,20 +14,19 @@ from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import WAIT_S, eventually
-from skillbus.contracts.agent import CALL_TOOL, CallTool
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     LIST_TOOLS,
     PUT_TOOLS,
     REMOVE_TOOLS,
     ListTools,
-    PutOutcome,
     PutTools,
     RemoveTools,
     ToolDescription,
     ToolPut,
+    ToolPutOutcome,
     ToolsListed,
     ToolsPut,
     ToolsRemoved,
@@ -35,6 +34,7 @@ from skillbus.contracts.tools import (
     ToolSummary,
     ToolType,
 )
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 
 from .catalogue import Catalogue
 from .conftest import Agent
@@ -57,7 +57,7 @@ class Indexer:
         described = [ToolDescription.model_validate(tool) for tool in request.tools]
         self.tools.update({(request.project, tool.id): tool for tool in described})
         return ToolsPut(
-            results=tuple(ToolPut(id=tool.id, outcome=PutOutcome.CREATED) for tool in described), indexed=True
+            results=tuple(ToolPut(id=tool.id, outcome=ToolPutOutcome.CREATED) for tool in described), indexed=True
         )
 
     async def listed(self, request: ListTools) -> ToolsListed:

@@ -7,17 +7,10 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.agent import (
-    AUDIT_CALLABLE,
-    CALL_TOOL,
-    REGISTER_MCP_SERVER,
-    AuditCallable,
-    CallTool,
-    McpServerState,
-    RegisterMcpServer,
-)
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
-from skillbus.contracts.tools import AUDIT_INDEX, GET_TOOL, AuditIndex, NameTool, ToolState
+from skillbus.contracts.agent.mcp_servers import REGISTER_MCP_SERVER, McpServerState, RegisterMcpServer
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, AuditCallable, CallTool
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, GET_TOOL, AuditIndex, GetTool, ToolState
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.standalone.app import StandaloneSettings, open_standalone
 
 from .conftest import SERVERS
@@ -59,8 +52,8 @@ async def test_instructions_beyond_what_is_kept_of_a_description_hold_the_tool_a
     flagged = {(finding.code, finding.where) for finding in server.findings}
     assert ("instructions_to_the_model", "novel") in flagged
     assert (server.tools, server.quarantined) == (2, 1)
-    novel = await caller.call(GET_TOOL, NameTool(id="mcp:novel/novel"))
-    good = await caller.call(GET_TOOL, NameTool(id="mcp:novel/good"))
+    novel = await caller.call(GET_TOOL, GetTool(id="mcp:novel/novel"))
+    good = await caller.call(GET_TOOL, GetTool(id="mcp:novel/good"))
     assert (novel.state, good.state) == (ToolState.QUARANTINED, ToolState.ACTIVE)
     assert "instructions_to_the_model" in {finding.code for finding in novel.findings}
     assert "Ignore" not in novel.tool.description

@@ -18,21 +18,20 @@ from structlog.testing import capture_logs
 from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import serve_http
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import (
-    AUDIT_CALLABLE,
+from skillbus.contracts.agent.mcp_servers import (
     LIST_MCP_SERVERS,
     MCP_SERVER_FAILED,
     MCP_SERVER_LISTED,
     REFRESH_MCP_SERVER,
-    AuditCallable,
     ListMcpServers,
     McpServerSeen,
+    McpServerSelector,
     McpServerState,
-    NameMcpServer,
 )
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, AuditCallable
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.tools import ToolState
 from skillbus.contracts.resources import MCP_SERVERS
-from skillbus.contracts.tools import ToolState
 
 from .conftest import Agent
 
@@ -132,7 +131,7 @@ async def test_a_tool_that_changed_waits_in_quarantine_and_is_not_called(agent: 
             "inputSchema": {"type": "object"},
         }
         tools["tools"] = [changed]
-        refreshed = await agent.bus.caller.call(REFRESH_MCP_SERVER, NameMcpServer(name="raw"))
+        refreshed = await agent.bus.caller.call(REFRESH_MCP_SERVER, McpServerSelector(name="raw"))
         assert refreshed.quarantined == 1
         assert agent.catalogue.tools["default", "mcp:raw/read_file"].tool.description == "Reads a file."
         with pytest.raises(RequestError) as caught:
@@ -149,7 +148,7 @@ async def test_a_tool_that_vanished_is_taken_out(agent: Agent) -> None:
     async with answering(answer) as url:
         await agent.register("raw", url=url)
         tools["tools"] = []
-        refreshed = await agent.bus.caller.call(REFRESH_MCP_SERVER, NameMcpServer(name="raw"))
+        refreshed = await agent.bus.caller.call(REFRESH_MCP_SERVER, McpServerSelector(name="raw"))
     assert (refreshed.state, refreshed.tools) == (McpServerState.CONNECTED, 0)
     assert agent.catalogue.names("mcp:raw") == []
 

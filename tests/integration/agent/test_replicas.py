@@ -8,7 +8,7 @@ from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import McpServerState
+from skillbus.contracts.agent.mcp_servers import McpServerState
 from skillbus.contracts.errors import ErrorCode, RequestError
 
 from .catalogue import Catalogue

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import REMOVE_MCP_SERVER, McpServer, McpServerState, NameMcpServer
+from skillbus.contracts.agent.mcp_servers import REMOVE_MCP_SERVER, McpServer, McpServerSelector, McpServerState
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import ToolState
+from skillbus.contracts.indexer.tools import ToolState
 
 from .conftest import Agent
 
@@ -42,7 +42,7 @@ async def test_arguments_are_checked_before_the_server_is_asked(agent: Agent) ->
 async def test_a_server_that_is_removed_is_gone_with_its_tools(agent: Agent) -> None:
     await agent.start("hostile", "pages")
     assert agent.catalogue.names("mcp:pages") == ["page_0", "page_1", "page_2", "read_file"]
-    removed = await agent.bus.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="pages"))
+    removed = await agent.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="pages"))
     assert removed.tools == 4
     assert agent.catalogue.names("mcp:pages") == []
     with pytest.raises(RequestError) as caught:
@@ -199,7 +199,7 @@ async def test_a_process_ends_with_its_children_when_its_server_is_removed(agent
     await agent.start("hostile", "has_children", str(note))
     pids = [int(pid) for pid in note.read_text().split()]
     assert all(is_alive(pid) for pid in pids)
-    await agent.bus.caller.call(REMOVE_MCP_SERVER, NameMcpServer(name="has-children"))
+    await agent.bus.caller.call(REMOVE_MCP_SERVER, McpServerSelector(name="has-children"))
 
     async def alive() -> list[int]:
         return [pid for pid in pids if is_alive(pid)]

@@ -13,7 +13,7 @@ from skillbus.common.bus.events import Delivery, PermanentError, Subscription, c
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import SKILL_INSTALLED, SKILL_REMOVED, SkillChanged
+from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_REMOVED, SkillChanged
 from skillbus.contracts.resources import CONSUMERS, DEAD_LETTERS, EVENTS, INDEXER_CHANGES
 from skillbus.standalone.nats_server import NatsServer
 

@@ -17,7 +17,8 @@ from pydantic import SecretStr
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.runner import StartError
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import EMBED_TEXTS, HEALTH, EmbedTexts, Role, TextsEmbedded
+from skillbus.contracts.embedder import HEALTH
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole, TextsEmbedded
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Empty
 from skillbus.embedder.domain.errors import ModelUnavailableError
@@ -44,7 +45,7 @@ class HeldModel:
         if self._error is not None:
             raise self._error
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         return np.tile(np.array([1.0, 0.0], np.float32), (len(texts), 1))
 
 
@@ -216,7 +217,7 @@ async def test_a_spoiled_registry_is_named_when_it_does_not_start(bus: Bus, tmp_
 
 async def test_words_come_before_the_deadline_when_the_model_keeps_silent(bus: Bus, tmp_path: Path) -> None:
     async with open_embedder(bus, embedder_in(tmp_path), OnlyModel(held := HeldModel())):
-        request = EmbedTexts(texts=("weather",), role=Role.QUERY, sparse=True)
+        request = EmbedTexts(texts=("weather",), role=TextRole.QUERY, sparse=True)
         answered = await bus.caller.call(EMBED_TEXTS, request, timeout_s=0.5)
         held.go_on.set()
     assert (answered.dense, answered.sparse is not None) == (None, True)

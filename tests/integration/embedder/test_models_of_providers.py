@@ -9,10 +9,9 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import serve_http
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import EMBED_TEXTS, HEALTH, EmbedTexts, Role, TextsEmbedded
-from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import MSGPACK, Empty
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder import HEALTH
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole, TextsEmbedded
+from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
     CREATE_PROVIDER,
     TEST_PROVIDER,
@@ -25,6 +24,8 @@ from skillbus.contracts.registry import (
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import MSGPACK, Empty
 from skillbus.embedder.wiring import open_embedder
 
 from ...models import embedder_in
@@ -52,7 +53,7 @@ async def embedder(bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def embed(bus: Bus, *texts: str, **more: object) -> TextsEmbedded:
-    request = EmbedTexts.model_validate({"texts": texts, "role": Role.DOCUMENT, **more})
+    request = EmbedTexts.model_validate({"texts": texts, "role": TextRole.DOCUMENT, **more})
     return await bus.caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
 
 
@@ -146,7 +147,7 @@ async def test_words_remain_when_every_model_fails(embedder: Bus, provider: Fake
     provider.always = openai_error(401, "wrong key")
     await embedder.caller.call(UPDATE_PROVIDER, UpdateProvider(name="local", enabled=False))
 
-    found = await embed(embedder, "查询 weather", role=Role.QUERY, sparse=True)
+    found = await embed(embedder, "查询 weather", role=TextRole.QUERY, sparse=True)
 
     assert (found.dense, found.model) == (None, None)
     assert found.sparse is not None

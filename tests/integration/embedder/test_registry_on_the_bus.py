@@ -16,20 +16,20 @@ from skillbus.common.bus.last_values import last_values
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder
 from skillbus.common.testing import eventually
-from skillbus.contracts import registry as contract
-from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import Empty
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder import registry as contract
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
     DefaultModelChanged,
-    NameModel,
-    NameProvider,
+    ModelSelector,
     ProviderKind,
+    ProviderSelector,
     TestProvider,
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS, REGISTRY
 from skillbus.embedder.adapters.announcer import BusAnnouncer
 from skillbus.embedder.adapters.registry_requests import RegistryHandlers
@@ -171,19 +171,19 @@ async def test_every_request_is_answered_as_the_contract_says(bus: Bus, served: 
     provider = await call(
         contract.CREATE_PROVIDER, CreateProvider(name="vllm", kind=ProviderKind.OPENAI, api_key="env:VLLM_KEY")
     )
-    assert provider == await call(contract.GET_PROVIDER, NameProvider(name="vllm"))
+    assert provider == await call(contract.GET_PROVIDER, ProviderSelector(name="vllm"))
     changed = await call(contract.UPDATE_PROVIDER, UpdateProvider(name="vllm", enabled=True, timeout_s=3))
     assert (changed.version, changed.timeout_s) == (2, 3)
     model = await call(contract.CREATE_MODEL, CreateModel(provider="vllm", name="BAAI/bge-m3"))
     assert (model.dimensions, model.is_default) == (8, False)
-    assert await call(contract.GET_MODEL, NameModel(id="vllm/BAAI/bge-m3")) == model
+    assert await call(contract.GET_MODEL, ModelSelector(id="vllm/BAAI/bge-m3")) == model
     tested = await call(contract.TEST_PROVIDER, TestProvider(name="vllm"))
     assert (tested.ok, tested.model, tested.dimensions) == (True, "BAAI/bge-m3", 8)
     served.factory.error = ModelUnavailableError("it refuses the key")
     assert not (await call(contract.TEST_PROVIDER, TestProvider(name="vllm"))).ok
-    deleted = await call(contract.DELETE_MODEL, NameModel(id=model.id))
+    deleted = await call(contract.DELETE_MODEL, ModelSelector(id=model.id))
     assert deleted.name == "BAAI/bge-m3"
-    assert (await call(contract.DELETE_PROVIDER, NameProvider(name="vllm"))).name == "vllm"
+    assert (await call(contract.DELETE_PROVIDER, ProviderSelector(name="vllm"))).name == "vllm"
     listed = await call(contract.LIST_PROVIDERS, Empty())
     assert [one.name for one in listed.providers] == ["local", "openai"]
 
@@ -192,11 +192,11 @@ async def test_refusals_have_the_codes_of_the_contract(bus: Bus, served: OnTheBu
     call = bus.caller.call
     served.factory.error = ModelUnavailableError("no answer")
     for code, refused in (
-        (ErrorCode.NOT_FOUND, call(contract.GET_PROVIDER, NameProvider(name="nobody"))),
-        (ErrorCode.NOT_FOUND, call(contract.GET_MODEL, NameModel(id="nothing"))),
+        (ErrorCode.NOT_FOUND, call(contract.GET_PROVIDER, ProviderSelector(name="nobody"))),
+        (ErrorCode.NOT_FOUND, call(contract.GET_MODEL, ModelSelector(id="nothing"))),
         (ErrorCode.NOT_FOUND, call(contract.TEST_PROVIDER, TestProvider(name="nobody"))),
-        (ErrorCode.CONFLICT, call(contract.DELETE_PROVIDER, NameProvider(name="local"))),
-        (ErrorCode.CONFLICT, call(contract.DELETE_MODEL, NameModel(id="use-multilingual-v3"))),
+        (ErrorCode.CONFLICT, call(contract.DELETE_PROVIDER, ProviderSelector(name="local"))),
+        (ErrorCode.CONFLICT, call(contract.DELETE_MODEL, ModelSelector(id="use-multilingual-v3"))),
         (ErrorCode.MODEL_UNAVAILABLE, call(contract.CREATE_MODEL, CreateModel(provider="openai", name="unknown"))),
         (
             ErrorCode.INVALID_REQUEST,

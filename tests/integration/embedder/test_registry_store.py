@@ -11,14 +11,14 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.registry import (
     Calibration,
     CreateModel,
     CreateProvider,
     LocalRuntime,
-    Model,
-    Provider,
+    ModelRecord,
     ProviderKind,
+    ProviderRecord,
     UpdateModel,
 )
 from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open_registry_store
@@ -33,7 +33,7 @@ from skillbus.sql.schema import upgrade
 from ...unit.embedder.registry_fakes import Replica, replica
 
 MOMENT = datetime(2025, 2, 3, 4, 5, 6, 789_012, tzinfo=UTC)
-FULL_PROVIDER = Provider(
+FULL_PROVIDER = ProviderRecord(
     name="dashscope",
     kind=ProviderKind.DASHSCOPE,
     base_url="https://dashscope.example/v1",
@@ -46,7 +46,7 @@ FULL_PROVIDER = Provider(
     created_at=MOMENT,
     updated_at=MOMENT,
 )
-FULL_MODEL = Model(
+FULL_MODEL = ModelRecord(
     id="f" * 32,
     provider="dashscope",
     name="BAAI/向量-v4",
@@ -67,8 +67,8 @@ FULL_MODEL = Model(
     created_at=MOMENT,
     updated_at=MOMENT,
 )
-SPARSE_PROVIDER = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=MOMENT, updated_at=MOMENT)
-SPARSE_MODEL = Model(
+SPARSE_PROVIDER = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, created_at=MOMENT, updated_at=MOMENT)
+SPARSE_MODEL = ModelRecord(
     id="0" * 32,
     provider="local",
     name="x",
@@ -197,8 +197,8 @@ async def test_a_start_that_finds_its_tables_does_not_load_alembic(database_url:
 
 
 def test_a_column_is_a_field_of_the_contract() -> None:
-    assert set(PROVIDERS.columns.keys()) == set(Provider.model_fields)
-    assert set(MODELS.columns.keys()) == set(Model.model_fields) - {"fingerprint"}
+    assert set(PROVIDERS.columns.keys()) == set(ProviderRecord.model_fields)
+    assert set(MODELS.columns.keys()) == set(ModelRecord.model_fields) - {"fingerprint"}
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 读取本地Embedding模型配置")

@@ -9,17 +9,17 @@ from prometheus_client import CollectorRegistry
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     MAX_TOOLS,
     PUT_TOOLS,
-    PutOutcome,
     PutTools,
     ToolDescription,
     ToolPut,
+    ToolPutOutcome,
     ToolsPut,
     ToolType,
 )
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 from skillbus.evaluation.asking import answered
 from skillbus.evaluation.cases import Case, Cases
 from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
@@ -49,8 +49,8 @@ class FakeServices:
 
     def _put(self, tool: ToolDescription) -> ToolPut:
         if tool.id == self.refused:
-            return ToolPut(id=tool.id, outcome=PutOutcome.REJECTED, error="too odd")
-        return ToolPut(id=tool.id, outcome=PutOutcome.CREATED)
+            return ToolPut(id=tool.id, outcome=ToolPutOutcome.REJECTED, error="too odd")
+        return ToolPut(id=tool.id, outcome=ToolPutOutcome.CREATED)
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
         self.thresholds.append(request.threshold)

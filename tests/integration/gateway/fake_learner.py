@@ -8,11 +8,63 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import knowledge as k
-from skillbus.contracts import knowledge_bulk, knowledge_items, knowledge_projects, knowledge_versions
-from skillbus.contracts import knowledge_search as search
-from skillbus.contracts import knowledge_usage as usage
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.learner import knowledge as k
+from skillbus.contracts.learner import usage
+from skillbus.contracts.learner.bulk import (
+    EXPORT_KNOWLEDGE,
+    PUT_KNOWLEDGE,
+    ExportKnowledge,
+    KnowledgeExported,
+    KnowledgeItemPut,
+    KnowledgePut,
+    KnowledgePutOutcome,
+    PutKnowledge,
+)
+from skillbus.contracts.learner.items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ArchiveKnowledge,
+    CreateKnowledge,
+    GetKnowledge,
+    KnowledgeListed,
+    KnowledgeSummary,
+    KnowledgeWritten,
+    ListKnowledge,
+    RestoreKnowledge,
+    UpdateKnowledge,
+)
+from skillbus.contracts.learner.projects import (
+    GET_KNOWLEDGE_PROJECT,
+    LIST_KNOWLEDGE_AUDIT,
+    SET_KNOWLEDGE_PARENT,
+    GetKnowledgeProject,
+    KnowledgeAuditEntry,
+    KnowledgeAuditListed,
+    KnowledgeProject,
+    ListKnowledgeAudit,
+    SetKnowledgeParent,
+)
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    REVIEW_KNOWLEDGE,
+    DiffKnowledge,
+    ItemReviewed,
+    KnowledgeDiffed,
+    KnowledgeFieldDiff,
+    KnowledgeReviewed,
+    KnowledgeVersion,
+    KnowledgeVersionsListed,
+    ListKnowledgeVersions,
+    ReviewAction,
+    ReviewKnowledge,
+)
+from skillbus.contracts.retriever import knowledge_search as search
 
 SEEDED = "01890000-0000-7000-8000-000000000000"
 PENDING = "01890000-0000-7000-8000-000000000001"
@@ -27,30 +79,36 @@ def _now() -> datetime:
 class FakeLearner:
     """What was written, each item with its versions, the newest last."""
 
-    held: dict[tuple[str, str], list[knowledge_versions.KnowledgeVersion]] = field(default_factory=dict)
+    held: dict[tuple[str, str], list[KnowledgeVersion]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
-    audit: list[knowledge_projects.AuditEntry] = field(default_factory=list)
+    audit: list[KnowledgeAuditEntry] = field(default_factory=list)
     page: int = 200
     """Items of one page of an export, at most."""
     breaks_after: str | None = None
     """The page behind this item cannot be read."""
 
     def __post_init__(self) -> None:
-        draft = k.KnowledgeDraft.model_validate(knowledge_items.CREATE_KNOWLEDGE.example)
+        draft = k.KnowledgeDraft.model_validate(CREATE_KNOWLEDGE.example)
         for item_id, status in ((SEEDED, k.KnowledgeStatus.ACTIVE), (PENDING, k.KnowledgeStatus.PENDING)):
-            self._write("default", item_id, draft, status, k.ChangeKind.CREATED, "seed", "")
-            self._write("default", item_id, draft, status, k.ChangeKind.UPDATED, "seed", "again")
+            self._write("default", item_id, draft, status, k.KnowledgeChangeKind.CREATED, "seed", "")
+            self._write("default", item_id, draft, status, k.KnowledgeChangeKind.UPDATED, "seed", "again")
 
-    async def create(self, request: knowledge_items.CreateKnowledge) -> knowledge_items.KnowledgeWritten:
+    async def create(self, request: CreateKnowledge) -> KnowledgeWritten:
         self._refuse_other(request.project, request.external_id, "")
         return self._write(
-            request.project, str(uuid4()), request, request.status, k.ChangeKind.CREATED, request.actor, request.reason
+            request.project,
+            str(uuid4()),
+            request,
+            request.status,
+            k.KnowledgeChangeKind.CREATED,
+            request.actor,
+            request.reason,
         )
 
-    async def get(self, request: knowledge_items.NameKnowledge) -> k.KnowledgeItem:
+    async def get(self, request: GetKnowledge) -> k.KnowledgeItem:
         return self._at(request.project, request.id, request.version).item
 
-    async def list_items(self, request: knowledge_items.ListKnowledge) -> knowledge_items.KnowledgeListed:
+    async def list_items(self, request: ListKnowledge) -> KnowledgeListed:
         found = [
             item
             for item in self._items(request.project)
@@ -62,95 +120,89 @@ class FakeLearner:
         page = found[start : start + request.limit]
         after = start + len(page)
         summaries = tuple(_summary(item) for item in page)
-        return knowledge_items.KnowledgeListed(
-            items=summaries, total=len(found), next=str(after) if after < len(found) else None
-        )
+        return KnowledgeListed(items=summaries, total=len(found), next=str(after) if after < len(found) else None)
 
-    async def update(self, request: knowledge_items.UpdateKnowledge) -> knowledge_items.KnowledgeWritten:
+    async def update(self, request: UpdateKnowledge) -> KnowledgeWritten:
         item = self._expected(request.project, request.id, request.expected_version)
         said = request.model_dump(include=_DRAFT, exclude_none=True) | dict.fromkeys(request.clear)
         draft = k.KnowledgeDraft.model_validate(item.model_dump(include=_DRAFT) | said)
         self._refuse_other(request.project, draft.external_id, request.id)
-        kind = k.ChangeKind.UPDATED
+        kind = k.KnowledgeChangeKind.UPDATED
         return self._write(request.project, request.id, draft, item.status, kind, request.actor, request.reason)
 
-    async def archive(self, request: knowledge_items.ChangeStatus) -> knowledge_items.KnowledgeWritten:
-        return self._become(request, k.KnowledgeStatus.ARCHIVED, k.ChangeKind.ARCHIVED)
+    async def archive(self, request: ArchiveKnowledge) -> KnowledgeWritten:
+        return self._become(request, k.KnowledgeStatus.ARCHIVED, k.KnowledgeChangeKind.ARCHIVED)
 
-    async def restore(self, request: knowledge_items.RestoreKnowledge) -> knowledge_items.KnowledgeWritten:
+    async def restore(self, request: RestoreKnowledge) -> KnowledgeWritten:
         if request.version is None:
-            return self._become(request, k.KnowledgeStatus.ACTIVE, k.ChangeKind.RESTORED)
+            return self._become(request, k.KnowledgeStatus.ACTIVE, k.KnowledgeChangeKind.RESTORED)
         self._expected(request.project, request.id, request.expected_version)
         then = self._at(request.project, request.id, request.version).item
-        kind = k.ChangeKind.REVERTED
+        kind = k.KnowledgeChangeKind.REVERTED
         return self._write(request.project, request.id, then, then.status, kind, request.actor, request.reason)
 
-    async def history(self, request: knowledge_versions.ListVersions) -> knowledge_versions.VersionsListed:
+    async def history(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:
         self._at(request.project, request.id, None)
         versions = self.held[request.project, request.id]
         below = [it for it in reversed(versions) if request.before is None or it.version < request.before]
         page = tuple(below[: request.limit])
         more = page[-1].version if page and len(below) > len(page) else None
-        return knowledge_versions.VersionsListed(id=request.id, versions=page, total=len(versions), next=more)
+        return KnowledgeVersionsListed(id=request.id, versions=page, total=len(versions), next=more)
 
-    async def diff(self, request: knowledge_versions.DiffKnowledge) -> knowledge_versions.KnowledgeDiffed:
+    async def diff(self, request: DiffKnowledge) -> KnowledgeDiffed:
         before = self._at(request.project, request.id, request.from_version).item.model_dump(mode="json")
         after = self._at(request.project, request.id, request.to_version).item.model_dump(mode="json")
         changes = tuple(
-            knowledge_versions.FieldDiff(field=name, before=before[name], after=after[name])
+            KnowledgeFieldDiff(field=name, before=before[name], after=after[name])
             for name in sorted(_DRAFT)
             if before[name] != after[name]
         )
-        return knowledge_versions.KnowledgeDiffed(
+        return KnowledgeDiffed(
             id=request.id, from_version=request.from_version, to_version=request.to_version, changes=changes
         )
 
-    async def review(self, request: knowledge_versions.ReviewKnowledge) -> knowledge_versions.KnowledgeReviewed:
+    async def review(self, request: ReviewKnowledge) -> KnowledgeReviewed:
         results = tuple(self._reviewed(request, item_id) for item_id in request.ids)
         good = sum(result.ok for result in results)
-        return knowledge_versions.KnowledgeReviewed(results=results, succeeded=good, failed=len(results) - good)
+        return KnowledgeReviewed(results=results, succeeded=good, failed=len(results) - good)
 
-    async def put(self, request: knowledge_bulk.PutKnowledge) -> knowledge_bulk.KnowledgePut:
-        return knowledge_bulk.KnowledgePut(
-            results=tuple(self._put(request, item) for item in request.items), indexed=True
-        )
+    async def put(self, request: PutKnowledge) -> KnowledgePut:
+        return KnowledgePut(results=tuple(self._put(request, item) for item in request.items), indexed=True)
 
-    async def export(self, request: knowledge_bulk.ExportKnowledge) -> knowledge_bulk.KnowledgeExported:
+    async def export(self, request: ExportKnowledge) -> KnowledgeExported:
         if request.after is not None and request.after == self.breaks_after:
             raise RequestError(ErrorCode.INTERNAL, "The database is gone.")
         items = sorted(self._items(request.project), key=lambda item: item.id)
         wanted = [it for it in items if it.status in request.statuses and it.id > (request.after or "")]
         page = tuple(wanted[: min(request.limit, self.page)])
-        return knowledge_bulk.KnowledgeExported(items=page, next=page[-1].id if len(wanted) > len(page) else None)
+        return KnowledgeExported(items=page, next=page[-1].id if len(wanted) > len(page) else None)
 
-    async def list_audit(self, request: knowledge_projects.ListAudit) -> knowledge_projects.AuditListed:
+    async def list_audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
         found = [it for it in self.audit if it.project == request.project and it.sequence > request.after]
         page = tuple(found[: request.limit])
-        return knowledge_projects.AuditListed(entries=page, next=page[-1].sequence if len(found) > len(page) else None)
+        return KnowledgeAuditListed(entries=page, next=page[-1].sequence if len(found) > len(page) else None)
 
-    async def set_parent(self, request: knowledge_projects.SetParent) -> knowledge_projects.KnowledgeProject:
+    async def set_parent(self, request: SetKnowledgeParent) -> KnowledgeProject:
         if request.parent is None:
             self.parents.pop(request.project, None)
         elif request.project in {request.parent, *self._above(request.parent)}:
             raise RequestError(ErrorCode.CONFLICT, "A project cannot lie above itself.", retryable=False)
         else:
             self.parents[request.project] = request.parent
-        return await self.project(knowledge_projects.NameProject(project=request.project))
+        return await self.project(GetKnowledgeProject(project=request.project))
 
-    async def project(self, request: knowledge_projects.NameProject) -> knowledge_projects.KnowledgeProject:
-        return knowledge_projects.KnowledgeProject(
-            project=request.project, parents=tuple(self._above(request.project))[:8]
-        )
+    async def project(self, request: GetKnowledgeProject) -> KnowledgeProject:
+        return KnowledgeProject(project=request.project, parents=tuple(self._above(request.project))[:8])
 
     async def feedback(self, request: usage.GiveFeedback) -> usage.ItemUsage:
         item = self._at(request.project, request.id, None).item
-        rate = usage.Rate(share=1.0, low=0.2, high=1.0, count=1)
+        rate = usage.HelpfulRate(share=1.0, low=0.2, high=1.0, count=1)
         return usage.ItemUsage(id=item.id, title=item.title, helpful=1, rate=rate, last_used_at=_now())
 
-    async def used(self, request: usage.NameUsage) -> usage.ItemUsage:
+    async def used(self, request: usage.GetKnowledgeUsage) -> usage.ItemUsage:
         return usage.ItemUsage(id=self._at(request.project, request.id, None).item.id)
 
-    async def stats(self, request: usage.AskStats) -> usage.KnowledgeStats:
+    async def stats(self, request: usage.GetKnowledgeStats) -> usage.KnowledgeStats:
         total = len(list(self._items(request.project)))
         by_status = {k.KnowledgeStatus.ACTIVE: total}
         return usage.KnowledgeStats(
@@ -178,27 +230,27 @@ class FakeLearner:
             budget_tokens=request.budget_tokens,
             counted_by="upper_bound",
             items=(),
-            omitted=search.Omitted(over_budget=1, ids=(SEEDED,)),
+            omitted=search.OmittedItems(over_budget=1, ids=(SEEDED,)),
             request_id=uuid4().hex,
             took_ms=1.0,
         )
 
     def routes(self) -> Iterator[Route]:
         """All that it answers."""
-        yield route(knowledge_items.CREATE_KNOWLEDGE, self.create)
-        yield route(knowledge_items.GET_KNOWLEDGE, self.get)
-        yield route(knowledge_items.LIST_KNOWLEDGE, self.list_items)
-        yield route(knowledge_items.UPDATE_KNOWLEDGE, self.update)
-        yield route(knowledge_items.ARCHIVE_KNOWLEDGE, self.archive)
-        yield route(knowledge_items.RESTORE_KNOWLEDGE, self.restore)
-        yield route(knowledge_versions.GET_KNOWLEDGE_HISTORY, self.history)
-        yield route(knowledge_versions.DIFF_KNOWLEDGE, self.diff)
-        yield route(knowledge_versions.REVIEW_KNOWLEDGE, self.review)
-        yield route(knowledge_bulk.PUT_KNOWLEDGE, self.put)
-        yield route(knowledge_bulk.EXPORT_KNOWLEDGE, self.export)
-        yield route(knowledge_projects.LIST_KNOWLEDGE_AUDIT, self.list_audit)
-        yield route(knowledge_projects.SET_KNOWLEDGE_PARENT, self.set_parent)
-        yield route(knowledge_projects.GET_KNOWLEDGE_PROJECT, self.project)
+        yield route(CREATE_KNOWLEDGE, self.create)
+        yield route(GET_KNOWLEDGE, self.get)
+        yield route(LIST_KNOWLEDGE, self.list_items)
+        yield route(UPDATE_KNOWLEDGE, self.update)
+        yield route(ARCHIVE_KNOWLEDGE, self.archive)
+        yield route(RESTORE_KNOWLEDGE, self.restore)
+        yield route(GET_KNOWLEDGE_HISTORY, self.history)
+        yield route(DIFF_KNOWLEDGE, self.diff)
+        yield route(REVIEW_KNOWLEDGE, self.review)
+        yield route(PUT_KNOWLEDGE, self.put)
+        yield route(EXPORT_KNOWLEDGE, self.export)
+        yield route(LIST_KNOWLEDGE_AUDIT, self.list_audit)
+        yield route(SET_KNOWLEDGE_PARENT, self.set_parent)
+        yield route(GET_KNOWLEDGE_PROJECT, self.project)
         yield route(usage.GIVE_FEEDBACK, self.feedback)
         yield route(usage.GET_KNOWLEDGE_USAGE, self.used)
         yield route(usage.GET_KNOWLEDGE_STATS, self.stats)
@@ -208,7 +260,7 @@ class FakeLearner:
     def _items(self, project: str) -> Iterator[k.KnowledgeItem]:
         return (versions[-1].item for (owner, _), versions in self.held.items() if owner == project)
 
-    def _at(self, project: str, item_id: str, version: int | None) -> knowledge_versions.KnowledgeVersion:
+    def _at(self, project: str, item_id: str, version: int | None) -> KnowledgeVersion:
         versions = self.held.get((project, item_id), [])
         wanted = len(versions) if version is None else version
         if not 1 <= wanted <= len(versions):
@@ -227,48 +279,42 @@ class FakeLearner:
             raise RequestError(ErrorCode.CONFLICT, "Another item has this external_id.", retryable=False)
 
     def _become(
-        self, request: knowledge_items.ChangeStatus, status: k.KnowledgeStatus, kind: k.ChangeKind
-    ) -> knowledge_items.KnowledgeWritten:
+        self, request: ArchiveKnowledge, status: k.KnowledgeStatus, kind: k.KnowledgeChangeKind
+    ) -> KnowledgeWritten:
         item = self._expected(request.project, request.id, request.expected_version)
         if item.status is status:
-            return knowledge_items.KnowledgeWritten(item=item, indexed=True, repeated=True)
+            return KnowledgeWritten(item=item, indexed=True, repeated=True)
         return self._write(request.project, request.id, item, status, kind, request.actor, request.reason)
 
-    def _reviewed(self, request: knowledge_versions.ReviewKnowledge, item_id: str) -> knowledge_versions.Reviewed:
+    def _reviewed(self, request: ReviewKnowledge, item_id: str) -> ItemReviewed:
         item = next((it for it in self._items(request.project) if it.id == item_id), None)
         if item is None:
-            return knowledge_versions.Reviewed(
-                id=item_id, ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."
-            )
+            return ItemReviewed(id=item_id, ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item.")
         if item.status is not k.KnowledgeStatus.PENDING:
-            return knowledge_versions.Reviewed(
-                id=item_id, ok=False, code=ErrorCode.CONFLICT, error="It is not pending."
-            )
-        approved = request.action is knowledge_versions.ReviewAction.APPROVE
+            return ItemReviewed(id=item_id, ok=False, code=ErrorCode.CONFLICT, error="It is not pending.")
+        approved = request.action is ReviewAction.APPROVE
         status = k.KnowledgeStatus.ACTIVE if approved else k.KnowledgeStatus.ARCHIVED
-        kind = k.ChangeKind.APPROVED if approved else k.ChangeKind.REJECTED
+        kind = k.KnowledgeChangeKind.APPROVED if approved else k.KnowledgeChangeKind.REJECTED
         written = self._write(request.project, item_id, item, status, kind, request.actor, request.reason).item
-        return knowledge_versions.Reviewed(id=item_id, ok=True, status=written.status, version=written.version)
+        return ItemReviewed(id=item_id, ok=True, status=written.status, version=written.version)
 
-    def _put(self, request: knowledge_bulk.PutKnowledge, value: object) -> knowledge_bulk.ItemPut:
+    def _put(self, request: PutKnowledge, value: object) -> KnowledgeItemPut:
         try:
             draft = k.KnowledgeDraft.model_validate(value)
         except ValidationError as error:
-            return knowledge_bulk.ItemPut(
-                outcome=knowledge_bulk.PutOutcome.REJECTED, error=str(error.errors()[0]["msg"])
-            )
+            return KnowledgeItemPut(outcome=KnowledgePutOutcome.REJECTED, error=str(error.errors()[0]["msg"]))
         name = draft.external_id or (str(value["id"]) if isinstance(value, dict) and "id" in value else None)
         known = next(
             (it.id for it in self._items(request.project) if name is not None and it.external_id == name), None
         )
-        outcome = knowledge_bulk.PutOutcome.UPDATED if known else knowledge_bulk.PutOutcome.CREATED
+        outcome = KnowledgePutOutcome.UPDATED if known else KnowledgePutOutcome.CREATED
         if request.dry_run:
-            return knowledge_bulk.ItemPut(external_id=name, outcome=outcome)
+            return KnowledgeItemPut(external_id=name, outcome=outcome)
         draft = draft.model_copy(update={"external_id": name})
-        kind = k.ChangeKind.UPDATED if known else k.ChangeKind.CREATED
+        kind = k.KnowledgeChangeKind.UPDATED if known else k.KnowledgeChangeKind.CREATED
         item_id = known or str(uuid4())
         written = self._write(request.project, item_id, draft, request.status, kind, request.actor, request.reason)
-        return knowledge_bulk.ItemPut(id=item_id, external_id=name, outcome=outcome, version=written.item.version)
+        return KnowledgeItemPut(id=item_id, external_id=name, outcome=outcome, version=written.item.version)
 
     def _write(
         self,
@@ -276,10 +322,10 @@ class FakeLearner:
         item_id: str,
         draft: k.KnowledgeDraft,
         status: k.KnowledgeStatus,
-        kind: k.ChangeKind,
+        kind: k.KnowledgeChangeKind,
         actor: str,
         reason: str,
-    ) -> knowledge_items.KnowledgeWritten:
+    ) -> KnowledgeWritten:
         versions, now = self.held.setdefault((project, item_id), []), _now()
         item = k.KnowledgeItem(
             **draft.model_dump(include=_DRAFT),
@@ -293,17 +339,11 @@ class FakeLearner:
             updated_at=now,
             updated_by=actor,
         )
-        versions.append(
-            knowledge_versions.KnowledgeVersion(
-                version=item.version, change=kind, at=now, by=actor, reason=reason, item=item
-            )
-        )
+        versions.append(KnowledgeVersion(version=item.version, change=kind, at=now, by=actor, reason=reason, item=item))
         sequence = len(self.audit) + 1
-        entry = knowledge_projects.AuditEntry(
-            sequence=sequence, at=now, actor=actor, action=kind, project=project, id=item_id
-        )
+        entry = KnowledgeAuditEntry(sequence=sequence, at=now, actor=actor, action=kind, project=project, id=item_id)
         self.audit.append(entry)
-        return knowledge_items.KnowledgeWritten(item=item, indexed=True)
+        return KnowledgeWritten(item=item, indexed=True)
 
     def _above(self, project: str) -> Iterator[str]:
         while (parent := self.parents.get(project)) is not None:
@@ -311,6 +351,6 @@ class FakeLearner:
             project = parent
 
 
-def _summary(item: k.KnowledgeItem) -> knowledge_items.KnowledgeSummary:
-    shared = item.model_dump(include=set(knowledge_items.KnowledgeSummary.model_fields))
-    return knowledge_items.KnowledgeSummary(**shared, excerpt=item.content[:300])
+def _summary(item: k.KnowledgeItem) -> KnowledgeSummary:
+    shared = item.model_dump(include=set(KnowledgeSummary.model_fields))
+    return KnowledgeSummary(**shared, excerpt=item.content[:300])

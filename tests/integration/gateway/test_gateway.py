@@ -17,14 +17,15 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
 from skillbus.common.http_server import PortInUseError
 from skillbus.common.runner import StartError
-from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
+from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, Skill, SkillInstalled
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Content, Empty
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.contracts.sandbox import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
 from skillbus.gateway.adapters.body_limit import LINGER_BYTES
 from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
 from skillbus.gateway.settings import GatewaySettings
@@ -165,7 +166,7 @@ async def test_ready_when_every_service_on_the_bus_says_so(http: httpx.AsyncClie
         route(retriever.HEALTH, of_retriever),
         route(sandbox.HEALTH, of_sandbox),
         route(agent.HEALTH, of_agent),
-        route(knowledge.HEALTH, of_learner),
+        route(learner.HEALTH, of_learner),
     )
     after = await http.get("/readyz")
     assert (before.status_code, after.status_code) == (503, 200)

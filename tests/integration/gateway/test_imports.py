@@ -13,7 +13,7 @@ from skillbus.cli.client import Remote, open_client
 from skillbus.cli.errors import ProblemError
 from skillbus.cli.tools_client import ToolsClient
 from skillbus.common.bus.responder import route
-from skillbus.contracts.tools import MAX_TOOLS, PUT_TOOLS, PutOutcome, PutTools, ToolPut, ToolsPut
+from skillbus.contracts.indexer.tools import MAX_TOOLS, PUT_TOOLS, PutTools, ToolPut, ToolPutOutcome, ToolsPut
 from skillbus.gateway.wiring import Gateway
 from skillbus.standalone.nats_server import NatsServer
 
@@ -31,7 +31,7 @@ def line(number: int) -> bytes:
 
 async def put_all(request: PutTools) -> ToolsPut:
     ids = [str(tool["id"]) if isinstance(tool, dict) else None for tool in request.tools]
-    return ToolsPut(results=tuple(ToolPut(id=it, outcome=PutOutcome.CREATED) for it in ids), indexed=True)
+    return ToolsPut(results=tuple(ToolPut(id=it, outcome=ToolPutOutcome.CREATED) for it in ids), indexed=True)
 
 
 async def chunks(body: bytes) -> AsyncIterator[bytes]:

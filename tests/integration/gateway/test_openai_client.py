@@ -13,8 +13,16 @@ import pytest
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
-from skillbus.contracts import registry
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextsEmbedded
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextsEmbedded
+from skillbus.contracts.embedder.registry import (
+    LIST_MODELS,
+    LIST_PROVIDERS,
+    ModelRecord,
+    ModelsListed,
+    ProviderKind,
+    ProviderRecord,
+    ProvidersListed,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty, FloatMatrix
 from skillbus.gateway.settings import GatewaySettings
@@ -92,16 +100,16 @@ async def test_the_synchronous_client_embeds_2048_texts_and_reads_the_models(
     gateway: Gateway, embedder: FakeEmbedder, serve: Serve
 ) -> None:
     times = {"version": 1, "created_at": NOW, "updated_at": NOW}
-    local = registry.Provider(name="local", kind=registry.ProviderKind.LOCAL, **times)
-    known = registry.Model(id="0" * 32, provider="local", name="a/b", is_default=True, fingerprint="f", **times)
+    local = ProviderRecord(name="local", kind=ProviderKind.LOCAL, **times)
+    known = ModelRecord(id="0" * 32, provider="local", name="a/b", is_default=True, fingerprint="f", **times)
 
-    async def providers(_: Empty) -> registry.ProvidersListed:
-        return registry.ProvidersListed(providers=(local,))
+    async def providers(_: Empty) -> ProvidersListed:
+        return ProvidersListed(providers=(local,))
 
-    async def models(_: Empty) -> registry.ModelsListed:
-        return registry.ModelsListed(models=(known,))
+    async def models(_: Empty) -> ModelsListed:
+        return ModelsListed(models=(known,))
 
-    await serve(route(registry.LIST_PROVIDERS, providers), route(registry.LIST_MODELS, models))
+    await serve(route(LIST_PROVIDERS, providers), route(LIST_MODELS, models))
     firsts, names, owner = await asyncio.to_thread(use_synchronously, gateway.url)
     assert firsts == [float(number) for number in range(2048)]
     assert (names, owner) == (["a/b"], "local")

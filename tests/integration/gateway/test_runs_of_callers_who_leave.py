@@ -13,17 +13,17 @@ from skillbus.common.bus.feeds import tell
 from skillbus.common.bus.responder import route
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content
-from skillbus.contracts.runs import (
+from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     RUN_PRINTED,
-    NameRun,
     OutputStream,
     RunCancelled,
     RunEvent,
     RunEventKind,
+    RunSelector,
     RunState,
 )
-from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, RunStatus, SkillRan
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus, SkillRan
 
 from .conftest import Serve
 
@@ -42,7 +42,7 @@ class HeldSandbox:
     """So many wishes to cancel come before the run is known."""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
-    cancelled: list[NameRun] = field(default_factory=list)
+    cancelled: list[RunSelector] = field(default_factory=list)
 
     async def run(self, request: RunSkill) -> SkillRan:
         run_id = request.run_id or ""
@@ -70,7 +70,7 @@ class HeldSandbox:
             isolation="full",
         )
 
-    async def cancel(self, request: NameRun) -> RunCancelled:
+    async def cancel(self, request: RunSelector) -> RunCancelled:
         if self.late:
             self.late -= 1
             raise RequestError(ErrorCode.NOT_FOUND, "Not yet.")
@@ -112,7 +112,7 @@ async def test_a_caller_that_stops_following_ends_the_run(http: httpx.AsyncClien
             (name, data) = await anext(events_of(answer))
         await sandbox.let_go.wait()
     assert name == "begun"
-    assert sandbox.cancelled == [NameRun(project="p", run_id=str(data["run_id"]))]
+    assert sandbox.cancelled == [RunSelector(project="p", run_id=str(data["run_id"]))]
 
 
 @pytest.mark.parametrize("late", [0, 2])
@@ -123,7 +123,7 @@ async def test_a_caller_that_hangs_up_ends_its_run(http: httpx.AsyncClient, sand
         await sandbox.begun.wait()
         asking.cancel()
         await sandbox.let_go.wait()
-    assert sandbox.cancelled == [NameRun(run_id=RUN)]
+    assert sandbox.cancelled == [RunSelector(run_id=RUN)]
 
 
 async def test_a_run_that_is_waited_for_is_not_cancelled(http: httpx.AsyncClient, sandbox: HeldSandbox) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, SkillInstalled
+from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer

@@ -15,10 +15,15 @@ from skillbus.common.bus.facts import publish_fact
 from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbeddingModel, EmbedTexts, SparseVector, TextsEmbedded
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, SparseVector, TextsEmbedded
+from skillbus.contracts.embedder.registry import (
+    DEFAULT_MODEL_CHANGED,
+    GET_DEFAULT_MODEL,
+    DefaultModelChanged,
+    ModelRecord,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, FloatMatrix
-from skillbus.contracts.registry import DEFAULT_MODEL_CHANGED, GET_DEFAULT_MODEL, DefaultModelChanged, Model
 
 DIMENSIONS = {"aaaa": 16, "bbbb": 24, "cccc": 12}
 """Of the models, by fingerprint; they are named after it."""
@@ -52,12 +57,12 @@ class FakeEmbedder:
     def __post_init__(self) -> None:
         self.going.set()
 
-    async def get_default_model(self, _: Empty) -> Model:
+    async def get_default_model(self, _: Empty) -> ModelRecord:
         self._check()
         if self.default is None:
             raise RequestError(ErrorCode.MODEL_UNAVAILABLE, "there is no model")
         now = datetime.now(UTC)
-        return Model(
+        return ModelRecord(
             id="0" * 32,
             provider="local",
             name=f"model-{self.default}",

@@ -16,20 +16,20 @@ from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_index import (
+from skillbus.contracts.learner.index import (
     KNOWLEDGE_CHANGED,
     LIST_KNOWLEDGE_DIGESTS,
     READ_KNOWLEDGE,
-    DigestsListed,
-    ItemDigest,
-    ItemKey,
     KnowledgeChanged,
+    KnowledgeDigestsListed,
     KnowledgeIndexed,
+    KnowledgeItemDigest,
+    KnowledgeKey,
     KnowledgeRead,
-    ListDigests,
+    ListKnowledgeDigests,
     ReadKnowledge,
 )
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
 from skillbus.contracts.resources import LEARNER_INDEXED
 
 ItemId = tuple[str, str]
@@ -64,7 +64,7 @@ class FakeLearner:
     """Versions that the index is known to have."""
     heard: list[KnowledgeRef] = field(default_factory=list)
     """All that was said of the index, in its order."""
-    read: list[Sequence[ItemKey]] = field(default_factory=list)
+    read: list[Sequence[KnowledgeKey]] = field(default_factory=list)
     """What was asked for."""
     down: bool = False
     """Every request fails."""
@@ -107,10 +107,10 @@ class FakeLearner:
         self._check()
         self.read.append(request.keys)
         found = [self.items[key.project, key.id] for key in request.keys if (key.project, key.id) in self.items]
-        left = tuple(ItemKey(project=one.project, id=one.id) for one in found[self.most :])
+        left = tuple(KnowledgeKey(project=one.project, id=one.id) for one in found[self.most :])
         return KnowledgeRead(items=tuple(found[: self.most]), left=left)
 
-    async def list_digests(self, request: ListDigests) -> DigestsListed:
+    async def list_digests(self, request: ListKnowledgeDigests) -> KnowledgeDigestsListed:
         self._check()
         after = (request.after.project, request.after.id) if request.after else ("", "")
         keys = sorted(
@@ -121,7 +121,9 @@ class FakeLearner:
         more = len(keys) > self.page
         digests = [self._digest(key) for key in keys[: self.page]]
         last = digests[-1] if more else None
-        return DigestsListed(items=tuple(digests), next=last and ItemKey(project=last.project, id=last.id))
+        return KnowledgeDigestsListed(
+            items=tuple(digests), next=last and KnowledgeKey(project=last.project, id=last.id)
+        )
 
     async def on_indexed(self, delivery: Delivery) -> None:
         for ref in delivery.decode(KnowledgeIndexed).items:
@@ -130,10 +132,12 @@ class FakeLearner:
             self.indexed[key] = max(self.indexed.get(key, 0), ref.version)
         self.news.set()
 
-    def _digest(self, key: ItemId) -> ItemDigest:
+    def _digest(self, key: ItemId) -> KnowledgeItemDigest:
         one = self.items[key]
         indexed = self.indexed.get(key, 0) >= one.version
-        return ItemDigest(project=one.project, id=one.id, version=one.version, digest=one.digest, indexed=indexed)
+        return KnowledgeItemDigest(
+            project=one.project, id=one.id, version=one.version, digest=one.digest, indexed=indexed
+        )
 
     def _check(self) -> None:
         if self.down:

@@ -10,7 +10,7 @@ from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.index_switch import LIST_INDEXES, IndexState, SwitchPhase
+from skillbus.contracts.indexer.index_switch import LIST_INDEXES, IndexState, SwitchPhase
 from skillbus.contracts.message import Empty
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import point_of

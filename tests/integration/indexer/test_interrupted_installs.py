@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from skillbus.contracts.indexer import Skill
+from skillbus.contracts.indexer.skill_record import Skill
 
 from .conftest import Package, Running
 

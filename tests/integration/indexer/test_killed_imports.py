@@ -22,10 +22,10 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import LIST_INDEXES
+from skillbus.contracts.indexer.index_switch import LIST_INDEXES
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, PUT_TOOLS, AuditIndex, IndexAudited, PutTools
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.contracts.tools import AUDIT_INDEX, PUT_TOOLS, AuditIndex, IndexAudited, PutTools
 from skillbus.indexer.adapters.kv_tools import open_tools
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.vectors import datasets, open_vector_store

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, IndexAudited
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex, IndexAudited
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.standalone.nats_server import NatsServer
 from skillbus.vectors import open_vector_store
 

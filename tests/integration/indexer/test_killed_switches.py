@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import IndexState, SwitchPhase
+from skillbus.contracts.indexer.index_switch import IndexState, SwitchPhase
 from skillbus.contracts.resources import SWITCHES
 from skillbus.indexer.domain.index.switch_record import SwitchRecord
 from skillbus.standalone.nats_server import NatsServer

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.knowledge import KnowledgeStatus
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, LEXICAL, VectorStore

@@ -4,8 +4,8 @@ import pytest
 from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.knowledge import KnowledgeStatus
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, Difference, IndexAudited
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.datasets import KNOWLEDGE
 
@@ -46,9 +46,9 @@ async def test_differences_of_knowledge_are_told_by_kind_beside_those_of_tools(
         knowledge=4,
         knowledge_indexed=5,
         differences=(
-            Difference(kind="knowledge_not_indexed", ids=(f"default/{named('new')}",), count=1),
-            Difference(kind="knowledge_indexed_otherwise", ids=(f"default/{named('stale')}",), count=1),
-            Difference(
+            AuditDifference(kind="knowledge_not_indexed", ids=(f"default/{named('new')}",), count=1),
+            AuditDifference(kind="knowledge_indexed_otherwise", ids=(f"default/{named('stale')}",), count=1),
+            AuditDifference(
                 kind="knowledge_indexed_only", ids=(f"default/{named('ghost')}", f"other/{named('unknown')}"), count=2
             ),
         ),
@@ -92,8 +92,8 @@ async def test_a_point_whose_id_is_not_that_of_its_item_goes_and_the_item_gets_i
     learner.has(item("archived", version=2, status=KnowledgeStatus.ARCHIVED))
     astray = sorted(f"default/{named(name)}" for name in ("not moved", "not archived"))
     assert (await audit(knowing.bus, fix=True)).differences == (
-        Difference(kind="knowledge_not_indexed", ids=(f"default/{named('moved')}",), count=1, fixed=1),
-        Difference(kind="knowledge_indexed_only", ids=tuple(astray), count=2, fixed=2),
+        AuditDifference(kind="knowledge_not_indexed", ids=(f"default/{named('moved')}",), count=1, fixed=1),
+        AuditDifference(kind="knowledge_indexed_only", ids=tuple(astray), count=2, fixed=2),
     )
     points, _ = await knowing.store.scroll(KNOWLEDGE.alias)
     assert [point.id for point in points] == [named("moved")]

@@ -8,15 +8,15 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.index_switch import (
+from skillbus.contracts.indexer.index_switch import (
     LIST_INDEXES,
     ROLL_BACK,
     START_SWITCH,
     SWITCH_PROGRESSED,
-    NameIndex,
+    IndexSelector,
     SwitchPhase,
 )
-from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS
 from skillbus.indexer.settings import IndexerSettings
@@ -93,7 +93,7 @@ async def test_items_that_change_through_a_switch_are_in_both_collections(
     wanted = {("default", named(f"i{number}")): 1 for number in range(2, 70)}
     wanted |= {("default", named("i1")): 2, ("default", named("new")): 1}
     assert await versions(filled.store) == wanted
-    await filled.bus.caller.call(ROLL_BACK, NameIndex(alias="knowledge"))
+    await filled.bus.caller.call(ROLL_BACK, IndexSelector(alias="knowledge"))
     assert await versions(filled.store) == wanted
 
 
@@ -104,15 +104,15 @@ async def test_an_index_is_rolled_back_and_started_again_without_the_other(
     await embedder.make_default(filled.bus, "bbbb")
     for alias in ("tools", "knowledge"):
         await until_kept(filled.bus, alias, "bbbb")
-    back = await call(ROLL_BACK, NameIndex(alias="knowledge"))
+    back = await call(ROLL_BACK, IndexSelector(alias="knowledge"))
     assert (back.alias, back.live and back.live.fingerprint) == ("knowledge", "aaaa")
     assert await filled.store.resolve_alias(TOOLS.alias) == TOOLS.collection_of("bbbb")
-    assert (await call(START_SWITCH, NameIndex(alias="knowledge"))).alias == "knowledge"
+    assert (await call(START_SWITCH, IndexSelector(alias="knowledge"))).alias == "knowledge"
     await until_kept(filled.bus, "knowledge", "bbbb")
 
 
 async def test_an_index_that_is_not_there_is_not_found(knowing: Running) -> None:
     for endpoint in (START_SWITCH, ROLL_BACK):
         with pytest.raises(RequestError) as raised:
-            await knowing.bus.caller.call(endpoint, NameIndex(alias="nothing"))
+            await knowing.bus.caller.call(endpoint, IndexSelector(alias="nothing"))
         assert raised.value.code is ErrorCode.NOT_FOUND

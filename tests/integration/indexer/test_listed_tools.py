@@ -10,8 +10,8 @@ from nats.js import JetStreamContext
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.provision import provision
+from skillbus.contracts.indexer.tools import ToolDescription, ToolState, ToolSummary
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.contracts.tools import ToolDescription, ToolState, ToolSummary
 from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
 from skillbus.indexer.adapters.kv_tools import KvTools, open_tools, tool_key
 from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of

@@ -9,15 +9,15 @@ import pytest
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.index_switch import (
+from skillbus.contracts.indexer.index_switch import (
     ROLL_BACK,
     START_SWITCH,
     SWITCH_PROGRESSED,
-    NameIndex,
+    IndexSelector,
     SwitchPhase,
     SwitchProgress,
 )
-from skillbus.contracts.indexer import UNINSTALL_SKILL, NameSkill
+from skillbus.contracts.indexer.skills import UNINSTALL_SKILL, SkillSelector
 from skillbus.contracts.resources import EVENTS
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.settings import IndexerSettings
@@ -63,7 +63,7 @@ async def test_searches_find_all_through_a_switch_while_skills_come_change_and_g
             await running.install(package(name, "Came meanwhile."))
             await running.install(package("tool-0", f"Changed for the {number}. time."))
             if number % 2:
-                await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name=name))
+                await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name=name))
 
     async with searching(running.store, stable) as searches:
         writer = asyncio.create_task(write())
@@ -87,17 +87,17 @@ async def test_a_rollback_goes_back_to_an_index_that_was_written_meanwhile(
     await embedder.make_default(running.bus, "bbbb")
     await until_phase(running.bus, SwitchPhase.KEPT)
     await running.install(package("late", "Installed after the switch."))
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="tool-0"))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name="tool-0"))
 
-    state = await running.bus.caller.call(ROLL_BACK, NameIndex())
+    state = await running.bus.caller.call(ROLL_BACK, IndexSelector())
     assert state.live is not None
     assert state.live.fingerprint == "aaaa"
     await assert_live_is_exactly(running.bus, running.store, "aaaa")
     with pytest.raises(RequestError) as refused:
-        await running.bus.caller.call(ROLL_BACK, NameIndex())
+        await running.bus.caller.call(ROLL_BACK, IndexSelector())
     assert (refused.value.code, refused.value.retryable) == (ErrorCode.CONFLICT, False)
 
-    await running.bus.caller.call(START_SWITCH, NameIndex())
+    await running.bus.caller.call(START_SWITCH, IndexSelector())
     await until_phase(running.bus, SwitchPhase.KEPT)
     await assert_live_is_exactly(running.bus, running.store, "bbbb")
 
@@ -105,7 +105,7 @@ async def test_a_rollback_goes_back_to_an_index_that_was_written_meanwhile(
 async def test_an_unknown_index_is_not_found(running: Running) -> None:
     for endpoint in (START_SWITCH, ROLL_BACK):
         with pytest.raises(RequestError) as missing:
-            await running.bus.caller.call(endpoint, NameIndex(alias="nothing"))
+            await running.bus.caller.call(endpoint, IndexSelector(alias="nothing"))
         assert missing.value.code is ErrorCode.NOT_FOUND
 
 
@@ -189,7 +189,7 @@ async def test_the_old_index_is_removed_when_its_time_is_over(
         assert await store.resolve_alias(TOOLS.alias) == TOOLS.collection_of("bbbb")
         await eventually(store.list_collections, lambda names: names == [TOOLS.collection_of("bbbb")], wait_s=8)
         with pytest.raises(RequestError) as refused:
-            await bus.caller.call(ROLL_BACK, NameIndex())
+            await bus.caller.call(ROLL_BACK, IndexSelector())
         assert refused.value.code is ErrorCode.CONFLICT
 
 

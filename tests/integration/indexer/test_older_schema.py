@@ -4,8 +4,8 @@ from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.index_switch import ROLL_BACK, NameIndex
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex
+from skillbus.contracts.indexer.index_switch import ROLL_BACK, IndexSelector
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import CollectionSpec, VectorStore, point_id
@@ -101,6 +101,6 @@ async def test_an_index_of_an_older_schema_that_is_gone_back_to_has_points_as_th
     async with open_indexer(bus, settings, store):
         newer = KNOWLEDGE.collection_of("aaaa")
         await eventually(lambda: store.resolve_alias(KNOWLEDGE.alias), lambda live: live == newer, wait_s=10)
-        await bus.caller.call(ROLL_BACK, NameIndex(alias=KNOWLEDGE.alias))
+        await bus.caller.call(ROLL_BACK, IndexSelector(alias=KNOWLEDGE.alias))
         assert await store.resolve_alias(KNOWLEDGE.alias) == OLDER_KNOWLEDGE
         await eventually(ids, lambda found: found == {one.id for one in items}, wait_s=10)

@@ -8,7 +8,9 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import (
+from skillbus.contracts.indexer.skill_record import Skill, SkillVersion
+from skillbus.contracts.indexer.skills import (
+    APPROVE_NETWORK,
     CHECK_SKILL,
     GET_SKILL,
     GET_SKILL_HISTORY,
@@ -18,21 +20,19 @@ from skillbus.contracts.indexer import (
     ROLL_BACK_SKILL,
     UNINSTALL_SKILL,
     UPDATE_SKILL,
+    ApproveNetwork,
     InstallSkill,
     ListSkills,
-    NameSkill,
     PinSkill,
     RollBackSkill,
-    Skill,
     SkillChecked,
     SkillInstalled,
-    SkillVersion,
+    SkillSelector,
     UpdateSkill,
 )
+from skillbus.contracts.indexer.tools import SET_TOOL_STATE, CatalogueTool, SetToolState, ToolState
 from skillbus.contracts.message import Content, Empty
-from skillbus.contracts.network_approval import APPROVE_NETWORK, ApproveNetwork
-from skillbus.contracts.resources import PACKAGES, UPLOADS, package_name
-from skillbus.contracts.tools import SET_TOOL_STATE, CatalogueTool, SetToolState, ToolState
+from skillbus.contracts.resources import PACKAGES, UPLOADS, make_package_name
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import VectorStore
@@ -45,7 +45,7 @@ NAME = "say-hello"
 
 
 async def history(running: Running) -> tuple[SkillVersion, ...]:
-    return (await running.bus.caller.call(GET_SKILL_HISTORY, NameSkill(name=NAME))).versions
+    return (await running.bus.caller.call(GET_SKILL_HISTORY, SkillSelector(name=NAME))).versions
 
 
 async def roll_back(running: Running, content_digest: str | None = None) -> SkillInstalled:
@@ -57,7 +57,7 @@ async def pin(running: Running, pinned: bool = True) -> Skill:
 
 
 async def skill(running: Running) -> Skill:
-    return await running.bus.caller.call(GET_SKILL, NameSkill(name=NAME))
+    return await running.bus.caller.call(GET_SKILL, SkillSelector(name=NAME))
 
 
 def main_py(running: Running) -> str:
@@ -81,7 +81,7 @@ async def test_each_package_of_a_skill_is_a_version_and_stays(running: Running, 
     digests = [installed.skill.content_digest for installed in (third, second, first)]
     assert [v.content_digest for v in versions] == digests
     store = await open_object_store(running.bus, PACKAGES)
-    assert await store.names() == sorted(package_name("default", NAME, digest) for digest in digests)
+    assert await store.names() == sorted(make_package_name("default", NAME, digest) for digest in digests)
 
 
 async def test_going_back_brings_the_package_before_and_is_a_version_itself(running: Running, package: Package) -> None:
@@ -122,7 +122,7 @@ async def test_twenty_versions_are_kept(running: Running, package: Package) -> N
 async def test_an_uninstalled_skill_leaves_no_package_of_its_history(running: Running, package: Package) -> None:
     for number in (1, 2, 3):
         await running.install(version(package, number))
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name=NAME))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name=NAME))
     assert await (await open_object_store(running.bus, PACKAGES)).names() == []
 
 
@@ -315,5 +315,5 @@ async def test_a_new_version_keeps_what_was_approved_and_what_is_new_in_it_waits
 async def test_a_skill_that_is_installed_anew_has_nothing_approved(running: Running, package: Package) -> None:
     await running.install(wanting(package, ONE))
     await approve(running, ONE)
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name=NAME))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name=NAME))
     assert (await running.install(wanting(package, ONE))).skill.network_approved == ()

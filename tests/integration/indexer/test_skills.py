@@ -11,7 +11,8 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import (
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import (
     GET_SKILL,
     GET_STATUS,
     INSTALL_SKILL,
@@ -22,12 +23,11 @@ from skillbus.contracts.indexer import (
     UPLOAD_TAKEN,
     InstallSkill,
     ListSkills,
-    NameSkill,
-    Skill,
+    SkillSelector,
     UpdateSkill,
 )
 from skillbus.contracts.message import Content, Empty
-from skillbus.contracts.resources import CATALOGUE, EVENTS, PACKAGES, UPLOADS, package_name
+from skillbus.contracts.resources import CATALOGUE, EVENTS, PACKAGES, UPLOADS, make_package_name
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import VectorStore
@@ -80,8 +80,8 @@ async def test_an_installed_skill_is_in_catalogue_index_folder_and_package_store
     folder = running.data / "skills" / "say-hello"
     assert (folder / "scripts" / "main.py").read_text() == "print('hello')\n"
     store = await open_object_store(running.bus, PACKAGES)
-    assert await store.names() == [package_name("default", "say-hello", skill.content_digest)]
-    assert await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello")) == skill
+    assert await store.names() == [make_package_name("default", "say-hello", skill.content_digest)]
+    assert await running.bus.caller.call(GET_SKILL, SkillSelector(name="say-hello")) == skill
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 首次索引Skills")
@@ -129,14 +129,15 @@ async def test_a_new_description_is_written_into_skill_md_and_indexed(running: R
 async def test_an_uninstalled_skill_leaves_nothing(running: Running, package: Package) -> None:
     """tool-system.md § SkillManager 卸载"""
     await running.install(package())
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="say-hello"))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name="say-hello"))
     assert await points(running) == {}
     assert await skills(running) == []
     assert not (running.data / "skills" / "say-hello").exists()
     assert await (await open_object_store(running.bus, PACKAGES)).names() == []
     for endpoint in (GET_SKILL, UNINSTALL_SKILL):
         assert (
-            await code_of(running.bus.caller.call(endpoint, NameSkill(name="say-hello"))) == ErrorCode.SKILL_NOT_FOUND
+            await code_of(running.bus.caller.call(endpoint, SkillSelector(name="say-hello")))
+            == ErrorCode.SKILL_NOT_FOUND
         )
     again = await running.install(package())
     assert (again.outcome, again.skill.indexed) == ("installed", True)
@@ -145,10 +146,10 @@ async def test_an_uninstalled_skill_leaves_nothing(running: Running, package: Pa
 async def test_projects_do_not_see_each_other(running: Running, package: Package) -> None:
     await running.install(package(description="Of the default project."))
     await running.install(package(description="Of another project."), project="other")
-    one: Skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello"))
-    two: Skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
+    one: Skill = await running.bus.caller.call(GET_SKILL, SkillSelector(name="say-hello"))
+    two: Skill = await running.bus.caller.call(GET_SKILL, SkillSelector(name="say-hello", project="other"))
     assert (one.description, two.description) == ("Of the default project.", "Of another project.")
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="say-hello", project="other"))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name="say-hello", project="other"))
     assert await skills(running) == ["say-hello"]
     assert (running.data / "skills" / "say-hello").is_dir()
     assert not (running.data / "projects" / "other" / "skills" / "say-hello").exists()
@@ -176,10 +177,10 @@ async def test_twenty_installs_of_one_skill_at_once_leave_one_whole_skill(runnin
     outcomes = await asyncio.gather(*(running.install(version) for version in versions), return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert all(isinstance(error, RequestError) and error.code == ErrorCode.OVERLOADED for error in refused)
-    skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello"))
+    skill = await running.bus.caller.call(GET_SKILL, SkillSelector(name="say-hello"))
     assert skill.indexed
     store = await open_object_store(running.bus, PACKAGES)
-    assert package_name("default", "say-hello", skill.content_digest) in await store.names()
+    assert make_package_name("default", "say-hello", skill.content_digest) in await store.names()
     assert (await points(running))["say-hello"]["metadata"]["digest"] == skill.digest  # type: ignore[index]
 
 
@@ -189,7 +190,7 @@ async def test_an_upload_to_the_bucket_is_installed_and_taken_out(running: Runni
     await bucket.put("other/hello.zip", package(description="Of another project."))
     await until_listed(running, "say-hello")
     await eventually(bucket.names, lambda names: names == [])
-    skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="say-hello", project="other"))
+    skill = await running.bus.caller.call(GET_SKILL, SkillSelector(name="say-hello", project="other"))
     assert skill.description == "Of another project."
 
 
@@ -313,7 +314,7 @@ async def test_damaged_records_hide_no_other_skill_and_can_be_installed_over(
         await bucket.put(f"default.skill.{name}", value)
 
     assert await skills(running) == ["sound"]
-    assert await code_of(running.bus.caller.call(GET_SKILL, NameSkill(name="other"))) is ErrorCode.SKILL_NOT_FOUND
+    assert await code_of(running.bus.caller.call(GET_SKILL, SkillSelector(name="other"))) is ErrorCode.SKILL_NOT_FOUND
     assert (await running.install(package("noise"))).outcome == "installed"
     assert await skills(running) == ["noise", "sound"]
 

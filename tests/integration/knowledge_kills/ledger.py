@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 
 
 @dataclass(frozen=True, slots=True)

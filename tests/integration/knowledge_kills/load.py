@@ -10,26 +10,21 @@ from typing import TypeVar
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeRef, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_bulk import PUT_KNOWLEDGE, PutKnowledge, PutOutcome
-from skillbus.contracts.knowledge_index import (
-    KNOWLEDGE_CHANGED,
-    KNOWLEDGE_INDEXED,
-    KnowledgeChanged,
-    KnowledgeIndexed,
-)
-from skillbus.contracts.knowledge_items import (
+from skillbus.contracts.learner.bulk import PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
+from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED, KnowledgeChanged, KnowledgeIndexed
+from skillbus.contracts.learner.items import (
     ARCHIVE_KNOWLEDGE,
     CREATE_KNOWLEDGE,
     RESTORE_KNOWLEDGE,
     UPDATE_KNOWLEDGE,
-    ChangeStatus,
+    ArchiveKnowledge,
     CreateKnowledge,
     KnowledgeWritten,
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeRef, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 
 from .ledger import Ledger, Said, said_of
 
@@ -114,7 +109,7 @@ class Writer:
         if item in self.archived:
             return call(RESTORE_KNOWLEDGE, RestoreKnowledge(id=item), timeout_s=ANSWER_S)
         if archiving:
-            return call(ARCHIVE_KNOWLEDGE, ChangeStatus(id=item), timeout_s=ANSWER_S)
+            return call(ARCHIVE_KNOWLEDGE, ArchiveKnowledge(id=item), timeout_s=ANSWER_S)
         change = UpdateKnowledge(id=item, content=f"Another, {self.chance.random()}.", tags=("b", "c"))
         return call(UPDATE_KNOWLEDGE, change, timeout_s=ANSWER_S)
 
@@ -168,7 +163,7 @@ class ImportWriter:
                 doubted = True
                 await _pause_if_lost(error)
                 continue
-            results = [one for one in put.results if one.outcome is not PutOutcome.REJECTED]
+            results = [one for one in put.results if one.outcome is not KnowledgePutOutcome.REJECTED]
             ids = [(one.id, one.version) for one in results if one.id is not None and one.version is not None]
             assert len(ids) == len(names), put.results
             for name, (item, version) in zip(names, ids, strict=True):

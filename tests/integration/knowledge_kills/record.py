@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.sql.engine import make_engine, reading
 
 from .ledger import Said, said_of

@@ -18,10 +18,10 @@ from skillbus.common.bus.codec import decode
 from skillbus.common.bus.dead_letters import list_dead_letters
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeStatus
-from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex, IndexAudited
+from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.resources import EVENTS
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, IndexAudited
 from skillbus.vectors import open_vector_store
 
 from ..indexer.knowledge_steps import versions

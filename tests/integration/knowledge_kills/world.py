@@ -23,10 +23,10 @@ from pydantic import SecretStr
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import LIST_INDEXES
-from skillbus.contracts.knowledge import HEALTH
+from skillbus.contracts.indexer.index_switch import LIST_INDEXES
+from skillbus.contracts.learner import HEALTH
 from skillbus.contracts.message import Empty
 from skillbus.embedder.domain.model import ModelSpec
 from skillbus.embedder.wiring import open_embedder
@@ -55,7 +55,7 @@ class LengthModel:
     def load(self) -> None:
         return
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         angles = np.array([len(text) % 7 for text in texts], dtype=np.float32) / 7
         unit: NDArray[np.float32] = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
         return unit

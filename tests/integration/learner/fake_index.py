@@ -10,8 +10,8 @@ from nats.aio.msg import Msg
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
-from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED, KnowledgeChanged, KnowledgeIndexed
+from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED, KnowledgeChanged, KnowledgeIndexed
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 
 
 @dataclass

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_items import CreateKnowledge
+from skillbus.contracts.learner.items import CreateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog

@@ -7,18 +7,18 @@ import pytest
 from pydantic import JsonValue
 from sqlalchemy import func, select
 
-from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.contracts.knowledge_bulk import (
+from skillbus.contracts.learner.bulk import (
     MAX_ITEMS,
     ExportKnowledge,
-    ItemPut,
+    KnowledgeItemPut,
     KnowledgePut,
+    KnowledgePutOutcome,
     PutKnowledge,
-    PutOutcome,
 )
-from skillbus.contracts.knowledge_items import ChangeStatus, NameKnowledge, RestoreKnowledge
-from skillbus.contracts.knowledge_projects import ListAudit
-from skillbus.contracts.knowledge_versions import ListVersions
+from skillbus.contracts.learner.items import ArchiveKnowledge, GetKnowledge, RestoreKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem, KnowledgeRef, KnowledgeStatus
+from skillbus.contracts.learner.projects import ListKnowledgeAudit
+from skillbus.contracts.learner.versions import ListKnowledgeVersions
 from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.item.import_store import SqlImports
 from skillbus.learner.adapters.sql.tables import METADATA
@@ -29,8 +29,8 @@ from skillbus.sql.engine import reading
 
 from .knowledge import Knowledge, knowledge_on, open_knowledge
 
-CREATED, UPDATED = PutOutcome.CREATED, PutOutcome.UPDATED
-UNCHANGED, REJECTED = PutOutcome.UNCHANGED, PutOutcome.REJECTED
+CREATED, UPDATED = KnowledgePutOutcome.CREATED, KnowledgePutOutcome.UPDATED
+UNCHANGED, REJECTED = KnowledgePutOutcome.UNCHANGED, KnowledgePutOutcome.REJECTED
 
 
 def line(name: str | None = "faq-1", **fields: JsonValue) -> dict[str, JsonValue]:
@@ -48,18 +48,20 @@ async def put(knowledge: Knowledge, *lines: JsonValue, **fields: object) -> Know
     return await importer.put(PutKnowledge.model_validate({"items": lines, **fields}))
 
 
-async def results(knowledge: Knowledge, *lines: JsonValue, **fields: object) -> list[tuple[PutOutcome, int | None]]:
+async def results(
+    knowledge: Knowledge, *lines: JsonValue, **fields: object
+) -> list[tuple[KnowledgePutOutcome, int | None]]:
     return [(one.outcome, one.version) for one in (await put(knowledge, *lines, **fields)).results]
 
 
-async def one(knowledge: Knowledge, given: JsonValue, **fields: object) -> ItemPut:
+async def one(knowledge: Knowledge, given: JsonValue, **fields: object) -> KnowledgeItemPut:
     (result,) = (await put(knowledge, given, **fields)).results
     return result
 
 
 async def get(knowledge: Knowledge, item: str | None, project: str = "default") -> KnowledgeItem:
     assert item is not None
-    return await knowledge.base.get(NameKnowledge(project=project, id=item))
+    return await knowledge.base.get(GetKnowledge(project=project, id=item))
 
 
 async def export(knowledge: Knowledge, **wanted: object) -> list[KnowledgeItem]:
@@ -104,10 +106,10 @@ async def test_a_line_that_changed_is_a_new_version_with_its_history(knowledge: 
     made = await one(knowledge, line(content="old"))
     again = await one(knowledge, line(content="new"), actor="ben", reason="release 12")
     assert (again.outcome, again.version, again.id) == (UPDATED, 2, made.id)
-    versions = (await knowledge.browsing.versions(ListVersions(id=str(made.id)))).versions
+    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=str(made.id)))).versions
     assert [(v.change, v.by, v.reason, v.item.content) for v in versions] == [
-        (ChangeKind.UPDATED, "ben", "release 12", "new"),
-        (ChangeKind.CREATED, "anonymous", "", "old"),
+        (KnowledgeChangeKind.UPDATED, "ben", "release 12", "new"),
+        (KnowledgeChangeKind.CREATED, "anonymous", "", "old"),
     ]
 
 
@@ -149,7 +151,7 @@ async def test_of_lines_with_the_same_external_id_the_later_one_updates(knowledg
         (UPDATED, 3),
     ]
     assert len({result.id for result in put_once}) == 1
-    versions = (await knowledge.browsing.versions(ListVersions(id=str(put_once[0].id)))).versions
+    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=str(put_once[0].id)))).versions
     assert [version.item.content for version in versions] == ["third", "second", "first"]
 
 
@@ -199,7 +201,7 @@ async def test_a_dry_run_tells_the_same_and_writes_nothing(knowledge: Knowledge)
 
 async def test_what_was_deleted_does_not_come_back_by_an_import(knowledge: Knowledge) -> None:
     made = await one(knowledge, line())
-    await knowledge.base.archive(ChangeStatus(id=str(made.id)))
+    await knowledge.base.archive(ArchiveKnowledge(id=str(made.id)))
     refused = await one(knowledge, line())
     assert refused.outcome is REJECTED
     assert "restore" in str(refused.error)
@@ -218,7 +220,7 @@ async def test_new_items_can_wait_for_a_review(knowledge: Knowledge) -> None:
 
 async def test_an_import_is_in_the_audit(knowledge: Knowledge) -> None:
     await put(knowledge, line("faq-1"), line("faq-2"), line("faq-3", title=""), actor="ann", reason="the first load")
-    entries = (await knowledge.projects.audit(ListAudit())).entries
+    entries = (await knowledge.projects.audit(ListKnowledgeAudit())).entries
     assert [(entry.action, entry.actor) for entry in entries] == [("created", "ann")] * 2 + [("imported", "ann")]
     assert entries[-1].reason == "2 created, 1 rejected: the first load"
 
@@ -255,7 +257,7 @@ async def test_what_is_exported_and_imported_elsewhere_is_the_same(knowledge: Kn
     await knowledge.create(title="own", scope="/api/*", priority=9, owner="ann")
     await knowledge.create(title="waits", status=KnowledgeStatus.PENDING)
     archived = await knowledge.create(title="gone")
-    await knowledge.base.archive(ChangeStatus(id=archived.id))
+    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
     everything = {"statuses": tuple(KnowledgeStatus)}
     ours = await export(knowledge, limit=3, **everything)
     assert len(ours) == 7
@@ -292,7 +294,7 @@ async def test_an_export_is_in_the_audit_once(knowledge: Knowledge) -> None:
     for _ in range(5):
         await knowledge.create()
     await export(knowledge, limit=2)
-    entries = (await knowledge.projects.audit(ListAudit())).entries
+    entries = (await knowledge.projects.audit(ListKnowledgeAudit())).entries
     assert [entry.action for entry in entries].count("exported") == 1
 
 

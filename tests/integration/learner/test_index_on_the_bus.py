@@ -13,42 +13,36 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.contracts.knowledge_bulk import (
-    EXPORT_KNOWLEDGE,
-    PUT_KNOWLEDGE,
-    ExportKnowledge,
-    KnowledgePut,
-    PutKnowledge,
-)
-from skillbus.contracts.knowledge_index import (
+from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE, ExportKnowledge, KnowledgePut, PutKnowledge
+from skillbus.contracts.learner.index import (
     FIND_KNOWLEDGE,
     LIST_KNOWLEDGE_DIGESTS,
     READ_KNOWLEDGE,
     FindKnowledge,
-    ItemKey,
-    ListDigests,
+    KnowledgeKey,
+    ListKnowledgeDigests,
     ReadKnowledge,
 )
-from skillbus.contracts.knowledge_items import (
+from skillbus.contracts.learner.items import (
     ARCHIVE_KNOWLEDGE,
     CREATE_KNOWLEDGE,
     UPDATE_KNOWLEDGE,
-    ChangeStatus,
+    ArchiveKnowledge,
     KnowledgeWritten,
     UpdateKnowledge,
 )
-from skillbus.contracts.knowledge_usage import (
+from skillbus.contracts.learner.knowledge import KnowledgeRef
+from skillbus.contracts.learner.usage import (
     GET_KNOWLEDGE_STATS,
     GET_KNOWLEDGE_USAGE,
     GIVE_FEEDBACK,
     KNOWLEDGE_USED,
     AnsweredRequest,
-    AskStats,
+    GetKnowledgeStats,
+    GetKnowledgeUsage,
     GiveFeedback,
+    KnowledgeUse,
     KnowledgeUsed,
-    NameUsage,
-    Use,
 )
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
@@ -86,7 +80,7 @@ async def put(bus: Bus, *titles: str) -> KnowledgePut:
 
 
 async def indexed(bus: Bus) -> dict[str, bool]:
-    page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListDigests())
+    page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListKnowledgeDigests())
     return {one.id: one.indexed for one in page.items}
 
 
@@ -101,7 +95,7 @@ async def test_each_change_is_told(patient: Bus, index: FakeIndex) -> None:
     """knowledge-base.md § 更新知识条目, § 删除知识条目"""
     item = (await create(patient)).item
     assert (await patient.caller.call(UPDATE_KNOWLEDGE, UpdateKnowledge(id=item.id, title="another"))).indexed
-    assert (await patient.caller.call(ARCHIVE_KNOWLEDGE, ChangeStatus(id=item.id))).indexed
+    assert (await patient.caller.call(ARCHIVE_KNOWLEDGE, ArchiveKnowledge(id=item.id))).indexed
     assert await index.refs() == [(item.id, 1), (item.id, 2), (item.id, 3)]
 
 
@@ -157,7 +151,7 @@ async def test_what_was_written_and_not_told_is_told_after_the_start(bus: Bus, t
 async def test_the_index_reads_items_as_they_are_now(patient: Bus) -> None:
     item = (await create(patient)).item
     await patient.caller.call(UPDATE_KNOWLEDGE, UpdateKnowledge(id=item.id, title="another"))
-    keys = (ItemKey(project="default", id=item.id), ItemKey(project="default", id="nobody"))
+    keys = (KnowledgeKey(project="default", id=item.id), KnowledgeKey(project="default", id="nobody"))
     read = await patient.caller.call(READ_KNOWLEDGE, ReadKnowledge(keys=keys))
     assert [(one.id, one.title, one.version) for one in read.items] == [(item.id, "another", 2)]
 
@@ -171,7 +165,7 @@ async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
         query="直播",
         applied=True,
         at=BEGIN,
-        uses=(Use(id=item.id, version=1, position=2),),
+        uses=(KnowledgeUse(id=item.id, version=1, position=2),),
     )
     searched = AnsweredRequest(request_id="r2", query="游戏", at=BEGIN)
     used = KnowledgeUsed(requests=(built, searched))
@@ -184,11 +178,11 @@ async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
     assert (said.helpful, said.unhelpful) == (1, 0)
 
     async def usage() -> tuple[int, int, float | None, dict[str, int]]:
-        now = await patient.caller.call(GET_KNOWLEDGE_USAGE, NameUsage(id=item.id))
+        now = await patient.caller.call(GET_KNOWLEDGE_USAGE, GetKnowledgeUsage(id=item.id))
         return now.shown, now.applied, now.mean_position, now.scenes
 
     await eventually(usage, lambda now: now == (0, 1, 2.0, {"test_generation": 1}))
-    stats = await patient.caller.call(GET_KNOWLEDGE_STATS, AskStats())
+    stats = await patient.caller.call(GET_KNOWLEDGE_STATS, GetKnowledgeStats())
     assert (stats.total, stats.contexts, stats.searches) == (1, 1, 1)
     assert [one.id for one in stats.most_used] == [item.id]
 
@@ -199,9 +193,9 @@ async def test_what_is_of_another_project_is_not_found(patient: Bus) -> None:
         await patient.caller.call(GIVE_FEEDBACK, GiveFeedback(id=item.id, helpful=True))
     assert refused.value.code is ErrorCode.NOT_FOUND
     with pytest.raises(RequestError) as refused:
-        await patient.caller.call(GET_KNOWLEDGE_USAGE, NameUsage(id=item.id))
+        await patient.caller.call(GET_KNOWLEDGE_USAGE, GetKnowledgeUsage(id=item.id))
     assert refused.value.code is ErrorCode.NOT_FOUND
     assert not (await patient.caller.call(FIND_KNOWLEDGE, FindKnowledge(ids=(item.id,)))).items
     assert not (await patient.caller.call(EXPORT_KNOWLEDGE, ExportKnowledge())).items
-    key = ItemKey(project="default", id=item.id)
+    key = KnowledgeKey(project="default", id=item.id)
     assert not (await patient.caller.call(READ_KNOWLEDGE, ReadKnowledge(keys=(key,)))).items

@@ -5,18 +5,18 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.contracts.knowledge_index import (
+from skillbus.contracts.learner.index import (
     FindKnowledge,
     FoundItem,
-    ItemKey,
+    KnowledgeKey,
     KnowledgeMatched,
-    ListDigests,
+    ListKnowledgeDigests,
     ReadKnowledge,
 )
-from skillbus.contracts.knowledge_items import ChangeStatus, UpdateKnowledge
-from skillbus.contracts.knowledge_projects import SetParent
-from skillbus.contracts.knowledge_usage import GiveFeedback
+from skillbus.contracts.learner.items import ArchiveKnowledge, UpdateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
+from skillbus.contracts.learner.projects import SetKnowledgeParent
+from skillbus.contracts.learner.usage import GiveFeedback
 from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
 from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
@@ -65,7 +65,7 @@ async def test_candidates_come_whole_and_as_they_are_now(knowledge: Knowledge) -
 async def test_an_archived_candidate_is_not_shown(knowledge: Knowledge) -> None:
     """knowledge-base.md § 删除知识条目"""
     item = await indexed(knowledge)
-    await knowledge.base.archive(ChangeStatus(id=item.id))
+    await knowledge.base.archive(ArchiveKnowledge(id=item.id))
     assert await found(knowledge, ids=(item.id,)) == []
 
 
@@ -158,8 +158,8 @@ async def test_items_of_projects_above_are_seen_by_those_below_and_not_the_other
     knowledge: Knowledge,
 ) -> None:
     company, team, member = [await knowledge.create(project=name) for name in ("company", "team", "member")]
-    await knowledge.projects.set_parent(SetParent(project="team", parent="company"))
-    await knowledge.projects.set_parent(SetParent(project="member", parent="team"))
+    await knowledge.projects.set_parent(SetKnowledgeParent(project="team", parent="company"))
+    await knowledge.projects.set_parent(SetKnowledgeParent(project="member", parent="team"))
     ids = (company.id, team.id, member.id)
     matched = await find(knowledge, project="member", ids=ids)
     assert [one.item.id for one in matched.items] == list(ids)
@@ -167,7 +167,7 @@ async def test_items_of_projects_above_are_seen_by_those_below_and_not_the_other
     assert await found(knowledge, project="team") == [team.id, company.id]
     assert await found(knowledge, project="company", ids=ids) == [company.id]
     assert await found(knowledge, project="member", ids=ids, inherit=False) == [member.id]
-    await knowledge.projects.set_parent(SetParent(project="team"))
+    await knowledge.projects.set_parent(SetKnowledgeParent(project="team"))
     assert await found(knowledge, project="member", ids=ids) == [team.id, member.id]
 
 
@@ -241,7 +241,7 @@ async def test_of_what_the_index_got_lately_only_what_fits_is_told(knowledge: Kn
     await indexed(knowledge, scope="/api/pay", tags=("auth",))
     await indexed(knowledge, scope="/api/live")
     archived = await indexed(knowledge, scope="/api/live", tags=("auth",))
-    await knowledge.base.archive(ChangeStatus(id=archived.id))
+    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
     assert await found(knowledge, candidates_age_s=0, scope="/api/live", tags=("auth",)) == [fits.id]
 
 
@@ -272,9 +272,9 @@ async def test_content_comes_with_the_first_candidates_and_with_what_the_index_l
 
 async def test_items_are_read_as_they_are_now_whatever_their_status(knowledge: Knowledge) -> None:
     items = [await knowledge.create(project=name) for name in ("default", "theirs")]
-    await knowledge.base.archive(ChangeStatus(id=items[0].id))
-    keys = [ItemKey(project=item.project, id=item.id) for item in reversed(items)]
-    wrong = ItemKey(project="default", id=items[1].id)
+    await knowledge.base.archive(ArchiveKnowledge(id=items[0].id))
+    keys = [KnowledgeKey(project=item.project, id=item.id) for item in reversed(items)]
+    wrong = KnowledgeKey(project="default", id=items[1].id)
     read = await reader(knowledge).read(ReadKnowledge(keys=(*keys, wrong, keys[0])))
     assert [(one.project, one.id, one.status) for one in read.items] == [
         ("theirs", items[1].id, KnowledgeStatus.ACTIVE),
@@ -285,27 +285,29 @@ async def test_items_are_read_as_they_are_now_whatever_their_status(knowledge: K
 
 async def test_items_that_do_not_fit_a_message_are_left(knowledge: Knowledge) -> None:
     items = [await knowledge.create(content="文" * 32_000) for _ in range(12)]
-    keys = tuple(ItemKey(project=item.project, id=item.id) for item in items)
+    keys = tuple(KnowledgeKey(project=item.project, id=item.id) for item in items)
     read = await reader(knowledge).read(ReadKnowledge(keys=keys))
     assert 1 < len(read.items) < len(items)
-    assert (*(ItemKey(project=one.project, id=one.id) for one in read.items), *read.left) == keys
+    assert (*(KnowledgeKey(project=one.project, id=one.id) for one in read.items), *read.left) == keys
 
 
 async def test_digests_are_of_active_items_page_by_page(knowledge: Knowledge) -> None:
     made = [await knowledge.create(project=project) for project in ("b", "a", "b", "a", "a")]
     await index(knowledge, made[0])
-    await knowledge.base.archive(ChangeStatus(project="a", id=made[1].id))
+    await knowledge.base.archive(ArchiveKnowledge(project="a", id=made[1].id))
     await knowledge.create(project="a", status=KnowledgeStatus.PENDING)
     expected = sorted((item.project, item.id) for item in made if item is not made[1])
     listed, after = list[tuple[str, str]](), None
     for _ in range(3):
-        page = await reader(knowledge).digests(ListDigests(limit=2, after=after))
+        page = await reader(knowledge).digests(ListKnowledgeDigests(limit=2, after=after))
         listed += [(one.project, one.id) for one in page.items]
         if (after := page.next) is None:
             break
     assert listed == expected
     assert after is None
-    (first,) = [one for one in (await reader(knowledge).digests(ListDigests(project="b"))).items if one.indexed]
+    (first,) = [
+        one for one in (await reader(knowledge).digests(ListKnowledgeDigests(project="b"))).items if one.indexed
+    ]
     assert (first.id, first.version, first.digest) == (made[0].id, 1, made[0].digest)
 
 

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import event, func, select, text
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_items import ChangeStatus, NameKnowledge, RestoreKnowledge, UpdateKnowledge
-from skillbus.contracts.knowledge_projects import ListAudit
-from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions, ReviewAction, ReviewKnowledge
+from skillbus.contracts.learner.items import ArchiveKnowledge, GetKnowledge, RestoreKnowledge, UpdateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.projects import ListKnowledgeAudit
+from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions, ReviewAction, ReviewKnowledge
 from skillbus.learner.adapters.sql import tables
 from skillbus.learner.domain.errors import (
     ChangedMeanwhileError,
@@ -50,7 +50,7 @@ async def rows(knowledge: Knowledge, table: str) -> int:
 
 
 async def get(knowledge: Knowledge, item: KnowledgeItem, **which: object) -> KnowledgeItem:
-    return await knowledge.base.get(NameKnowledge.model_validate({"id": item.id, "project": item.project, **which}))
+    return await knowledge.base.get(GetKnowledge.model_validate({"id": item.id, "project": item.project, **which}))
 
 
 async def update(knowledge: Knowledge, item: KnowledgeItem, **changes: object) -> KnowledgeItem:
@@ -59,7 +59,7 @@ async def update(knowledge: Knowledge, item: KnowledgeItem, **changes: object) -
 
 
 async def archive(knowledge: Knowledge, item: KnowledgeItem) -> KnowledgeItem:
-    return (await knowledge.base.archive(ChangeStatus(id=item.id, actor="ann", reason="gone"))).item
+    return (await knowledge.base.archive(ArchiveKnowledge(id=item.id, actor="ann", reason="gone"))).item
 
 
 @pytest.mark.spec("knowledge-base.md § 知识条目核心属性 (type, title, content, scope, status, tags)")
@@ -105,11 +105,11 @@ async def test_an_update_makes_the_next_version_and_keeps_the_one_before_whole(k
     assert (second.version, second.content, second.tags) == (2, "缺少时返回 403。", ("b",))
     assert (second.created_by, second.updated_by, second.created_at) == ("ann", "bob", first.created_at)
     assert second.digest != first.digest
-    listed = await knowledge.browsing.versions(ListVersions(id=first.id))
+    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=first.id))
     said = [(v.version, v.change, v.by, v.reason, v.at) for v in listed.versions]
     assert said == [
-        (2, ChangeKind.UPDATED, "bob", "release 12", second.updated_at),
-        (1, ChangeKind.CREATED, "ann", "found in the log", first.created_at),
+        (2, KnowledgeChangeKind.UPDATED, "bob", "release 12", second.updated_at),
+        (1, KnowledgeChangeKind.CREATED, "ann", "found in the log", first.created_at),
     ]
     assert [v.item for v in listed.versions] == [second, first]
 
@@ -136,14 +136,16 @@ async def test_an_archived_item_is_kept_with_its_history_and_is_restored(knowled
     made = await knowledge.create()
     gone = await archive(knowledge, made)
     assert (gone.status, gone.version, gone.content) == (KnowledgeStatus.ARCHIVED, 2, made.content)
-    again = await knowledge.base.archive(ChangeStatus(id=made.id))
+    again = await knowledge.base.archive(ArchiveKnowledge(id=made.id))
     assert (again.item, again.repeated) == (gone, True)
     with pytest.raises(WrongStatusError):
         await update(knowledge, made, title="another")
     back = await knowledge.base.restore(RestoreKnowledge(id=made.id))
     assert (back.item.status, back.item.version, back.item.digest) == (KnowledgeStatus.ACTIVE, 3, made.digest)
-    kinds = [version.change for version in (await knowledge.browsing.versions(ListVersions(id=made.id))).versions]
-    assert kinds == [ChangeKind.RESTORED, ChangeKind.ARCHIVED, ChangeKind.CREATED]
+    kinds = [
+        version.change for version in (await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))).versions
+    ]
+    assert kinds == [KnowledgeChangeKind.RESTORED, KnowledgeChangeKind.ARCHIVED, KnowledgeChangeKind.CREATED]
 
 
 async def test_an_earlier_version_comes_back_as_a_new_one(knowledge: Knowledge) -> None:
@@ -158,8 +160,8 @@ async def test_an_earlier_version_comes_back_as_a_new_one(knowledge: Knowledge) 
         ("a", "b"),
         first.digest,
     )
-    newest = (await knowledge.browsing.versions(ListVersions(id=first.id, limit=1))).versions[0]
-    assert (newest.change, newest.by) == (ChangeKind.REVERTED, "bob")
+    newest = (await knowledge.browsing.versions(ListKnowledgeVersions(id=first.id, limit=1))).versions[0]
+    assert (newest.change, newest.by) == (KnowledgeChangeKind.REVERTED, "bob")
     again = await knowledge.base.restore(RestoreKnowledge(id=first.id, version=1))
     assert (again.repeated, again.item.version) == (True, 4)
 
@@ -202,7 +204,7 @@ async def test_who_expects_another_version_is_refused(knowledge: Knowledge) -> N
     await update(knowledge, made, title="second", expected_version=1)
     for old in (
         knowledge.base.update(UpdateKnowledge(id=made.id, title="third", expected_version=1)),
-        knowledge.base.archive(ChangeStatus(id=made.id, expected_version=1)),
+        knowledge.base.archive(ArchiveKnowledge(id=made.id, expected_version=1)),
         knowledge.base.restore(RestoreKnowledge(id=made.id, version=1, expected_version=9)),
     ):
         with pytest.raises(OtherVersionError) as refused:
@@ -234,7 +236,7 @@ async def test_no_change_of_several_replicas_is_lost(knowledge: Knowledge, datab
     for replica in replicas:
         await replica.engine.dispose()
     assert sorted(item.version for item in items) == list(range(2, 17))
-    listed = await knowledge.browsing.versions(ListVersions(id=made.id))
+    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))
     assert {version.item.title for version in listed.versions} == {made.title, *(item.title for item in items)}
     assert (await rows(knowledge, "knowledge_audit"), await rows(knowledge, "knowledge_outbox")) == (16, 16)
 
@@ -321,8 +323,8 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
         ReviewKnowledge(ids=(two.id,), action=ReviewAction.REJECT, actor="bob", reason="not true")
     )
     assert (rejected.status, rejected.version) == (KnowledgeStatus.ARCHIVED, 2)
-    newest = (await knowledge.browsing.versions(ListVersions(id=two.id))).versions[0]
-    assert (newest.change, newest.by, newest.reason) == (ChangeKind.REJECTED, "bob", "not true")
+    newest = (await knowledge.browsing.versions(ListKnowledgeVersions(id=two.id))).versions[0]
+    assert (newest.change, newest.by, newest.reason) == (KnowledgeChangeKind.REJECTED, "bob", "not true")
     assert (await get(knowledge, one)).updated_by == "ann"
     assert await rows(knowledge, "knowledge_outbox") == 5
 
@@ -344,35 +346,35 @@ async def test_the_audit_says_who_did_what_in_its_order(knowledge: Knowledge) ->
     made = await knowledge.create(actor="ann", reason="first")
     changed = await update(knowledge, made, title="second", actor="bob")
     await knowledge.create(project="other")
-    listed = await knowledge.projects.audit(ListAudit(limit=1))
-    rest = await knowledge.projects.audit(ListAudit(after=listed.next or 0))
+    listed = await knowledge.projects.audit(ListKnowledgeAudit(limit=1))
+    rest = await knowledge.projects.audit(ListKnowledgeAudit(after=listed.next or 0))
     entries = (*listed.entries, *rest.entries)
     assert [(e.actor, e.action, e.id, e.version, e.digest, e.reason) for e in entries] == [
         ("ann", "created", made.id, 1, made.digest, "first"),
         ("bob", "updated", made.id, 2, changed.digest, ""),
     ]
     assert rest.next is None
-    assert (await knowledge.projects.audit(ListAudit(id=NOBODY))).entries == ()
+    assert (await knowledge.projects.audit(ListKnowledgeAudit(id=NOBODY))).entries == ()
 
 
 async def test_nothing_of_another_project_is_there(knowledge: Knowledge) -> None:
     made = await knowledge.create(status="pending", project="theirs")
     for request in (
-        knowledge.base.get(NameKnowledge(id=made.id)),
-        knowledge.base.get(NameKnowledge(id=made.id, version=1)),
-        knowledge.base.get(NameKnowledge(id=made.id, as_of=datetime.now(UTC))),
+        knowledge.base.get(GetKnowledge(id=made.id)),
+        knowledge.base.get(GetKnowledge(id=made.id, version=1)),
+        knowledge.base.get(GetKnowledge(id=made.id, as_of=datetime.now(UTC))),
         knowledge.base.update(UpdateKnowledge(id=made.id, title="ours")),
-        knowledge.base.archive(ChangeStatus(id=made.id)),
+        knowledge.base.archive(ArchiveKnowledge(id=made.id)),
         knowledge.base.restore(RestoreKnowledge(id=made.id)),
         knowledge.base.restore(RestoreKnowledge(id=made.id, version=1)),
-        knowledge.browsing.versions(ListVersions(id=made.id)),
+        knowledge.browsing.versions(ListKnowledgeVersions(id=made.id)),
         knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=1, to_version=1)),
     ):
         with pytest.raises(UnknownItemError):
             await request
     [reviewed] = await knowledge.base.review(ReviewKnowledge(ids=(made.id,), action=ReviewAction.APPROVE))
     assert (reviewed.ok, reviewed.code) == (False, ErrorCode.NOT_FOUND)
-    assert (await knowledge.projects.audit(ListAudit(id=made.id))).entries == ()
+    assert (await knowledge.projects.audit(ListKnowledgeAudit(id=made.id))).entries == ()
     assert (await get(knowledge, made)) == made
 
 
@@ -421,7 +423,7 @@ async def test_hostile_strings_come_back_as_they_were(knowledge: Knowledge, host
     )
     changed = await update(knowledge, made, content=f"{hostile}!", actor=hostile, reason=hostile)
     found = await get(knowledge, made)
-    versions = (await knowledge.browsing.versions(ListVersions(id=made.id))).versions
+    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))).versions
     assert found == changed
     assert (found.title, found.tags, found.external_id) == (made.title, made.tags, hostile)
     assert [(version.by, version.reason) for version in versions] == [(made.updated_by, hostile)] * 2

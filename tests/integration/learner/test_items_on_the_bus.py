@@ -14,21 +14,41 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import StartError
-from skillbus.contracts import knowledge as contract
-from skillbus.contracts import knowledge_items, knowledge_projects, knowledge_versions
+from skillbus.contracts import learner as contract
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorBody, ErrorCode, ErrorDetail, RequestError
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_items import (
-    ChangeStatus,
+from skillbus.contracts.learner.items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ArchiveKnowledge,
     CreateKnowledge,
+    GetKnowledge,
     ListKnowledge,
-    NameKnowledge,
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.knowledge_projects import ListAudit, NameProject, SetParent
-from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions, ReviewAction, ReviewKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.projects import (
+    GET_KNOWLEDGE_PROJECT,
+    LIST_KNOWLEDGE_AUDIT,
+    SET_KNOWLEDGE_PARENT,
+    GetKnowledgeProject,
+    ListKnowledgeAudit,
+    SetKnowledgeParent,
+)
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    REVIEW_KNOWLEDGE,
+    DiffKnowledge,
+    ListKnowledgeVersions,
+    ReviewAction,
+    ReviewKnowledge,
+)
 from skillbus.contracts.message import Empty, Message
 from skillbus.learner.adapters.sql.record import SqlRecord, written
 from skillbus.learner.adapters.sql.tables import SCHEMA
@@ -45,7 +65,7 @@ SCRIPT = "# <script>alert('x')</script>\n\n<img src=x onerror=alert(1)> [a](java
 
 async def create(bus: Bus, **fields: object) -> KnowledgeItem:
     request = CreateKnowledge.model_validate({**DRAFT, **fields})
-    return (await bus.caller.call(knowledge_items.CREATE_KNOWLEDGE, request)).item
+    return (await bus.caller.call(CREATE_KNOWLEDGE, request)).item
 
 
 async def asked(bus: Bus, endpoint: Endpoint[Message, Message], body: str) -> ErrorDetail:
@@ -57,46 +77,40 @@ async def asked(bus: Bus, endpoint: Endpoint[Message, Message], body: str) -> Er
 async def test_an_item_lives_its_life_on_the_bus(learner: Bus) -> None:
     call = learner.caller.call
     made = await create(learner, tags=["auth"], status="pending", actor="ann")
-    reviewed = await call(
-        knowledge_versions.REVIEW_KNOWLEDGE, ReviewKnowledge(ids=(made.id, "nobody"), action=ReviewAction.APPROVE)
-    )
+    reviewed = await call(REVIEW_KNOWLEDGE, ReviewKnowledge(ids=(made.id, "nobody"), action=ReviewAction.APPROVE))
     assert (reviewed.succeeded, reviewed.failed, reviewed.results[1].code) == (1, 1, ErrorCode.NOT_FOUND)
-    changed = await call(
-        knowledge_items.UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, content="more", expected_version=2)
-    )
+    changed = await call(UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, content="more", expected_version=2))
     assert (changed.item.version, changed.item.status, changed.repeated) == (3, KnowledgeStatus.ACTIVE, False)
-    gone = await call(knowledge_items.ARCHIVE_KNOWLEDGE, ChangeStatus(id=made.id))
-    assert (await call(knowledge_items.LIST_KNOWLEDGE, ListKnowledge())).items == ()
-    back = await call(knowledge_items.RESTORE_KNOWLEDGE, RestoreKnowledge(id=made.id, version=1))
+    gone = await call(ARCHIVE_KNOWLEDGE, ArchiveKnowledge(id=made.id))
+    assert (await call(LIST_KNOWLEDGE, ListKnowledge())).items == ()
+    back = await call(RESTORE_KNOWLEDGE, RestoreKnowledge(id=made.id, version=1))
     assert (gone.item.version, back.item.version, back.item.digest) == (4, 5, made.digest)
-    assert await call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id)) == back.item
-    assert await call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id, version=1)) == made
-    history = await call(knowledge_versions.GET_KNOWLEDGE_HISTORY, ListVersions(id=made.id))
+    assert await call(GET_KNOWLEDGE, GetKnowledge(id=made.id)) == back.item
+    assert await call(GET_KNOWLEDGE, GetKnowledge(id=made.id, version=1)) == made
+    history = await call(GET_KNOWLEDGE_HISTORY, ListKnowledgeVersions(id=made.id))
     kinds = [version.change.value for version in history.versions]
     assert kinds == ["reverted", "archived", "updated", "approved", "created"]
-    diff = await call(knowledge_versions.DIFF_KNOWLEDGE, DiffKnowledge(id=made.id, from_version=1, to_version=3))
+    diff = await call(DIFF_KNOWLEDGE, DiffKnowledge(id=made.id, from_version=1, to_version=3))
     assert [change.field for change in diff.changes] == ["content", "status"]
-    audit = await call(knowledge_projects.LIST_KNOWLEDGE_AUDIT, ListAudit(id=made.id))
+    audit = await call(LIST_KNOWLEDGE_AUDIT, ListKnowledgeAudit(id=made.id))
     assert [entry.action for entry in audit.entries] == list(reversed(kinds))
-    assert [item.id for item in (await call(knowledge_items.LIST_KNOWLEDGE, ListKnowledge(tags=("auth",)))).items] == [
-        made.id
-    ]
+    assert [item.id for item in (await call(LIST_KNOWLEDGE, ListKnowledge(tags=("auth",)))).items] == [made.id]
 
 
 async def test_projects_inherit_on_the_bus(learner: Bus) -> None:
     call = learner.caller.call
-    set_to = await call(knowledge_projects.SET_KNOWLEDGE_PARENT, SetParent(project="team", parent="company"))
-    found = await call(knowledge_projects.GET_KNOWLEDGE_PROJECT, NameProject(project="team"))
+    set_to = await call(SET_KNOWLEDGE_PARENT, SetKnowledgeParent(project="team", parent="company"))
+    found = await call(GET_KNOWLEDGE_PROJECT, GetKnowledgeProject(project="team"))
     assert set_to == found
     assert found.parents == ("company",)
     with pytest.raises(RequestError) as refused:
-        await call(knowledge_projects.SET_KNOWLEDGE_PARENT, SetParent(project="company", parent="team"))
+        await call(SET_KNOWLEDGE_PARENT, SetKnowledgeParent(project="company", parent="team"))
     assert refused.value.code is ErrorCode.CONFLICT
 
 
 async def test_markdown_is_kept_as_it_is(learner: Bus) -> None:
     made = await create(learner, content=SCRIPT, title="<b>bold</b>")
-    found = await learner.caller.call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id))
+    found = await learner.caller.call(GET_KNOWLEDGE, GetKnowledge(id=made.id))
     assert (found.content, found.title) == (SCRIPT, "<b>bold</b>")
 
 
@@ -134,44 +148,44 @@ async def test_markdown_is_kept_as_it_is(learner: Bus) -> None:
 async def test_what_does_not_follow_the_contract_is_refused_and_nothing_is_kept(
     learner: Bus, wrong: dict[str, object]
 ) -> None:
-    said = await asked(learner, knowledge_items.CREATE_KNOWLEDGE, json.dumps({**DRAFT, **wrong}))
+    said = await asked(learner, CREATE_KNOWLEDGE, json.dumps({**DRAFT, **wrong}))
     assert said.code is ErrorCode.INVALID_REQUEST
     everything = ListKnowledge(statuses=())
-    assert (await learner.caller.call(knowledge_items.LIST_KNOWLEDGE, everything)).total == 0
+    assert (await learner.caller.call(LIST_KNOWLEDGE, everything)).total == 0
 
 
 async def test_content_of_five_megabytes_does_not_reach_the_learner(learner: Bus) -> None:
     request = CreateKnowledge.model_construct(type=RULE, title="t", content="x" * 5_000_000)
     with pytest.raises(RequestError) as refused:
-        await learner.caller.call(knowledge_items.CREATE_KNOWLEDGE, request)
+        await learner.caller.call(CREATE_KNOWLEDGE, request)
     assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
 
 
 @pytest.mark.parametrize(
     ("endpoint", "body", "code"),
     [
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "nobody"}', ErrorCode.NOT_FOUND),
-        (knowledge_items.GET_KNOWLEDGE, "{\"id\": \"x' OR '1'='1\"}", ErrorCode.INVALID_REQUEST),
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "ID", "version": 2}', ErrorCode.NOT_FOUND),
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "ID", "version": 99999999999}', ErrorCode.INVALID_REQUEST),
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "ID", "version": 1, "as_of": "2026-01-01"}', ErrorCode.INVALID_REQUEST),
-        (knowledge_items.GET_KNOWLEDGE, '{"id": "ID", "as_of": "1999-01-01"}', ErrorCode.NOT_FOUND),
+        (GET_KNOWLEDGE, '{"id": "nobody"}', ErrorCode.NOT_FOUND),
+        (GET_KNOWLEDGE, "{\"id\": \"x' OR '1'='1\"}", ErrorCode.INVALID_REQUEST),
+        (GET_KNOWLEDGE, '{"id": "ID", "version": 2}', ErrorCode.NOT_FOUND),
+        (GET_KNOWLEDGE, '{"id": "ID", "version": 99999999999}', ErrorCode.INVALID_REQUEST),
+        (GET_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+        (GET_KNOWLEDGE, '{"id": "ID", "version": 1, "as_of": "2026-01-01"}', ErrorCode.INVALID_REQUEST),
+        (GET_KNOWLEDGE, '{"id": "ID", "as_of": "1999-01-01"}', ErrorCode.NOT_FOUND),
         (
-            knowledge_items.UPDATE_KNOWLEDGE,
+            UPDATE_KNOWLEDGE,
             '{"id": "ID", "title": "u", "expected_version": 2}',
             ErrorCode.PRECONDITION_FAILED,
         ),
-        (knowledge_items.UPDATE_KNOWLEDGE, '{"id": "ID", "clear": ["id"]}', ErrorCode.INVALID_REQUEST),
-        (knowledge_items.UPDATE_KNOWLEDGE, '{"id": "ID", "project": "other", "title": "u"}', ErrorCode.NOT_FOUND),
-        (knowledge_items.ARCHIVE_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (knowledge_items.RESTORE_KNOWLEDGE, '{"id": "ID", "version": 7}', ErrorCode.NOT_FOUND),
-        (knowledge_versions.DIFF_KNOWLEDGE, '{"id": "ID", "from_version": 1, "to_version": 2}', ErrorCode.NOT_FOUND),
-        (knowledge_versions.GET_KNOWLEDGE_HISTORY, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (knowledge_items.LIST_KNOWLEDGE, '{"after": "0.1; DROP TABLE knowledge"}', ErrorCode.INVALID_REQUEST),
-        (knowledge_items.LIST_KNOWLEDGE, '{"limit": 0}', ErrorCode.INVALID_REQUEST),
-        (knowledge_projects.LIST_KNOWLEDGE_AUDIT, '{"after": 9223372036854775808}', ErrorCode.INVALID_REQUEST),
-        (knowledge_items.CREATE_KNOWLEDGE, "not json", ErrorCode.INVALID_REQUEST),
+        (UPDATE_KNOWLEDGE, '{"id": "ID", "clear": ["id"]}', ErrorCode.INVALID_REQUEST),
+        (UPDATE_KNOWLEDGE, '{"id": "ID", "project": "other", "title": "u"}', ErrorCode.NOT_FOUND),
+        (ARCHIVE_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+        (RESTORE_KNOWLEDGE, '{"id": "ID", "version": 7}', ErrorCode.NOT_FOUND),
+        (DIFF_KNOWLEDGE, '{"id": "ID", "from_version": 1, "to_version": 2}', ErrorCode.NOT_FOUND),
+        (GET_KNOWLEDGE_HISTORY, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+        (LIST_KNOWLEDGE, '{"after": "0.1; DROP TABLE knowledge"}', ErrorCode.INVALID_REQUEST),
+        (LIST_KNOWLEDGE, '{"limit": 0}', ErrorCode.INVALID_REQUEST),
+        (LIST_KNOWLEDGE_AUDIT, '{"after": 9223372036854775808}', ErrorCode.INVALID_REQUEST),
+        (CREATE_KNOWLEDGE, "not json", ErrorCode.INVALID_REQUEST),
     ],
 )
 async def test_what_cannot_be_done_is_refused_with_its_code(
@@ -180,16 +194,14 @@ async def test_what_cannot_be_done_is_refused_with_its_code(
     made = await create(learner)
     said = await asked(learner, endpoint, body.replace("ID", made.id) if '"id"' in body else body)
     assert (said.code, bool(said.message)) == (code, True)
-    assert await learner.caller.call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id)) == made
+    assert await learner.caller.call(GET_KNOWLEDGE, GetKnowledge(id=made.id)) == made
 
 
 async def test_who_was_too_late_learns_which_version_is_there(learner: Bus) -> None:
     made = await create(learner)
-    await learner.caller.call(knowledge_items.UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, title="u"))
+    await learner.caller.call(UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, title="u"))
     with pytest.raises(RequestError) as refused:
-        await learner.caller.call(
-            knowledge_items.UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, title="v", expected_version=1)
-        )
+        await learner.caller.call(UPDATE_KNOWLEDGE, UpdateKnowledge(id=made.id, title="v", expected_version=1))
     assert (refused.value.code, refused.value.details) == (ErrorCode.PRECONDITION_FAILED, {"version": 2})
 
 
@@ -209,7 +221,7 @@ async def test_a_record_that_cannot_be_written_is_unavailable_and_read_all_the_s
     try:
         other.execute("BEGIN IMMEDIATE")
         writing = asyncio.create_task(create(learner, title="waits"))
-        assert await learner.caller.call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id)) == made
+        assert await learner.caller.call(GET_KNOWLEDGE, GetKnowledge(id=made.id)) == made
         with pytest.raises(RequestError, match="try again") as refused:
             await writing
         health = await learner.caller.call(contract.HEALTH, Empty())
@@ -274,4 +286,4 @@ async def test_what_was_written_is_there_after_a_restart(bus: Bus, tmp_path: Pat
     async with open_learner(bus, settings):
         made = await create(bus, external_id="faq-1")
     async with open_learner(bus, settings):
-        assert await bus.caller.call(knowledge_items.GET_KNOWLEDGE, NameKnowledge(id=made.id)) == made
+        assert await bus.caller.call(GET_KNOWLEDGE, GetKnowledge(id=made.id)) == made

@@ -12,9 +12,10 @@ from pathlib import Path
 from skillbus.common.bus.connection import Bus, BusSettings
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import HEALTH, MAX_IDS, KnowledgeRef
-from skillbus.contracts.knowledge_index import LIST_KNOWLEDGE_DIGESTS, ItemDigest, ListDigests
-from skillbus.contracts.knowledge_items import CREATE_KNOWLEDGE, UPDATE_KNOWLEDGE, UpdateKnowledge
+from skillbus.contracts.learner import HEALTH
+from skillbus.contracts.learner.index import LIST_KNOWLEDGE_DIGESTS, KnowledgeItemDigest, ListKnowledgeDigests
+from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, UPDATE_KNOWLEDGE, UpdateKnowledge
+from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.message import Empty
 
 from .fake_index import open_fake_index
@@ -66,10 +67,10 @@ async def write(bus: Bus, name: str) -> None:
             return
 
 
-async def digests(bus: Bus) -> list[ItemDigest]:
-    items, after = list[ItemDigest](), None
+async def digests(bus: Bus) -> list[KnowledgeItemDigest]:
+    items, after = list[KnowledgeItemDigest](), None
     while True:
-        page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListDigests(after=after))
+        page = await bus.caller.call(LIST_KNOWLEDGE_DIGESTS, ListKnowledgeDigests(after=after))
         items += page.items
         if (after := page.next) is None:
             return items

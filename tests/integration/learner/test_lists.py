@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_items import ListKnowledge, UpdateKnowledge
-from skillbus.contracts.knowledge_projects import ListAudit, NameProject, SetParent
-from skillbus.contracts.knowledge_versions import DiffKnowledge, ListVersions
+from skillbus.contracts.learner.items import ListKnowledge, UpdateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.projects import GetKnowledgeProject, ListKnowledgeAudit, SetKnowledgeParent
+from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions
 from skillbus.learner.domain.errors import ProjectsError, UnfitError, UnknownItemError, UnknownVersionError
 
 from .knowledge import BEGIN, Knowledge
@@ -135,7 +135,7 @@ async def test_versions_come_in_pages_that_fit_a_message(knowledge: Knowledge) -
     made = await versions_of(knowledge, 14, "\x01" * 32_000)
     seen, before, pages = list[int](), None, 0
     while pages == 0 or before is not None:
-        listed = await knowledge.browsing.versions(ListVersions(id=made.id, before=before))
+        listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, before=before))
         assert listed.total == 14
         assert len(listed.model_dump_json()) < MESSAGE_BYTES
         seen, before, pages = [*seen, *(v.version for v in listed.versions)], listed.next, pages + 1
@@ -145,12 +145,12 @@ async def test_versions_come_in_pages_that_fit_a_message(knowledge: Knowledge) -
 
 async def test_a_page_of_versions_holds_no_more_than_was_asked_for(knowledge: Knowledge) -> None:
     made = await versions_of(knowledge, 5, "x")
-    listed = await knowledge.browsing.versions(ListVersions(id=made.id, limit=2, before=5))
+    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, limit=2, before=5))
     assert ([v.version for v in listed.versions], listed.next, listed.total) == ([4, 3], 3, 5)
-    last = await knowledge.browsing.versions(ListVersions(id=made.id, limit=2, before=3))
+    last = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, limit=2, before=3))
     assert ([v.version for v in last.versions], last.next) == ([2, 1], None)
     with pytest.raises(UnknownItemError):
-        await knowledge.browsing.versions(ListVersions(id="nobody"))
+        await knowledge.browsing.versions(ListKnowledgeVersions(id="nobody"))
 
 
 async def test_what_differs_is_shown_field_by_field_and_word_by_word(knowledge: Knowledge) -> None:
@@ -184,11 +184,13 @@ async def test_the_largest_difference_fits_a_message(knowledge: Knowledge) -> No
 
 
 async def parents(knowledge: Knowledge, project: str) -> tuple[str, ...]:
-    return (await knowledge.projects.parents(NameProject(project=project))).parents
+    return (await knowledge.projects.parents(GetKnowledgeProject(project=project))).parents
 
 
 async def set_parent(knowledge: Knowledge, project: str, parent: str | None) -> tuple[str, ...]:
-    return (await knowledge.projects.set_parent(SetParent(project=project, parent=parent, actor="ann"))).parents
+    return (
+        await knowledge.projects.set_parent(SetKnowledgeParent(project=project, parent=parent, actor="ann"))
+    ).parents
 
 
 async def test_a_project_has_those_above_it_nearest_first(knowledge: Knowledge) -> None:
@@ -199,7 +201,7 @@ async def test_a_project_has_those_above_it_nearest_first(knowledge: Knowledge) 
     assert await set_parent(knowledge, "team", "company") == ("company",)
     assert await set_parent(knowledge, "team", None) == ()
     assert await set_parent(knowledge, "team", None) == ()
-    audit = (await knowledge.projects.audit(ListAudit(project="team"))).entries
+    audit = (await knowledge.projects.audit(ListKnowledgeAudit(project="team"))).entries
     assert [(entry.action, entry.actor, entry.reason) for entry in audit] == [
         ("parent_set", "ann", "parent: division"),
         ("parent_set", "ann", "parent: company"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import func, select
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.tables import OUTBOX
 from skillbus.learner.domain.index.outbox import Relay, Written

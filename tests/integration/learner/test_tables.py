@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, KNOWLEDGE, METADATA, SCHEMA
 from skillbus.sql.engine import make_engine, reading, writing
 from skillbus.sql.errors import ConstraintError

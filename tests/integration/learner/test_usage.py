@@ -7,19 +7,19 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_index import FindKnowledge
-from skillbus.contracts.knowledge_items import ChangeStatus
-from skillbus.contracts.knowledge_projects import SetParent
-from skillbus.contracts.knowledge_usage import (
+from skillbus.contracts.learner.index import FindKnowledge
+from skillbus.contracts.learner.items import ArchiveKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.projects import SetKnowledgeParent
+from skillbus.contracts.learner.usage import (
     AnsweredRequest,
-    AskStats,
+    GetKnowledgeStats,
+    GetKnowledgeUsage,
     GiveFeedback,
     ItemUsage,
     KnowledgeStats,
+    KnowledgeUse,
     KnowledgeUsed,
-    NameUsage,
-    Use,
 )
 from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
@@ -42,7 +42,7 @@ def usage(knowledge: Knowledge) -> Usage:
 def answered(
     knowledge: Knowledge, request: str, *items: KnowledgeItem, age: timedelta = timedelta(), **fields: object
 ) -> AnsweredRequest:
-    uses = [Use(id=item.id, project=item.project, version=1, position=at) for at, item in enumerate(items, 1)]
+    uses = [KnowledgeUse(id=item.id, project=item.project, version=1, position=at) for at, item in enumerate(items, 1)]
     said = {"request_id": request, "query": "直播", "at": knowledge.clock.at - age, "uses": uses, **fields}
     return AnsweredRequest.model_validate(said)
 
@@ -65,11 +65,11 @@ async def vote(knowledge: Knowledge, item: KnowledgeItem, helpful: bool, **field
 
 
 async def of(knowledge: Knowledge, item: KnowledgeItem) -> ItemUsage:
-    return await usage(knowledge).of_item(NameUsage(project=item.project, id=item.id))
+    return await usage(knowledge).of_item(GetKnowledgeUsage(project=item.project, id=item.id))
 
 
 async def stats(knowledge: Knowledge, **asked: object) -> KnowledgeStats:
-    return await usage(knowledge).stats(AskStats.model_validate(asked))
+    return await usage(knowledge).stats(GetKnowledgeStats.model_validate(asked))
 
 
 def ids(report: Sequence[ItemUsage]) -> list[str]:
@@ -189,9 +189,9 @@ async def test_items_of_other_projects_are_unknown(knowledge: Knowledge) -> None
     with pytest.raises(UnknownItemError):
         await vote(knowledge, theirs, True, project="default")
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(NameUsage(id=theirs.id))
+        await usage(knowledge).of_item(GetKnowledgeUsage(id=theirs.id))
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(NameUsage(id="nobody"))
+        await usage(knowledge).of_item(GetKnowledgeUsage(id="nobody"))
 
 
 async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_did_with_it(
@@ -199,14 +199,14 @@ async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_
 ) -> None:
     item = await knowledge.create(project="company")
     for team in ("team-a", "team-b"):
-        await knowledge.projects.set_parent(SetParent(project=team, parent="company"))
+        await knowledge.projects.set_parent(SetKnowledgeParent(project=team, parent="company"))
         await use(knowledge, f"r-{team}", item, project=team)
     said = await vote(knowledge, item, True, project="team-a")
     assert (said.shown, said.helpful) == (1, 1)
     owners = await of(knowledge, item)
     assert (owners.shown, owners.helpful) == (2, 1)
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(NameUsage(project="team-a", id=item.id))
+        await usage(knowledge).of_item(GetKnowledgeUsage(project="team-a", id=item.id))
 
 
 async def test_a_project_in_numbers(knowledge: Knowledge) -> None:
@@ -214,7 +214,7 @@ async def test_a_project_in_numbers(knowledge: Knowledge) -> None:
     config = await knowledge.create(type="project_config")
     await knowledge.create(status=KnowledgeStatus.PENDING)
     archived = await knowledge.create(title="gone")
-    await knowledge.base.archive(ChangeStatus(id=archived.id))
+    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
     await knowledge.create(project="theirs")
     await use(knowledge, "r1", rule, config)
     await use(knowledge, "r2", config, applied=True)
@@ -269,7 +269,7 @@ async def test_the_least_helpful_items_are_those_of_whom_that_is_surest(knowledg
     await vote(knowledge, perhaps_bad, False)
     await vote(knowledge, good, True)
     await vote(knowledge, archived, False)
-    await knowledge.base.archive(ChangeStatus(id=archived.id))
+    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
     now = await stats(knowledge)
     assert ids(now.least_helpful) == [surely_bad.id, perhaps_bad.id, mixed.id]
     assert [one.unhelpful for one in now.least_helpful] == [5, 1, 2]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, SkillInstalled
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Content
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 from skillbus.embedder.wiring import open_embedder
@@ -48,7 +48,7 @@ class TopicModel:
     def load(self) -> None:
         return
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         rows = np.array([[0.1, *(sum(w in text.lower() for w in topic) for topic in _TOPICS)] for text in texts])
         unit: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         return unit

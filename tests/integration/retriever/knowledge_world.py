@@ -13,10 +13,10 @@ from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
-from skillbus.contracts.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.learner.index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
 from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.vectors import CollectionSpec
 from skillbus.vectors.datasets import KNOWLEDGE

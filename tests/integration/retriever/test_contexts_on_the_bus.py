@@ -10,8 +10,8 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeStatus
-from skillbus.contracts.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
+from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.settings import RetrieverSettings

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge_index import FindKnowledge, KnowledgeMatched
-from skillbus.contracts.knowledge_search import SearchKnowledge
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest
+from skillbus.contracts.learner.index import FindKnowledge, KnowledgeMatched
+from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest
 from skillbus.contracts.resources import EVENTS
+from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.adapters.bus_items import BusItems
@@ -204,8 +204,8 @@ class CountingModel(TopicModel):
         self.free = threading.Event()
         self.free.set()
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        if role is Role.DOCUMENT:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
+        if role is TextRole.DOCUMENT:
             self.free.wait(5)
             self.documents.extend(texts)
         return super().embed(texts, role)
@@ -228,7 +228,7 @@ async def test_an_item_is_embedded_as_the_index_does_it(bus: Bus, settings: Inde
     assert set(model.documents) == {*texts, "rain"}
     dense = vectors[LONG.digest].dense
     assert dense is not None
-    assert dense == pytest.approx(mean_of(TopicModel().embed(texts, Role.DOCUMENT)), abs=1e-6)
+    assert dense == pytest.approx(mean_of(TopicModel().embed(texts, TextRole.DOCUMENT)), abs=1e-6)
     assert len(vectors[LONG.digest].indices) == len(vectors[LONG.digest].values) > 5
 
 

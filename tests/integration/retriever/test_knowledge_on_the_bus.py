@@ -8,7 +8,7 @@ import pytest
 
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings

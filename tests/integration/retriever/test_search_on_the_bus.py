@@ -4,7 +4,7 @@ import pytest
 from qdrant_client import models
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, point_id
@@ -64,7 +64,7 @@ async def test_only_tools_with_one_of_the_tags_are_found(running: Running) -> No
 
 async def _put_tools(running: Running, collection: str, *tools: tuple[str, str | None]) -> None:
     """Points as the indexer makes them, of the tool types given; straight into a collection."""
-    vector = TopicModel().embed(["music"], Role.DOCUMENT)[0].tolist()
+    vector = TopicModel().embed(["music"], TextRole.DOCUMENT)[0].tolist()
     points = []
     for name, kind in tools:
         payload: dict[str, object] = {

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import GET_SKILL, GET_STATUS, UNINSTALL_SKILL, IndexerStatus, NameSkill
+from skillbus.contracts.indexer.skills import GET_SKILL, GET_STATUS, UNINSTALL_SKILL, IndexerStatus, SkillSelector
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever import HEALTH
 from skillbus.embedder.wiring import open_embedder
@@ -52,14 +52,14 @@ async def test_a_skill_installed_without_the_store_is_indexed_by_itself_once_it_
     running.store.down = False
     await eventually(lambda: running.found("music"), lambda names: names == ["player"])
     await eventually(lambda: _status(running), lambda it: (it.waiting, it.points) == (0, 1))
-    assert (await running.bus.caller.call(GET_SKILL, NameSkill(name="player"))).indexed
+    assert (await running.bus.caller.call(GET_SKILL, SkillSelector(name="player"))).indexed
 
 
 async def test_a_skill_uninstalled_without_the_store_leaves_no_ghost_once_it_is_back(running: Running) -> None:
     await running.install("player", "Plays a song.")
     await running.install("radio", "Plays music.")
     running.store.down = True
-    await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="player"))
+    await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name="player"))
     running.store.down = False
     await eventually(lambda: running.found("music"), lambda names: names == ["radio"])
 
@@ -84,7 +84,7 @@ async def test_a_store_that_comes_back_empty_is_filled_from_the_catalogue(runnin
     assert collection is not None
     await running.store.delete_collection(collection)
     if gone == "player":
-        await running.bus.caller.call(UNINSTALL_SKILL, NameSkill(name="player"))
+        await running.bus.caller.call(UNINSTALL_SKILL, SkillSelector(name="player"))
     await running.install("radio", "Plays music.")
     there = {"radio"} if gone == "player" else {"radio", "player"}
     await eventually(lambda: running.found("music"), lambda names: set(names) == there)

@@ -8,9 +8,9 @@ from qdrant_client import models
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.vectors import DENSE, LEXICAL, point_id
 from skillbus.vectors.datasets import TOOLS
 
@@ -31,7 +31,7 @@ async def _put(running: Running, **payload: object) -> None:
         **payload,
     }
     vectors: dict[str, models.Vector] = {
-        DENSE: TopicModel().embed(["music"], Role.DOCUMENT)[0].tolist(),
+        DENSE: TopicModel().embed(["music"], TextRole.DOCUMENT)[0].tolist(),
         LEXICAL: models.SparseVector(indices=[1], values=[1.0]),
     }
     point = models.PointStruct(id=point_id("default", "odd"), vector=vectors, payload=fields)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.testing import eventually, sandbox_mounts
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.limits import Limits

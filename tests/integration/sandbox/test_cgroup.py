@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.cgroup import Cgroups
 from skillbus.sandbox.adapters.delegation import NotDelegatedError, find_delegated

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.watchdog import is_ending
 from skillbus.sandbox.domain.limits import MIB, Limits

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.engine import Engine
 from skillbus.sandbox.adapters.engine_docker import DockerEngine
 from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
 from skillbus.sandbox.adapters.installation import Installation, find_installation

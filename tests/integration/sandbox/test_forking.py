@@ -18,8 +18,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.forking import ForkPlan, ForkServer, agent_sources
 from skillbus.sandbox.adapters.installation import find_installation

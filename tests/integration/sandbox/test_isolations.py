@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.unsafe import UnsafeIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.starting import Profile
 from skillbus.sandbox.adapters.unsafe import UnsafeIsolation

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder, find_uv
 from skillbus.sandbox.adapters.layers import Layers, open_layers
 from skillbus.sandbox.domain.isolation import IsolationReport

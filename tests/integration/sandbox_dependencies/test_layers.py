@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap import UIDS
 from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, UvBuilder
 from skillbus.sandbox.adapters.layers import Layers, open_layers

@@ -16,10 +16,11 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import ObjectStore, open_object_store
 from skillbus.common.bus.responder import Responder, route
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import GET_SKILL, ArgsMode, EntryPoint, NameSkill, Runtime, Skill
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill
+from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
 from skillbus.contracts.message import Content
-from skillbus.contracts.resources import PACKAGES, RUN_FILES, package_name
-from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, SkillRan
+from skillbus.contracts.resources import PACKAGES, RUN_FILES, make_package_name
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SkillRan
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
@@ -66,9 +67,9 @@ class Catalogue:
         return skill
 
     def package_of(self, skill: Skill) -> str:
-        return package_name(skill.project, skill.name, skill.content_digest)
+        return make_package_name(skill.project, skill.name, skill.content_digest)
 
-    async def get(self, request: NameSkill) -> Skill:
+    async def get(self, request: SkillSelector) -> Skill:
         if request.name not in self.skills:
             raise RequestError(ErrorCode.SKILL_NOT_FOUND, f"No skill {request.name}.")
         return self.skills[request.name]

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
-from skillbus.contracts.sandbox import GET_LIMITS, HEALTH
+from skillbus.contracts.sandbox import HEALTH
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS
 from skillbus.sandbox.settings import SandboxSettings
 
 from .conftest import OpenSandbox

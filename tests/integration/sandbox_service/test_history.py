@@ -7,10 +7,19 @@ import pytest
 
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.contracts.resources import RUN_HISTORY
-from skillbus.contracts.runs import GET_RUN, LIST_RUNS, ListRuns, NameRun, RunFile, RunRecord, RunsListed, RunState
-from skillbus.contracts.sandbox import RunLimits
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.sandbox.run_history import (
+    GET_RUN,
+    LIST_RUNS,
+    ListRuns,
+    RunFile,
+    RunRecord,
+    RunSelector,
+    RunsListed,
+    RunState,
+)
+from skillbus.contracts.sandbox.skill_runs import RunLimits
 from skillbus.sandbox.adapters.stream_history import StreamHistory
 
 from .conftest import OpenSandbox, Sandbox
@@ -34,7 +43,7 @@ async def listed(bus: Bus, **wanted: object) -> RunsListed:
 
 
 async def remembered(bus: Bus, run_id: str, project: str = "default") -> RunRecord:
-    return await bus.caller.call(GET_RUN, NameRun(run_id=run_id, project=project))
+    return await bus.caller.call(GET_RUN, RunSelector(run_id=run_id, project=project))
 
 
 def a_run(number: int, **changed: object) -> RunRecord:

@@ -8,9 +8,9 @@ import pytest
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import SKILL_INSTALLED, SkillChanged
-from skillbus.contracts.runs import CANCEL_RUN, NameRun
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SkillChanged
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunSelector
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.layer_builders import find_uv
 from skillbus.sandbox.domain.errors import SandboxUnavailable
@@ -130,6 +130,6 @@ async def test_a_run_that_waits_for_its_packages_can_be_cancelled(sandbox: Sandb
     index.hangs = True
     slow = asyncio.create_task(sandbox.run("greet", timeout_s=20, run_id=_RUN))
     await eventually(lambda: asyncio.sleep(0, bool(index.asked)), bool)
-    await sandbox.bus.caller.call(CANCEL_RUN, NameRun(run_id=_RUN))
+    await sandbox.bus.caller.call(CANCEL_RUN, RunSelector(run_id=_RUN))
     async with asyncio.timeout(5):
         assert (await slow).status is RunStatus.CANCELLED

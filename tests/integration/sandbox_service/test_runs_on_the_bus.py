@@ -8,9 +8,10 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import ArgsMode
+from skillbus.contracts.indexer.skill_record import ArgsMode
 from skillbus.contracts.message import Content, Empty
-from skillbus.contracts.sandbox import GET_LIMITS, HEALTH, RunStatus
+from skillbus.contracts.sandbox import HEALTH
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RunStatus
 
 from .conftest import OpenSandbox, Sandbox
 from .fakes import HeldIsolation, NoIsolation

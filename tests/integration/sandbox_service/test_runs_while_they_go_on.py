@@ -13,17 +13,17 @@ from skillbus.common.bus.feeds import listen
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
-from skillbus.contracts.runs import (
+from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     FEED_BYTES,
     RUN_PRINTED,
-    NameRun,
     OutputStream,
     RunEvent,
     RunEventKind,
+    RunSelector,
     RunState,
 )
-from skillbus.contracts.sandbox import GET_LIMITS, RUN_SKILL, RunSkill, RunStatus
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 
@@ -41,7 +41,7 @@ print("second")
 
 
 async def cancel(bus: Bus, run_id: str, project: str = "default") -> bool:
-    return (await bus.caller.call(CANCEL_RUN, NameRun(run_id=run_id, project=project))).ending
+    return (await bus.caller.call(CANCEL_RUN, RunSelector(run_id=run_id, project=project))).ending
 
 
 async def told(bus: Bus, run_id: str, into: list[RunEvent]) -> None:

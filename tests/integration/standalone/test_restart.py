@@ -11,17 +11,17 @@ import structlog
 from structlog.testing import capture_logs
 
 from skillbus.common.testing import eventually
-from skillbus.contracts.indexer import (
+from skillbus.contracts.indexer.skills import (
     GET_SKILL,
     GET_STATUS,
     INSTALL_SKILL,
     LIST_SKILLS,
     InstallSkill,
     ListSkills,
-    NameSkill,
+    SkillSelector,
 )
 from skillbus.contracts.message import Content, Empty
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.standalone.app import Standalone, StandaloneSettings, open_standalone
 from skillbus.vectors import open_vector_store
 from skillbus.vectors.datasets import TOOLS
@@ -101,7 +101,7 @@ async def test_what_changed_in_the_folders_meanwhile_is_taken_up_at_the_next_sta
     async with _started(tmp_path) as running:
 
         async def is_as_it_should_be() -> bool:
-            skill = await running.bus.caller.call(GET_SKILL, NameSkill(name="changed"))
+            skill = await running.bus.caller.call(GET_SKILL, SkillSelector(name="changed"))
             there = {path.parent.name for path in tmp_path.glob("skills/*/.vectorized")}
             return skill.description == "预订酒店" and skill.indexed and there == {"changed", "gone", "kept", "new"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
-from skillbus.contracts.endpoint import Health, health_of
+from skillbus.contracts.endpoint import Health, make_health_endpoint
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import Empty
 from skillbus.standalone.nats_server import NatsServer
@@ -30,7 +30,7 @@ async def _status(http: httpx.AsyncClient, url: str) -> int:
 
 async def _health(bus: Bus, service: str) -> Health | None:
     try:
-        return await bus.caller.call(health_of(service), Empty())
+        return await bus.caller.call(make_health_endpoint(service), Empty())
     except RequestError:
         return None
 

@@ -13,13 +13,13 @@ from skillbus.agent.domain.errors import RegistryTakenError, ServerFailedError
 from skillbus.agent.domain.following import FollowerPorts
 from skillbus.agent.domain.ports import Greeting
 from skillbus.agent.domain.registered import RegisteredServer, ServerKey, StoredServer
-from skillbus.contracts.agent import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     CatalogueTool,
-    PutOutcome,
     ToolDescription,
     ToolPut,
+    ToolPutOutcome,
     ToolState,
     ToolSummary,
 )
@@ -116,15 +116,15 @@ class Catalogue:
         self._check()
         return tuple(ToolPut(id=tool.id, outcome=self._put((project, tool.id), tool)) for tool in tools)
 
-    def _put(self, key: tuple[str, str], tool: ToolDescription) -> PutOutcome:
+    def _put(self, key: tuple[str, str], tool: ToolDescription) -> ToolPutOutcome:
         known = self.kept.get(key)
         if known is None:
             self.kept[key] = tool, ToolState.ACTIVE
-            return PutOutcome.CREATED
+            return ToolPutOutcome.CREATED
         if known[0] == tool:
-            return PutOutcome.UNCHANGED
+            return ToolPutOutcome.UNCHANGED
         self.kept[key] = known[0], ToolState.QUARANTINED
-        return PutOutcome.QUARANTINED
+        return ToolPutOutcome.QUARANTINED
 
     async def remove(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         self._check()

@@ -18,8 +18,8 @@ from skillbus.agent.domain.errors import (
 )
 from skillbus.agent.domain.following import Timing
 from skillbus.agent.domain.servers import Servers
-from skillbus.contracts.agent import RegisterMcpServer
-from skillbus.contracts.tools import ToolDescription, ToolState, ToolType
+from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
+from skillbus.contracts.indexer.tools import ToolDescription, ToolState, ToolType
 
 from .fakes import World
 from .test_servers import QUICK, RAW, WAIT_S

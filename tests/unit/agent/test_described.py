@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.agent.domain.described import DESCRIPTION_MAX, describe_all
-from skillbus.contracts.tools import ToolDescription, ToolType
+from skillbus.contracts.indexer.tools import ToolDescription, ToolType
 
 OBJECT: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
 

@@ -11,8 +11,8 @@ from skillbus.agent.domain.following import Timing
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
 from skillbus.common.testing import eventually
-from skillbus.contracts.agent import McpServerState, RegisterMcpServer
-from skillbus.contracts.tools import ToolState
+from skillbus.contracts.agent.mcp_servers import McpServerState, RegisterMcpServer
+from skillbus.contracts.indexer.tools import ToolState
 
 from .fakes import Changes, World, tool
 

@@ -20,7 +20,7 @@ from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
 from skillbus.cli.__main__ import create_app
 from skillbus.cli.calibrating import BATCH_TEXTS
 from skillbus.cli.outside import Outside
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 
 from .synthetic import judged, vectors, write_lines
 

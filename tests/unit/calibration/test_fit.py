@@ -12,8 +12,8 @@ from skillbus.calibration.fit import check_enough, fitted, listwise
 from skillbus.calibration.judged import Judged, JudgedQuery, JudgedTool
 from skillbus.calibration.pairs import Survey, survey
 from skillbus.calibration.vectors import Rows, asked_of, embedded, vectors_of
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import Calibration
 from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.retriever.domain.relevance import NEUTRAL, relevance_of
 
@@ -202,9 +202,9 @@ def test_vectors_that_are_none_are_refused(
 
 
 def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
-    asked: dict[Role, list[str]] = {}
+    asked: dict[TextRole, list[str]] = {}
 
-    def embed(texts: Sequence[str], role: Role) -> Rows:
+    def embed(texts: Sequence[str], role: TextRole) -> Rows:
         asked[role] = list(texts)
         return np.ones((len(texts), 3), np.float32)
 
@@ -212,8 +212,8 @@ def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
     made = embedded(data, embed)
     assert made.tools.shape == (12, 3)
     assert np.linalg.norm(made.asked, axis=1) == pytest.approx(np.ones(14))
-    assert asked[Role.DOCUMENT][0] == "zword0. zdoes0"
-    assert asked[Role.QUERY] == ["please"] * 14
+    assert asked[TextRole.DOCUMENT][0] == "zword0. zdoes0"
+    assert asked[TextRole.QUERY] == ["please"] * 14
 
 
 SEVERAL = "What is the weather in Paris tomorrow? And convert two hundred euros into yen."

@@ -11,8 +11,8 @@ from skillbus.cli import knowledge_tables
 from skillbus.cli.knowledge import Action
 from skillbus.cli.knowledge_options import Kind, Status
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_versions import KnowledgeDiffed, ReviewAction
+from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.versions import KnowledgeDiffed, ReviewAction
 
 from .conftest import CommandLine
 from .fake_knowledge import WHEN, FakeKnowledge, item_record, usage_record, written

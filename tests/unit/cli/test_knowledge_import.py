@@ -9,7 +9,7 @@ import pytest
 
 from skillbus.cli.import_knowledge import OUTCOMES
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge_bulk import PutOutcome
+from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.gateway.domain.knowledge_markdown import from_markdown
 
 from .conftest import CommandLine
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_outcomes_are_those_of_the_contract() -> None:
-    assert tuple(outcome.value for outcome in PutOutcome) == OUTCOMES
+    assert tuple(outcome.value for outcome in KnowledgePutOutcome) == OUTCOMES
 
 
 def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(

@@ -11,7 +11,7 @@ from rich.console import Console
 from skillbus.cli import knowledge_hits
 from skillbus.cli.knowledge_search import Use
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge_search import BuildContext, KnowledgeFound
+from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeFound
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, built, found, found_item

@@ -11,8 +11,8 @@ from skillbus.cli.errors import SwitchNotBegunError
 from skillbus.cli.follow import follow_switch
 from skillbus.cli.models_client import ModelsClient
 from skillbus.cli.output import Output, open_output
+from skillbus.contracts.embedder.registry import LocalRuntime, ProviderKind
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.registry import LocalRuntime, ProviderKind
 
 from .conftest import CommandLine
 from .fake_models import STILL, FakeModels, model_record, provider_record, step

@@ -1,7 +1,7 @@
 from skillbus.cli.replies import Installed, Ran, SystemStatus
-from skillbus.contracts.endpoint import Check
-from skillbus.contracts.indexer import IndexerStatus
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.indexer.skills import IndexerStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.gateway.domain import packages, readiness, runs
 
 from .fake_server import skill_record
@@ -41,6 +41,6 @@ def test_a_run_is_read_as_the_gateway_writes_it() -> None:
 
 def test_a_status_is_read_as_the_gateway_writes_it() -> None:
     held = IndexerStatus(skills=1, waiting=0, points=None, collection="c", model=None)
-    written = readiness.SystemStatus(ready=True, services=(Check(name="nats", ready=True),), indexer=held)
+    written = readiness.SystemStatus(ready=True, services=(HealthCheck(name="nats", ready=True),), indexer=held)
 
     assert SystemStatus.model_validate_json(written.model_dump_json()).model_dump() == written.model_dump()

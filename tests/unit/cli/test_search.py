@@ -9,9 +9,9 @@ from rich.console import Console
 from skillbus.cli import tables
 from skillbus.cli.names import NAME, NAME_CHARS_MAX
 from skillbus.cli.search import Kind
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import SkillName
-from skillbus.contracts.retriever import ToolsFound
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.retriever.tool_search import ToolsFound
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, Json, hit

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from skillbus.cli.tools import State
-from skillbus.contracts.tools import ToolState
+from skillbus.contracts.indexer.tools import ToolState
 
 from .conftest import CommandLine
 from .fake_tools import FakeTools, audit_report, server_record, summary, tool_record

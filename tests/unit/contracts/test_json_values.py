@@ -5,8 +5,8 @@ import math
 import pytest
 from pydantic import JsonValue, ValidationError
 
+from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.message import JSON_DEPTH, check_json
-from skillbus.contracts.tools import ToolDescription
 
 
 def nested(levels: int) -> JsonValue:

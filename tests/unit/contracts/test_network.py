@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from skillbus.contracts.network import NetworkPlace, join_place, normal_place, split_place
+from skillbus.contracts.network import NetworkPlace, join_place, normalize_place, split_place
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_a_message_carries_places_as_they_are_compared() -> None:
     class Wish(BaseModel):
         place: NetworkPlace
 
-    assert Wish(place="Example.ORG:443").place == normal_place("example.org.:443")
+    assert Wish(place="Example.ORG:443").place == normalize_place("example.org.:443")
     with pytest.raises(ValidationError):
         Wish(place="*.example.org:443")

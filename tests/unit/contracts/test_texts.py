@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from skillbus.contracts.retriever import SearchTools
-from skillbus.contracts.tools import NameTool
+from skillbus.contracts.indexer.tools import GetTool
+from skillbus.contracts.retriever.tool_search import SearchTools
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,10 @@ from skillbus.contracts.tools import NameTool
 )
 def test_a_text_is_measured_in_characters(tool_id: str, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        NameTool(id=tool_id)
+        GetTool(id=tool_id)
 
 
 def test_the_schema_of_a_text_has_all_its_bounds() -> None:
-    of_id = NameTool.model_json_schema()["properties"]["id"]
+    of_id = GetTool.model_json_schema()["properties"]["id"]
     assert (of_id["minLength"], of_id["maxLength"], of_id["pattern"]) == (1, 300, r"^\S(.*\S)?$")
     assert SearchTools.model_json_schema()["properties"]["query"]["maxLength"] == 8_000

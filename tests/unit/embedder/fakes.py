@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.domain.model import ModelSpec, Rows
 from skillbus.embedder.domain.registered import Registered, RegisteredModel
 
@@ -50,7 +50,7 @@ class FakeModel:
         if self.open_error is not None:
             raise self.open_error
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         self.batches.append(list(texts))
         self.entered.release()
         await self._go_on.wait()
@@ -68,8 +68,8 @@ class FakeModel:
 def registered_model(name: str, *, is_default: bool = False, api_path: str | None = None) -> RegisteredModel:
     """A local model of this name, with a fingerprint of its own."""
     spec = ModelSpec("local", name, "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)
-    provider = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
-    model = Model(
+    provider = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
+    model = ModelRecord(
         id=name.encode().hex().ljust(32, "0")[:32],
         provider="local",
         name=name,

@@ -9,17 +9,17 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 
 _NOW = datetime(2026, 11, 22, tzinfo=UTC)
-LOCAL = Provider(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
+LOCAL = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, created_at=_NOW, updated_at=_NOW)
 TABLE = np.array([[1, 0, 0], [3, 4, 0], [0, 0, 2], [0, 5, 0]], np.float32)
 """Vectors of the words <pad>, git, commit, file: all that a tiny model knows."""
 _INT64, _FLOAT = 7, 1
 
 
-def record(name: str, **fields: object) -> Model:
-    return Model.model_validate(
+def record(name: str, **fields: object) -> ModelRecord:
+    return ModelRecord.model_validate(
         {"id": "0" * 32, "provider": "local", "name": name, "is_default": False, "fingerprint": None, "version": 1}
         | {"created_at": _NOW, "updated_at": _NOW}
         | fields

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import DefaultModelChanged, Model, Provider
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import DefaultModelChanged, ModelRecord, ProviderRecord
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec, Rows
 from skillbus.embedder.domain.registry import Registry
@@ -27,7 +27,7 @@ class FakeModel:
     async def open(self) -> None:
         self._factory.open += 1
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         self._factory.asked.append((self.spec.name, *texts))
         self._factory.entered.set()
         if self._factory.held is not None:
@@ -54,19 +54,19 @@ class FakeFactory:
     asked: list[tuple[str, ...]] = field(default_factory=list)
     open: int = 0
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec | None:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         if model.name in self.never:
             raise ModelUnavailableError(f"{model.name} is not installed here")
         dim = model.dimensions or KNOWN.get(model.name)
         return None if dim is None else _spec(provider, model, dim)
 
-    def make(self, provider: Provider, model: Model) -> FakeModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> FakeModel:
         if model.name in self.never:
             raise ModelUnavailableError(f"{model.name} is not installed here")
         return FakeModel(_spec(provider, model, model.dimensions or 1), self)
 
 
-def _spec(provider: Provider, model: Model, dim: int) -> ModelSpec:
+def _spec(provider: ProviderRecord, model: ModelRecord, dim: int) -> ModelSpec:
     return ModelSpec(provider.name, model.name, "1", model.query_prefix, dim, 100, 1000, padded=False)
 
 

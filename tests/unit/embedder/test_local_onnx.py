@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.adapters.local.onnx_files import OnnxFiles
 from skillbus.embedder.adapters.local.onnx_model import OnnxModel
@@ -36,7 +36,7 @@ def tiny(folder: Path, **fields: object) -> EmbeddingModel:
     return models.make(LOCAL, record("tiny", path=folder.name, **{"dimensions": 3} | fields))
 
 
-async def rows_of(model: EmbeddingModel, *texts: str, role: Role = Role.DOCUMENT) -> np.ndarray:
+async def rows_of(model: EmbeddingModel, *texts: str, role: TextRole = TextRole.DOCUMENT) -> np.ndarray:
     await model.open()
     try:
         return (await model.embed([normalise(text, model.spec.max_chars) for text in texts], role)).rows
@@ -97,9 +97,9 @@ async def test_a_text_is_cut_at_the_length_that_the_model_names(tmp_path: Path) 
 async def test_queries_and_documents_stand_behind_the_prefixes_of_the_record(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     model = tiny(folder, query_prefix="commit ", document_prefix="git ")
-    assert np.allclose(await rows_of(model, "git", role=Role.QUERY), [np.array([3, 4, 2]) / np.sqrt(29)])
+    assert np.allclose(await rows_of(model, "git", role=TextRole.QUERY), [np.array([3, 4, 2]) / np.sqrt(29)])
     model = tiny(folder, query_prefix="commit ", document_prefix="git ")
-    assert np.allclose(await rows_of(model, "git", role=Role.DOCUMENT), [[0.6, 0.8, 0]])
+    assert np.allclose(await rows_of(model, "git", role=TextRole.DOCUMENT), [[0.6, 0.8, 0]])
 
 
 async def test_a_text_without_any_token_has_a_vector(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def minilm() -> OnnxModel:
 
 
 def minilm_rows(model: OnnxModel, *texts: str) -> np.ndarray:
-    return model.embed([normalise(text, model.spec.max_chars) for text in texts], Role.DOCUMENT)
+    return model.embed([normalise(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 生成Skills向量")

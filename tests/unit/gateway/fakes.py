@@ -14,9 +14,9 @@ from starlette.types import ASGIApp
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import Skill
+from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import JSON, Message
-from skillbus.contracts.runs import RunEvent
+from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute

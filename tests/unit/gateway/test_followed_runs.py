@@ -7,21 +7,21 @@ import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.runs import (
+from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
     GET_RUN,
     LIST_RUNS,
     ListRuns,
-    NameRun,
     OutputStream,
     RunCancelled,
     RunEvent,
     RunEventKind,
     RunRecord,
+    RunSelector,
     RunsListed,
     RunState,
 )
-from skillbus.contracts.sandbox import RUN_SKILL, RunLimits, RunSkill
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunLimits, RunSkill
 
 from .fakes import World
 from .test_runs import inline, ran, request_of
@@ -151,8 +151,8 @@ async def test_runs_are_listed_looked_at_and_cancelled() -> None:
     assert cancelled.json() == {"run_id": RUN, "ending": True}
     assert [request for _, request in world.caller.asked] == [
         ListRuns.model_validate(where),
-        NameRun(project="p", run_id=RUN),
-        NameRun(project="p", run_id=RUN),
+        RunSelector(project="p", run_id=RUN),
+        RunSelector(project="p", run_id=RUN),
     ]
 
 

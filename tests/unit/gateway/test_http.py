@@ -4,22 +4,22 @@ import pytest
 import structlog
 
 from skillbus.common.bus import headers
-from skillbus.contracts.indexer import (
+from skillbus.contracts.indexer.skills import (
     GET_SKILL,
     LIST_SKILLS,
     UNINSTALL_SKILL,
     UPDATE_SKILL,
     ListSkills,
-    NameSkill,
     SkillInstalled,
+    SkillSelector,
     SkillsListed,
     SkillUninstalled,
     UpdateSkill,
 )
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import Message
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.contracts.sandbox import GET_LIMITS, SandboxLimits
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, SandboxLimits
 
 from .fakes import CALCULATE, KEY, World
 
@@ -92,9 +92,9 @@ async def test_a_skill_is_read_changed_and_removed_by_name() -> None:
     assert (changed.status_code, changed.json()["outcome"]) == (200, "updated")
     assert (gone.status_code, gone.json()) == (200, {"name": "calculate", "digest": "cd"})
     assert [request for _, request in world.caller.asked] == [
-        NameSkill(name="calculate"),
+        SkillSelector(name="calculate"),
         UpdateSkill(name="calculate", project="p", description="新的"),
-        NameSkill(name="calculate"),
+        SkillSelector(name="calculate"),
     ]
 
 

@@ -9,8 +9,16 @@ import pytest
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.tools import (
+    MAX_TOOLS,
+    PUT_TOOLS,
+    PutTools,
+    ToolFinding,
+    ToolPut,
+    ToolPutOutcome,
+    ToolsPut,
+)
 from skillbus.contracts.message import JSON, Message
-from skillbus.contracts.tools import MAX_TOOLS, PUT_TOOLS, PutOutcome, PutTools, ToolFinding, ToolPut, ToolsPut
 from skillbus.gateway.domain.bulk import BATCH_BYTES
 from skillbus.gateway.domain.imports import ImportWishes, ToolImporter
 from skillbus.gateway.settings import GatewaySettings
@@ -26,11 +34,11 @@ def taken(request: Message) -> ToolsPut:
 def put(tool: object) -> ToolPut:
     assert isinstance(tool, dict)
     if "name" not in tool:
-        return ToolPut(id=tool.get("id"), outcome=PutOutcome.REJECTED, error="name: Field required")
+        return ToolPut(id=tool.get("id"), outcome=ToolPutOutcome.REJECTED, error="name: Field required")
     if "ignore" in tool["name"]:
         finding = ToolFinding(code="instructions_to_the_model", message="tells the model what to do", where="name")
-        return ToolPut(id=tool["id"], outcome=PutOutcome.CREATED, findings=(finding,))
-    return ToolPut(id=tool["id"], outcome=PutOutcome.CREATED)
+        return ToolPut(id=tool["id"], outcome=ToolPutOutcome.CREATED, findings=(finding,))
+    return ToolPut(id=tool["id"], outcome=ToolPutOutcome.CREATED)
 
 
 def tool(number: int, **more: object) -> dict[str, object]:

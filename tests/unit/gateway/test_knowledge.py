@@ -8,18 +8,67 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from skillbus.contracts import knowledge as k
-from skillbus.contracts import (
-    knowledge_bulk,
-    knowledge_items,
-    knowledge_projects,
-    knowledge_search,
-    knowledge_usage,
-    knowledge_versions,
-)
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
+from skillbus.contracts.learner import knowledge as k
+from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE, KnowledgeExported
+from skillbus.contracts.learner.items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ArchiveKnowledge,
+    CreateKnowledge,
+    GetKnowledge,
+    KnowledgeListed,
+    KnowledgeWritten,
+    ListKnowledge,
+    RestoreKnowledge,
+    UpdateKnowledge,
+)
+from skillbus.contracts.learner.projects import (
+    GET_KNOWLEDGE_PROJECT,
+    LIST_KNOWLEDGE_AUDIT,
+    SET_KNOWLEDGE_PARENT,
+    GetKnowledgeProject,
+    KnowledgeAuditListed,
+    KnowledgeProject,
+    ListKnowledgeAudit,
+    SetKnowledgeParent,
+)
+from skillbus.contracts.learner.usage import (
+    GET_KNOWLEDGE_STATS,
+    GET_KNOWLEDGE_USAGE,
+    GIVE_FEEDBACK,
+    GetKnowledgeStats,
+    GetKnowledgeUsage,
+    GiveFeedback,
+    ItemUsage,
+    KnowledgeStats,
+)
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    REVIEW_KNOWLEDGE,
+    DiffKnowledge,
+    ItemReviewed,
+    KnowledgeDiffed,
+    KnowledgeReviewed,
+    KnowledgeVersionsListed,
+    ListKnowledgeVersions,
+    ReviewKnowledge,
+)
 from skillbus.contracts.message import Message
+from skillbus.contracts.retriever.knowledge_search import (
+    BUILD_CONTEXT,
+    SEARCH_KNOWLEDGE,
+    BuildContext,
+    KnowledgeFound,
+    KnowledgeHit,
+    SearchKnowledge,
+)
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import FakeCaller, Handler, World
@@ -39,40 +88,38 @@ ITEM: Final = k.KnowledgeItem(
     created_at=NOW,
     updated_at=NOW,
 )
-WRITTEN: Final = knowledge_items.KnowledgeWritten(item=ITEM, indexed=True)
-USAGE: Final = knowledge_usage.ItemUsage(id=ID, helpful=1)
-FOUND: Final = knowledge_search.KnowledgeFound(
-    results=(knowledge_search.KnowledgeHit(item=ITEM, score=0.93, cosine=0.7),), request_id="r", model="use", took_ms=1
+WRITTEN: Final = KnowledgeWritten(item=ITEM, indexed=True)
+USAGE: Final = ItemUsage(id=ID, helpful=1)
+FOUND: Final = KnowledgeFound(
+    results=(KnowledgeHit(item=ITEM, score=0.93, cosine=0.7),), request_id="r", model="use", took_ms=1
 )
 ANSWERS: Final[tuple[tuple[Endpoint[Message, Message], Message], ...]] = (
-    (knowledge_items.CREATE_KNOWLEDGE, WRITTEN),
-    (knowledge_items.GET_KNOWLEDGE, ITEM),
-    (knowledge_items.LIST_KNOWLEDGE, knowledge_items.KnowledgeListed(items=(), total=0)),
-    (knowledge_items.UPDATE_KNOWLEDGE, WRITTEN),
-    (knowledge_items.ARCHIVE_KNOWLEDGE, WRITTEN),
-    (knowledge_items.RESTORE_KNOWLEDGE, WRITTEN),
-    (knowledge_versions.GET_KNOWLEDGE_HISTORY, knowledge_versions.VersionsListed(id=ID, versions=(), total=0)),
+    (CREATE_KNOWLEDGE, WRITTEN),
+    (GET_KNOWLEDGE, ITEM),
+    (LIST_KNOWLEDGE, KnowledgeListed(items=(), total=0)),
+    (UPDATE_KNOWLEDGE, WRITTEN),
+    (ARCHIVE_KNOWLEDGE, WRITTEN),
+    (RESTORE_KNOWLEDGE, WRITTEN),
+    (GET_KNOWLEDGE_HISTORY, KnowledgeVersionsListed(id=ID, versions=(), total=0)),
     (
-        knowledge_versions.DIFF_KNOWLEDGE,
-        knowledge_versions.KnowledgeDiffed(id=ID, from_version=1, to_version=2, changes=()),
+        DIFF_KNOWLEDGE,
+        KnowledgeDiffed(id=ID, from_version=1, to_version=2, changes=()),
     ),
-    (knowledge_versions.REVIEW_KNOWLEDGE, knowledge_versions.KnowledgeReviewed(results=(), succeeded=0, failed=0)),
-    (knowledge_bulk.EXPORT_KNOWLEDGE, knowledge_bulk.KnowledgeExported(items=(ITEM,))),
-    (knowledge_projects.LIST_KNOWLEDGE_AUDIT, knowledge_projects.AuditListed(entries=())),
+    (REVIEW_KNOWLEDGE, KnowledgeReviewed(results=(), succeeded=0, failed=0)),
+    (EXPORT_KNOWLEDGE, KnowledgeExported(items=(ITEM,))),
+    (LIST_KNOWLEDGE_AUDIT, KnowledgeAuditListed(entries=())),
     (
-        knowledge_projects.SET_KNOWLEDGE_PARENT,
-        knowledge_projects.KnowledgeProject(project="team-a", parents=("default",)),
+        SET_KNOWLEDGE_PARENT,
+        KnowledgeProject(project="team-a", parents=("default",)),
     ),
-    (knowledge_projects.GET_KNOWLEDGE_PROJECT, knowledge_projects.KnowledgeProject(project="team-a")),
-    (knowledge_usage.GIVE_FEEDBACK, USAGE),
-    (knowledge_usage.GET_KNOWLEDGE_USAGE, USAGE),
+    (GET_KNOWLEDGE_PROJECT, KnowledgeProject(project="team-a")),
+    (GIVE_FEEDBACK, USAGE),
+    (GET_KNOWLEDGE_USAGE, USAGE),
     (
-        knowledge_usage.GET_KNOWLEDGE_STATS,
-        knowledge_usage.KnowledgeStats(
-            project="default", total=0, by_status={}, by_type={}, unindexed=0, searches=0, contexts=0
-        ),
+        GET_KNOWLEDGE_STATS,
+        KnowledgeStats(project="default", total=0, by_status={}, by_type={}, unindexed=0, searches=0, contexts=0),
     ),
-    (knowledge_search.SEARCH_KNOWLEDGE, FOUND),
+    (SEARCH_KNOWLEDGE, FOUND),
 )
 
 
@@ -119,7 +166,7 @@ async def test_knowledge_is_created_and_found_by_its_location(world: Served) -> 
     assert (answer.status_code, answer.json()) == (201, WRITTEN.model_dump(mode="json"))
     assert answer.json()["item"]["status"] == "active"
     assert (answer.headers["Location"], answer.headers["ETag"]) == (PATH, '"3"')
-    assert asked(world) == knowledge_items.CreateKnowledge.model_validate({**body, "actor": "http"})
+    assert asked(world) == CreateKnowledge.model_validate({**body, "actor": "http"})
 
 
 async def test_who_creates_it_and_by_which_key_stands_in_headers_or_in_the_body(world: Served) -> None:
@@ -129,8 +176,8 @@ async def test_who_creates_it_and_by_which_key_stands_in_headers_or_in_the_body(
     by_header = asked(world)
     await ask(world, "POST", "/api/knowledge", json=body | {"actor": "body", "idempotency_key": "k"})
     by_body = asked(world)
-    assert isinstance(by_header, knowledge_items.CreateKnowledge)
-    assert isinstance(by_body, knowledge_items.CreateKnowledge)
+    assert isinstance(by_header, CreateKnowledge)
+    assert isinstance(by_body, CreateKnowledge)
     assert (by_header.actor, by_header.idempotency_key) == ("林", "key-1")
     assert (by_body.actor, by_body.idempotency_key) == ("body", "k")
 
@@ -144,7 +191,7 @@ async def test_a_list_is_filtered_by_type_status_and_tags_and_comes_by_page(worl
     )
     answer = await ask(world, "GET", f"/api/knowledge?{query}")
     assert (answer.status_code, answer.json()) == (200, {"items": [], "total": 0, "next": None})
-    assert asked(world) == knowledge_items.ListKnowledge(
+    assert asked(world) == ListKnowledge(
         project="team-a",
         limit=7,
         after="x",
@@ -163,7 +210,7 @@ async def test_a_list_without_filters_is_of_active_items_and_an_empty_scope_is_t
     await ask(world, "GET", "/api/knowledge")
     of_active = asked(world)
     await ask(world, "GET", "/api/knowledge?scope=")
-    assert (of_active, asked(world)) == (knowledge_items.ListKnowledge(), knowledge_items.ListKnowledge(scope=""))
+    assert (of_active, asked(world)) == (ListKnowledge(), ListKnowledge(scope=""))
 
 
 async def test_an_update_changes_what_it_names_and_null_empties_what_can_be_empty(world: Served) -> None:
@@ -172,7 +219,7 @@ async def test_an_update_changes_what_it_names_and_null_empties_what_can_be_empt
     headers = {"If-Match": '"2"', "Skillbus-Actor": "lin"}
     answer = await ask(world, "PUT", f"{PATH}?project=team-a", json=body, headers=headers)
     assert (answer.status_code, answer.json()["item"]["version"], answer.headers["ETag"]) == (200, 3, '"3"')
-    assert asked(world) == knowledge_items.UpdateKnowledge(
+    assert asked(world) == UpdateKnowledge(
         id=ID,
         project="team-a",
         expected_version=2,
@@ -188,7 +235,7 @@ async def test_an_item_as_it_was_read_can_be_sent_back_whole(world: Served) -> N
     answer = await ask(world, "PUT", PATH, json=shown | {"priority": 9})
     request = asked(world)
     assert answer.status_code == 200
-    assert isinstance(request, knowledge_items.UpdateKnowledge)
+    assert isinstance(request, UpdateKnowledge)
     assert (request.title, request.tags, request.priority) == (ITEM.title, ITEM.tags, 9)
 
 
@@ -196,24 +243,22 @@ async def test_a_deleted_item_is_archived(world: Served) -> None:
     """knowledge-base.md § 删除知识, 删除知识条目."""
     answer = await ask(world, "DELETE", f"{PATH}?project=team-a&reason=gone", headers={"If-Match": '"3"'})
     assert (answer.status_code, answer.content) == (204, b"")
-    assert asked(world) == knowledge_items.ChangeStatus(
-        id=ID, project="team-a", expected_version=3, actor="http", reason="gone"
-    )
+    assert asked(world) == ArchiveKnowledge(id=ID, project="team-a", expected_version=3, actor="http", reason="gone")
 
 
 @pytest.mark.spec("knowledge-base.md § 批量审核")
 async def test_many_items_are_reviewed_at_once_and_each_has_its_result(world: Served) -> None:
     """knowledge-base.md § 批量审核."""
     results = (
-        knowledge_versions.Reviewed(id=ID, ok=True, status=k.KnowledgeStatus.ACTIVE, version=2),
-        knowledge_versions.Reviewed(id="b", ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."),
+        ItemReviewed(id=ID, ok=True, status=k.KnowledgeStatus.ACTIVE, version=2),
+        ItemReviewed(id="b", ok=False, code=ErrorCode.NOT_FOUND, error="There is no such item."),
     )
-    reviewed = knowledge_versions.KnowledgeReviewed(results=results, succeeded=1, failed=1)
-    world.caller.on(knowledge_versions.REVIEW_KNOWLEDGE, always(reviewed))
+    reviewed = KnowledgeReviewed(results=results, succeeded=1, failed=1)
+    world.caller.on(REVIEW_KNOWLEDGE, always(reviewed))
     body = {"ids": [ID, "b"], "action": "approve", "reason": "seen"}
     answer = await ask(world, "POST", "/api/knowledge/review", json=body, headers={"Skillbus-Actor": "lin"})
     assert (answer.status_code, answer.json()) == (200, reviewed.model_dump(mode="json"))
-    assert asked(world) == knowledge_versions.ReviewKnowledge.model_validate({**body, "actor": "lin"})
+    assert asked(world) == ReviewKnowledge.model_validate({**body, "actor": "lin"})
 
 
 async def test_a_search_gives_hits_with_their_scores(world: Served) -> None:
@@ -221,12 +266,12 @@ async def test_a_search_gives_hits_with_their_scores(world: Served) -> None:
     body = {"query": "要哪些 header", "scope": "/api/live/*", "types": ["business_rule"], "top_k": 5, "explain": True}
     answer = await ask(world, "POST", "/api/knowledge/search", json=body)
     assert (answer.status_code, answer.json()["results"][0]["score"]) == (200, 0.93)
-    assert asked(world) == knowledge_search.SearchKnowledge.model_validate(body)
+    assert asked(world) == SearchKnowledge.model_validate(body)
 
 
 async def test_a_context_is_asked_for_as_the_contract_says(world: Served) -> None:
     await ask(world, "POST", "/api/knowledge/context", json={"query": "q", "budget_tokens": 500})
-    assert asked(world) == knowledge_search.BuildContext(query="q", budget_tokens=500)
+    assert asked(world) == BuildContext(query="q", budget_tokens=500)
 
 
 async def test_what_else_there_is_of_an_item_is_asked_by_its_path(world: Served) -> None:
@@ -243,12 +288,12 @@ async def test_what_else_there_is_of_an_item_is_asked_by_its_path(world: Served)
     assert [answer.status_code for answer in answers] == [200] * 6
     assert [answers[2].headers["ETag"], answers[3].headers["ETag"]] == ['"3"'] * 2
     assert [request for _, request in world.caller.asked] == [
-        knowledge_versions.ListVersions(project="p", id=ID, limit=2, before=9),
-        knowledge_versions.DiffKnowledge(project="p", id=ID, from_version=1, to_version=2),
-        knowledge_items.RestoreKnowledge(project="p", id=ID, expected_version=3, actor="http"),
-        knowledge_items.RestoreKnowledge(id=ID, version=1, reason="better", actor="http"),
-        knowledge_usage.GiveFeedback.model_validate({**voice, "project": "p", "id": ID, "actor": "lin"}),
-        knowledge_usage.NameUsage(project="p", id=ID),
+        ListKnowledgeVersions(project="p", id=ID, limit=2, before=9),
+        DiffKnowledge(project="p", id=ID, from_version=1, to_version=2),
+        RestoreKnowledge(project="p", id=ID, expected_version=3, actor="http"),
+        RestoreKnowledge(id=ID, version=1, reason="better", actor="http"),
+        GiveFeedback.model_validate({**voice, "project": "p", "id": ID, "actor": "lin"}),
+        GetKnowledgeUsage(project="p", id=ID),
     ]
 
 
@@ -262,11 +307,11 @@ async def test_the_whole_base_is_asked_by_names_that_are_no_items(world: Served)
     ]
     assert [answer.status_code for answer in answers] == [200] * 5
     assert [request for _, request in world.caller.asked] == [
-        knowledge_usage.AskStats(project="p", stale_after_days=30, limit=5),
-        knowledge_projects.ListAudit(project="p", id=ID, after=7, limit=9),
-        knowledge_projects.NameProject(project="team-a"),
-        knowledge_projects.SetParent(project="team-a", parent="default", actor="http"),
-        knowledge_projects.SetParent(project="team-a", parent=None, actor="http"),
+        GetKnowledgeStats(project="p", stale_after_days=30, limit=5),
+        ListKnowledgeAudit(project="p", id=ID, after=7, limit=9),
+        GetKnowledgeProject(project="team-a"),
+        SetKnowledgeParent(project="team-a", parent="default", actor="http"),
+        SetKnowledgeParent(project="team-a", parent=None, actor="http"),
     ]
 
 
@@ -280,8 +325,8 @@ async def test_an_item_is_read_as_it_was_at_a_version_or_at_a_time(world: Served
     by_version = asked(world)
     await ask(world, "GET", PATH, params={"as_of": "2026-01-01T08:00:00+08:00"})
     assert (answer.json(), answer.headers["ETag"]) == (ITEM.model_dump(mode="json"), '"3"')
-    assert by_version == knowledge_items.NameKnowledge(project="p", id=ID, version=2)
-    assert asked(world) == knowledge_items.NameKnowledge(id=ID, as_of=NOW)
+    assert by_version == GetKnowledge(project="p", id=ID, version=2)
+    assert asked(world) == GetKnowledge(id=ID, as_of=NOW)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +362,9 @@ async def test_an_item_comes_as_markdown_to_those_who_would_rather_have_it(
 @pytest.mark.parametrize(
     ("method", "path", "endpoint"),
     [
-        ("PUT", PATH, knowledge_items.UPDATE_KNOWLEDGE),
-        ("DELETE", PATH, knowledge_items.ARCHIVE_KNOWLEDGE),
-        ("POST", f"{PATH}/restore", knowledge_items.RESTORE_KNOWLEDGE),
+        ("PUT", PATH, UPDATE_KNOWLEDGE),
+        ("DELETE", PATH, ARCHIVE_KNOWLEDGE),
+        ("POST", f"{PATH}/restore", RESTORE_KNOWLEDGE),
     ],
 )
 async def test_a_change_of_an_old_version_is_refused(
@@ -445,25 +490,25 @@ async def test_a_body_against_the_contract_is_an_invalid_request(
 
 
 CALLS: Final[tuple[tuple[str, str, str, Endpoint[Message, Message], object], ...]] = (
-    ("GET", "", "", knowledge_items.LIST_KNOWLEDGE, None),
-    ("POST", "", "", knowledge_items.CREATE_KNOWLEDGE, {"type": "business_rule", "title": "a", "content": "b"}),
-    ("GET", "/{id}", "", knowledge_items.GET_KNOWLEDGE, None),
-    ("PUT", "/{id}", "", knowledge_items.UPDATE_KNOWLEDGE, {}),
-    ("DELETE", "/{id}", "", knowledge_items.ARCHIVE_KNOWLEDGE, None),
-    ("GET", "/{id}/history", "", knowledge_versions.GET_KNOWLEDGE_HISTORY, None),
-    ("GET", "/{id}/diff", "?from=1&to=2", knowledge_versions.DIFF_KNOWLEDGE, None),
-    ("POST", "/{id}/restore", "", knowledge_items.RESTORE_KNOWLEDGE, {}),
-    ("POST", "/{id}/feedback", "", knowledge_usage.GIVE_FEEDBACK, {"helpful": True}),
-    ("GET", "/{id}/usage", "", knowledge_usage.GET_KNOWLEDGE_USAGE, None),
-    ("POST", "/search", "", knowledge_search.SEARCH_KNOWLEDGE, {"query": "a"}),
-    ("POST", "/context", "", knowledge_search.BUILD_CONTEXT, {"query": "a"}),
-    ("POST", "/review", "", knowledge_versions.REVIEW_KNOWLEDGE, {"ids": ["a"], "action": "approve"}),
-    ("POST", "/import", "", knowledge_bulk.PUT_KNOWLEDGE, [{"id": "a"}]),
-    ("GET", "/export", "", knowledge_bulk.EXPORT_KNOWLEDGE, None),
-    ("GET", "/stats", "", knowledge_usage.GET_KNOWLEDGE_STATS, None),
-    ("GET", "/audit", "", knowledge_projects.LIST_KNOWLEDGE_AUDIT, None),
-    ("GET", "/projects/{project}", "", knowledge_projects.GET_KNOWLEDGE_PROJECT, None),
-    ("PUT", "/projects/{project}", "", knowledge_projects.SET_KNOWLEDGE_PARENT, {"parent": None}),
+    ("GET", "", "", LIST_KNOWLEDGE, None),
+    ("POST", "", "", CREATE_KNOWLEDGE, {"type": "business_rule", "title": "a", "content": "b"}),
+    ("GET", "/{id}", "", GET_KNOWLEDGE, None),
+    ("PUT", "/{id}", "", UPDATE_KNOWLEDGE, {}),
+    ("DELETE", "/{id}", "", ARCHIVE_KNOWLEDGE, None),
+    ("GET", "/{id}/history", "", GET_KNOWLEDGE_HISTORY, None),
+    ("GET", "/{id}/diff", "?from=1&to=2", DIFF_KNOWLEDGE, None),
+    ("POST", "/{id}/restore", "", RESTORE_KNOWLEDGE, {}),
+    ("POST", "/{id}/feedback", "", GIVE_FEEDBACK, {"helpful": True}),
+    ("GET", "/{id}/usage", "", GET_KNOWLEDGE_USAGE, None),
+    ("POST", "/search", "", SEARCH_KNOWLEDGE, {"query": "a"}),
+    ("POST", "/context", "", BUILD_CONTEXT, {"query": "a"}),
+    ("POST", "/review", "", REVIEW_KNOWLEDGE, {"ids": ["a"], "action": "approve"}),
+    ("POST", "/import", "", PUT_KNOWLEDGE, [{"id": "a"}]),
+    ("GET", "/export", "", EXPORT_KNOWLEDGE, None),
+    ("GET", "/stats", "", GET_KNOWLEDGE_STATS, None),
+    ("GET", "/audit", "", LIST_KNOWLEDGE_AUDIT, None),
+    ("GET", "/projects/{project}", "", GET_KNOWLEDGE_PROJECT, None),
+    ("PUT", "/projects/{project}", "", SET_KNOWLEDGE_PARENT, {"parent": None}),
 )
 
 

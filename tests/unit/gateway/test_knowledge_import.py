@@ -8,18 +8,18 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_bulk import (
+from skillbus.contracts.learner.bulk import (
     EXPORT_KNOWLEDGE,
     MAX_ITEMS,
     PUT_KNOWLEDGE,
     ExportKnowledge,
-    ItemPut,
     KnowledgeExported,
+    KnowledgeItemPut,
+    KnowledgePutOutcome,
     PutKnowledge,
-    PutOutcome,
 )
-from skillbus.contracts.knowledge_bulk import KnowledgePut as Put
+from skillbus.contracts.learner.bulk import KnowledgePut as Put
+from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.message import Message
 from skillbus.gateway.domain.bulk import BATCH_BYTES
 from skillbus.gateway.domain.knowledge_import import MARKDOWN_BYTES
@@ -54,12 +54,12 @@ def taken(request: Message) -> Put:
     return Put(results=tuple(put(item) for item in request.items), indexed=True)
 
 
-def put(item: object) -> ItemPut:
+def put(item: object) -> KnowledgeItemPut:
     assert isinstance(item, dict)
     name = item.get("external_id") or item.get("id")
     if "title" not in item:
-        return ItemPut(external_id=name, outcome=PutOutcome.REJECTED, error="title: Field required")
-    return ItemPut(id=f"own-{name}", external_id=name, outcome=PutOutcome.CREATED, version=1)
+        return KnowledgeItemPut(external_id=name, outcome=KnowledgePutOutcome.REJECTED, error="title: Field required")
+    return KnowledgeItemPut(id=f"own-{name}", external_id=name, outcome=KnowledgePutOutcome.CREATED, version=1)
 
 
 def item(number: int, **more: object) -> dict[str, object]:

@@ -4,31 +4,57 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skillbus.contracts import registry
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    CREATE_PROVIDER,
+    DELETE_MODEL,
+    DELETE_PROVIDER,
+    GET_DEFAULT_MODEL,
+    GET_MODEL,
+    GET_PROVIDER,
+    LIST_MODELS,
+    LIST_PROVIDERS,
+    TEST_PROVIDER,
+    UPDATE_MODEL,
+    UPDATE_PROVIDER,
+    Calibration,
+    ModelRecord,
+    ModelSelector,
+    ModelsListed,
+    ProviderKind,
+    ProviderRecord,
+    ProviderSelector,
+    ProvidersListed,
+    ProviderTested,
+    RegistryEntryDeleted,
+    TestProvider,
+    UpdateModel,
+    UpdateProvider,
+)
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.index_switch import (
+from skillbus.contracts.indexer.index_switch import (
     LIST_INDEXES,
     ROLL_BACK,
     START_SWITCH,
     IndexesListed,
     IndexModel,
+    IndexSelector,
     IndexState,
-    NameIndex,
 )
 
 from .fakes import KEY, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PROVIDER = registry.Provider(
+PROVIDER = ProviderRecord(
     name="remote",
-    kind=registry.ProviderKind.OPENAI,
+    kind=ProviderKind.OPENAI,
     base_url="https://models.example/v1",
     api_key="env:REMOTE_KEY",
     version=1,
     created_at=NOW,
     updated_at=NOW,
 )
-MODEL = registry.Model(
+MODEL = ModelRecord(
     id="ab" * 16,
     provider="remote",
     name="BAAI/bge-m3",
@@ -45,12 +71,12 @@ SECRET = "sk-" + "a1b2c3d4" * 5
 
 async def test_providers_are_listed_read_changed_tested_and_removed() -> None:
     world = World()
-    world.caller.on(registry.LIST_PROVIDERS, lambda _: registry.ProvidersListed(providers=(PROVIDER,)))
-    world.caller.on(registry.GET_PROVIDER, lambda _: PROVIDER)
-    world.caller.on(registry.UPDATE_PROVIDER, lambda _: PROVIDER)
-    tested = registry.ProviderTested(ok=False, model="m", took_ms=3.5, error="401: set REMOTE_KEY")
-    world.caller.on(registry.TEST_PROVIDER, lambda _: tested)
-    world.caller.on(registry.DELETE_PROVIDER, lambda _: registry.Deleted(name="remote"))
+    world.caller.on(LIST_PROVIDERS, lambda _: ProvidersListed(providers=(PROVIDER,)))
+    world.caller.on(GET_PROVIDER, lambda _: PROVIDER)
+    world.caller.on(UPDATE_PROVIDER, lambda _: PROVIDER)
+    tested = ProviderTested(ok=False, model="m", took_ms=3.5, error="401: set REMOTE_KEY")
+    world.caller.on(TEST_PROVIDER, lambda _: tested)
+    world.caller.on(DELETE_PROVIDER, lambda _: RegistryEntryDeleted(name="remote"))
     async with world.client() as client:
         listed = await client.get("/api/embedding/providers")
         got = await client.get("/api/embedding/providers/remote")
@@ -63,17 +89,17 @@ async def test_providers_are_listed_read_changed_tested_and_removed() -> None:
     assert result.json() == of_model.json() == tested.model_dump(mode="json")
     assert (gone.status_code, gone.content) == (204, b"")
     assert [request for _, request in world.caller.asked[2:]] == [
-        registry.UpdateProvider(name="remote", api_key="", timeout_s=5),
-        registry.TestProvider(name="remote"),
-        registry.TestProvider(name="remote", model="a/b"),
-        registry.NameProvider(name="remote"),
+        UpdateProvider(name="remote", api_key="", timeout_s=5),
+        TestProvider(name="remote"),
+        TestProvider(name="remote", model="a/b"),
+        ProviderSelector(name="remote"),
     ]
 
 
 async def test_a_new_provider_and_a_new_model_say_where_they_are() -> None:
     world = World()
-    world.caller.on(registry.CREATE_PROVIDER, lambda _: PROVIDER)
-    world.caller.on(registry.CREATE_MODEL, lambda _: MODEL)
+    world.caller.on(CREATE_PROVIDER, lambda _: PROVIDER)
+    world.caller.on(CREATE_MODEL, lambda _: MODEL)
     async with world.client() as client:
         body = {"name": "remote", "kind": "openai", "api_key": "env:REMOTE_KEY"}
         provider = await client.post("/api/embedding/providers", json=body)
@@ -102,9 +128,9 @@ async def test_a_key_in_place_of_a_reference_is_refused_and_said_nowhere(
 @pytest.mark.parametrize("name", [MODEL.id, "bge-m3", "remote/BAAI/bge-m3", "remote%2FBAAI%2Fbge-m3", "a b?c#d"])
 async def test_a_model_is_read_changed_and_removed_by_a_name_with_slashes(name: str) -> None:
     world = World()
-    for endpoint in (registry.GET_MODEL, registry.UPDATE_MODEL):
+    for endpoint in (GET_MODEL, UPDATE_MODEL):
         world.caller.on(endpoint, lambda _: MODEL)
-    world.caller.on(registry.DELETE_MODEL, lambda _: registry.Deleted(name="x"))
+    world.caller.on(DELETE_MODEL, lambda _: RegistryEntryDeleted(name="x"))
     path = f"/api/embedding/models/{name.replace('?', '%3F').replace('#', '%23')}"
     async with world.client() as client:
         got = await client.get(path)
@@ -113,19 +139,19 @@ async def test_a_model_is_read_changed_and_removed_by_a_name_with_slashes(name: 
         )
         gone = await client.delete(path)
     plain = name.replace("%2F", "/")
-    calibration = registry.Calibration(slope=2, lexical=0, offset=1)
+    calibration = Calibration(slope=2, lexical=0, offset=1)
     assert [got.status_code, changed.status_code, gone.status_code] == [200, 200, 204]
     assert [request for _, request in world.caller.asked] == [
-        registry.NameModel(id=plain),
-        registry.UpdateModel(id=plain, is_default=True, calibration=calibration),
-        registry.NameModel(id=plain),
+        ModelSelector(id=plain),
+        UpdateModel(id=plain, is_default=True, calibration=calibration),
+        ModelSelector(id=plain),
     ]
 
 
 async def test_the_default_model_is_asked_for_by_that_word() -> None:
     world = World()
-    world.caller.on(registry.GET_DEFAULT_MODEL, lambda _: MODEL)
-    world.caller.on(registry.LIST_MODELS, lambda _: registry.ModelsListed(models=(MODEL,)))
+    world.caller.on(GET_DEFAULT_MODEL, lambda _: MODEL)
+    world.caller.on(LIST_MODELS, lambda _: ModelsListed(models=(MODEL,)))
     async with world.client() as client:
         default = await client.get("/api/embedding/models/default")
         listed = await client.get("/api/embedding/models")
@@ -144,7 +170,7 @@ async def test_indexes_are_listed_switched_and_rolled_back() -> None:
     assert listed.json() == {"indexes": [STATE.model_dump(mode="json")]}
     assert (switched.status_code, switched.json()) == (202, STATE.model_dump(mode="json"))
     assert (back.status_code, back.json()["code"]) == (409, "conflict")
-    assert world.caller.asked[1:] == [("start_switch", NameIndex()), ("roll_back", NameIndex())]
+    assert world.caller.asked[1:] == [("start_switch", IndexSelector()), ("roll_back", IndexSelector())]
 
 
 @pytest.mark.parametrize(

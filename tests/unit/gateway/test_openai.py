@@ -12,8 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from skillbus.contracts import registry
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbeddingModel, EmbedTexts, Role, TextsEmbedded
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextRole, TextsEmbedded
+from skillbus.contracts.embedder.registry import (
+    LIST_MODELS,
+    LIST_PROVIDERS,
+    ModelRecord,
+    ModelsListed,
+    ProviderKind,
+    ProvidersListed,
+)
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, FloatMatrix, Message
@@ -75,7 +82,7 @@ async def test_a_text_becomes_a_list_of_one_vector_and_its_usage() -> None:
         "usage": {"prompt_tokens": 1, "total_tokens": 1},
     }
     assert answer.headers["Content-Type"] == "application/json"
-    assert embedder.requests == [EmbedTexts(texts=("帮我提交代码",), model="bge-m3", role=Role.DOCUMENT)]
+    assert embedder.requests == [EmbedTexts(texts=("帮我提交代码",), model="bge-m3", role=TextRole.DOCUMENT)]
 
 
 async def test_base64_is_of_little_endian_float32() -> None:
@@ -335,15 +342,15 @@ async def test_other_paths_keep_their_problem_documents() -> None:
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def of(model: registry.Model, **changed: object) -> registry.Model:
+def of(model: ModelRecord, **changed: object) -> ModelRecord:
     return model.model_copy(update=changed)
 
 
-def registered(*models: registry.Model, **provider: object) -> World:
+def registered(*models: ModelRecord, **provider: object) -> World:
     world = World()
     other = PROVIDER.model_copy(update={"name": "other", **provider})
-    world.caller.on(registry.LIST_PROVIDERS, lambda _: registry.ProvidersListed(providers=(PROVIDER, other)))
-    world.caller.on(registry.LIST_MODELS, lambda _: registry.ModelsListed(models=models))
+    world.caller.on(LIST_PROVIDERS, lambda _: ProvidersListed(providers=(PROVIDER, other)))
+    world.caller.on(LIST_MODELS, lambda _: ModelsListed(models=models))
     return world
 
 
@@ -364,7 +371,7 @@ async def test_models_are_listed_by_names_that_embeddings_can_be_asked_by() -> N
     }
 
 
-@pytest.mark.parametrize("changed", [{"enabled": False}, {"kind": registry.ProviderKind.ANTHROPIC}])
+@pytest.mark.parametrize("changed", [{"enabled": False}, {"kind": ProviderKind.ANTHROPIC}])
 async def test_models_that_no_text_can_be_embedded_with_are_not_listed(changed: dict[str, object]) -> None:
     async with registered(MODEL, of(MODEL, provider="other"), **changed).client() as client:
         listed = (await client.get("/v1/models")).json()

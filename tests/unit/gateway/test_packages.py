@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import INSTALL_SKILL, InstallSkill, SkillInstalled
+from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import INCOMING_PREFIX
 from skillbus.gateway.domain.packages import INLINE_BYTES

@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
-from skillbus.contracts.retriever import SEARCH_TOOLS
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
 from .fakes import KEY, World
 

@@ -1,8 +1,8 @@
 import pytest
 
-from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
-from skillbus.contracts.endpoint import Check, Health
-from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
+from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
+from skillbus.contracts.endpoint import Health, HealthCheck
+from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
 
 from .fakes import World
 
@@ -13,7 +13,7 @@ HEALTH = {
     "retriever": retriever.HEALTH,
     "sandbox": sandbox.HEALTH,
     "agent": agent.HEALTH,
-    "learner": knowledge.HEALTH,
+    "learner": learner.HEALTH,
 }
 
 
@@ -26,7 +26,7 @@ def healthy() -> World:
 
 
 def unready(service: str, why: str) -> Health:
-    checks = (Check(name="disk", ready=True), Check(name="isolation", ready=False, detail=why))
+    checks = (HealthCheck(name="disk", ready=True), HealthCheck(name="isolation", ready=False, detail=why))
     return Health(service=service, ready=False, checks=checks)
 
 
@@ -84,9 +84,9 @@ async def test_an_agent_that_cannot_call_tools_is_reported_and_no_obstacle(is_th
 async def test_a_learner_that_keeps_no_knowledge_is_reported_and_no_obstacle(is_there: bool) -> None:
     world = healthy()
     if is_there:
-        world.caller.on(knowledge.HEALTH, lambda _: unready("learner", "the database is locked"))
+        world.caller.on(learner.HEALTH, lambda _: unready("learner", "the database is locked"))
     else:
-        del world.caller.handlers[knowledge.HEALTH.subject]
+        del world.caller.handlers[learner.HEALTH.subject]
     status, checks = await readyz(world)
     assert (status, checks["learner"][0]) == (200, False)
     assert ("the database is locked" if is_there else "knowledge is neither kept nor found") in checks["learner"][1]

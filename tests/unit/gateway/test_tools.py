@@ -5,29 +5,73 @@ from urllib.parse import quote
 
 import pytest
 
-from skillbus.contracts import agent, tools
+from skillbus.contracts.agent.mcp_servers import (
+    GET_MCP_SERVER,
+    LIST_MCP_SERVERS,
+    REFRESH_MCP_SERVER,
+    REGISTER_MCP_SERVER,
+    REMOVE_MCP_SERVER,
+    ListMcpServers,
+    McpServer,
+    McpServerRemoved,
+    McpServerSelector,
+    McpServersListed,
+    McpServerState,
+    McpTransport,
+    RegisterMcpServer,
+)
+from skillbus.contracts.agent.tool_calls import (
+    AUDIT_CALLABLE,
+    CALL_TOOL,
+    AuditCallable,
+    CallableAudited,
+    CallTool,
+    ToolCalled,
+)
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.tools import (
+    ACCEPT_TOOL,
+    AUDIT_INDEX,
+    GET_TOOL,
+    LIST_TOOLS,
+    REMOVE_TOOLS,
+    SET_TOOL_STATE,
+    AcceptTool,
+    AuditDifference,
+    AuditIndex,
+    CatalogueTool,
+    GetTool,
+    IndexAudited,
+    ListTools,
+    RemoveTools,
+    SetToolState,
+    ToolDescription,
+    ToolsListed,
+    ToolsRemoved,
+    ToolState,
+    ToolType,
+)
 from skillbus.contracts.message import Message
 
 from .fakes import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TOOL = tools.CatalogueTool(
-    tool=tools.ToolDescription(id="mcp:files/read_file", name="read_file", source="mcp:files"),
-    state=tools.ToolState.QUARANTINED,
+TOOL = CatalogueTool(
+    tool=ToolDescription(id="mcp:files/read_file", name="read_file", source="mcp:files"),
+    state=ToolState.QUARANTINED,
     digest="0" * 64,
     pending_digest="1" * 64,
     created_at=NOW,
     updated_at=NOW,
 )
-SERVER = agent.McpServer(
+SERVER = McpServer(
     name="files",
-    transport=agent.McpTransport.HTTP,
+    transport=McpTransport.HTTP,
     address="https://mcp.example.com/mcp",
     header_names=("Authorization",),
     timeout_s=20,
-    state=agent.McpServerState.CONNECTED,
+    state=McpServerState.CONNECTED,
     tools=3,
     registered_at=NOW,
 )
@@ -36,18 +80,18 @@ IDS = ["mcp:files/read_file", "a//b", "a/../b", "..", "accept", "x/call", "天�
 
 async def test_the_catalogue_is_listed_by_page_with_every_filter() -> None:
     world = World()
-    world.caller.on(tools.LIST_TOOLS, lambda _: tools.ToolsListed(tools=(), total=0))
+    world.caller.on(LIST_TOOLS, lambda _: ToolsListed(tools=(), total=0))
     query = "project=p&limit=7&after=b&tool_types=mcp&tool_types=builtin&states=quarantined&source=mcp:x&tag=t&text=天"
     async with world.client() as client:
         answer = await client.get(f"/api/tools?{query}")
         refused = await client.get("/api/tools", params={"tool_types": "robot"})
     assert answer.status_code == 200
-    assert world.caller.asked[0][1] == tools.ListTools(
+    assert world.caller.asked[0][1] == ListTools(
         project="p",
         limit=7,
         after="b",
-        tool_types=(tools.ToolType.MCP, tools.ToolType.BUILTIN),
-        states=(tools.ToolState.QUARANTINED,),
+        tool_types=(ToolType.MCP, ToolType.BUILTIN),
+        states=(ToolState.QUARANTINED,),
         source="mcp:x",
         tag="t",
         text="天",
@@ -58,10 +102,10 @@ async def test_the_catalogue_is_listed_by_page_with_every_filter() -> None:
 @pytest.mark.parametrize("tool_id", IDS)
 async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> None:
     world = World()
-    for endpoint in (tools.GET_TOOL, tools.ACCEPT_TOOL, tools.SET_TOOL_STATE):
+    for endpoint in (GET_TOOL, ACCEPT_TOOL, SET_TOOL_STATE):
         world.caller.on(endpoint, lambda _: TOOL)
-    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=(tool_id,)))
-    world.caller.on(agent.CALL_TOOL, lambda _: agent.ToolCalled(id=tool_id, text="42", took_ms=1))
+    world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=(tool_id,)))
+    world.caller.on(CALL_TOOL, lambda _: ToolCalled(id=tool_id, text="42", took_ms=1))
     path = f"/api/tools/{quote(tool_id, safe='').replace('.', '%2E')}"
     async with world.client() as client:
         answers = [
@@ -74,21 +118,21 @@ async def test_a_tool_is_reached_by_its_id_whatever_it_holds(tool_id: str) -> No
         ]
     assert [answer.status_code for answer in answers] == [200] * 6
     assert [request for _, request in world.caller.asked] == [
-        tools.NameTool(project="p", id=tool_id),
-        tools.AcceptTool(project="p", id=tool_id, digest="1" * 64),
-        tools.SetToolState(project="p", id=tool_id, enabled=True),
-        tools.SetToolState(project="p", id=tool_id, enabled=False),
-        agent.CallTool(project="p", id=tool_id, arguments={"path": "a"}),
-        tools.RemoveTools(project="p", ids=(tool_id,)),
+        GetTool(project="p", id=tool_id),
+        AcceptTool(project="p", id=tool_id, digest="1" * 64),
+        SetToolState(project="p", id=tool_id, enabled=True),
+        SetToolState(project="p", id=tool_id, enabled=False),
+        CallTool(project="p", id=tool_id, arguments={"path": "a"}),
+        RemoveTools(project="p", ids=(tool_id,)),
     ]
 
 
 async def test_slashes_of_an_id_may_stand_as_they_are() -> None:
     world = World()
-    world.caller.on(tools.GET_TOOL, lambda _: TOOL)
+    world.caller.on(GET_TOOL, lambda _: TOOL)
     async with world.client() as client:
         assert (await client.get("/api/tools/mcp:files/read_file")).json() == TOOL.model_dump(mode="json")
-    assert world.caller.asked[0][1] == tools.NameTool(id="mcp:files/read_file")
+    assert world.caller.asked[0][1] == GetTool(id="mcp:files/read_file")
 
 
 @pytest.mark.parametrize("path", ["/api/tools/", "/api/tools/%20a", f"/api/tools/{'a' * 301}", "/api/tools/a%00b"])
@@ -100,7 +144,7 @@ async def test_what_cannot_be_an_id_is_an_invalid_request(path: str) -> None:
 
 async def test_a_tool_that_is_not_there_cannot_be_removed() -> None:
     world = World()
-    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=()))
+    world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=()))
     async with world.client() as client:
         answer = await client.delete("/api/tools/nobody")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -108,7 +152,7 @@ async def test_a_tool_that_is_not_there_cannot_be_removed() -> None:
 
 async def test_tools_are_removed_by_their_source_or_by_many_ids_and_never_all_of_them_by_mistake() -> None:
     world = World()
-    world.caller.on(tools.REMOVE_TOOLS, lambda _: tools.ToolsRemoved(ids=("a",)))
+    world.caller.on(REMOVE_TOOLS, lambda _: ToolsRemoved(ids=("a",)))
     async with world.client() as client:
         of_source = await client.delete("/api/tools?source=mine&project=p")
         by_id = await client.delete("/api/tools?id=a%2Fb&id=..")
@@ -116,8 +160,8 @@ async def test_tools_are_removed_by_their_source_or_by_many_ids_and_never_all_of
     assert (of_source.json(), by_id.status_code) == ({"ids": ["a"]}, 200)
     assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [(400, "invalid_request")] * 3
     assert [request for _, request in world.caller.asked] == [
-        tools.RemoveTools(project="p", source="mine"),
-        tools.RemoveTools(ids=("a/b", "..")),
+        RemoveTools(project="p", source="mine"),
+        RemoveTools(ids=("a/b", "..")),
     ]
 
 
@@ -132,10 +176,10 @@ async def test_a_skill_is_not_called_but_run() -> None:
 
 async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:
     world = World()
-    for endpoint in (agent.REGISTER_MCP_SERVER, agent.GET_MCP_SERVER, agent.REFRESH_MCP_SERVER):
+    for endpoint in (REGISTER_MCP_SERVER, GET_MCP_SERVER, REFRESH_MCP_SERVER):
         world.caller.on(endpoint, lambda _: SERVER)
-    world.caller.on(agent.LIST_MCP_SERVERS, lambda _: agent.McpServersListed(servers=(SERVER,)))
-    world.caller.on(agent.REMOVE_MCP_SERVER, lambda _: agent.McpServerRemoved(name="files", tools=3))
+    world.caller.on(LIST_MCP_SERVERS, lambda _: McpServersListed(servers=(SERVER,)))
+    world.caller.on(REMOVE_MCP_SERVER, lambda _: McpServerRemoved(name="files", tools=3))
     body = {"name": "files", "project": "p", "command": "npx", "args": ["-y", "server"], "env": {"TOKEN": "env:T"}}
     async with world.client() as client:
         added = await client.post("/api/mcp-servers", json=body)
@@ -146,10 +190,10 @@ async def test_an_mcp_server_is_registered_read_refreshed_and_removed() -> None:
     assert (added.status_code, added.headers["Location"]) == (201, "/api/mcp-servers/files")
     assert added.json() == got.json() == again.json() == listed.json()["servers"][0] == SERVER.model_dump(mode="json")
     assert gone.json() == {"name": "files", "tools": 3}
-    named = agent.NameMcpServer(project="p", name="files")
+    named = McpServerSelector(project="p", name="files")
     assert [request for _, request in world.caller.asked] == [
-        agent.RegisterMcpServer.model_validate(body),
-        agent.ListMcpServers(project="p"),
+        RegisterMcpServer.model_validate(body),
+        ListMcpServers(project="p"),
         *[named] * 3,
     ]
 
@@ -174,16 +218,16 @@ async def test_a_server_that_cannot_be_names_the_field_and_no_value(field: str, 
     assert "secret" not in answer.text
 
 
-STALE = tools.Difference(kind="not_indexed", ids=("default/a",), count=1)
-GONE = tools.Difference(kind="not_callable", ids=("default/mcp:x/y",), count=1)
-INDEX = tools.IndexAudited(catalogued=5, inactive=1, indexed=5)
-CALLS = agent.CallableAudited(callable=3, catalogued=3)
+STALE = AuditDifference(kind="not_indexed", ids=("default/a",), count=1)
+GONE = AuditDifference(kind="not_callable", ids=("default/mcp:x/y",), count=1)
+INDEX = IndexAudited(catalogued=5, inactive=1, indexed=5)
+CALLS = CallableAudited(callable=3, catalogued=3)
 
 
 def audited(index: Message | Exception, calls: Message | Exception) -> World:
     world = World()
-    world.caller.on(tools.AUDIT_INDEX, lambda _: index)
-    world.caller.on(agent.AUDIT_CALLABLE, lambda _: calls)
+    world.caller.on(AUDIT_INDEX, lambda _: index)
+    world.caller.on(AUDIT_CALLABLE, lambda _: calls)
     return world
 
 
@@ -207,8 +251,8 @@ async def test_an_audit_agrees_when_neither_side_has_anything_to_say(
     assert (report["project"], report["agrees"]) == ("p", agrees)
     assert (report["index"], report["calls"]) == (index.model_dump(mode="json"), calls.model_dump(mode="json"))
     assert {request for _, request in world.caller.asked} == {
-        tools.AuditIndex(project="p"),
-        agent.AuditCallable(project="p"),
+        AuditIndex(project="p"),
+        AuditCallable(project="p"),
     }
 
 
@@ -239,8 +283,8 @@ async def test_a_repair_mends_the_catalogue_before_the_index_and_looks_again() -
         world.caller.on(endpoint, lambda request: broken if getattr(request, "fix", False) else clean)
 
     mended = (STALE.model_copy(update={"fixed": 1}), GONE.model_copy(update={"fixed": 1}))
-    answering(INDEX.model_copy(update={"differences": mended[:1]}), INDEX, tools.AUDIT_INDEX)
-    answering(CALLS.model_copy(update={"differences": mended[1:]}), CALLS, agent.AUDIT_CALLABLE)
+    answering(INDEX.model_copy(update={"differences": mended[:1]}), INDEX, AUDIT_INDEX)
+    answering(CALLS.model_copy(update={"differences": mended[1:]}), CALLS, AUDIT_CALLABLE)
     async with world.client() as client:
         report = (await client.post("/api/audit", json={"fix": True})).json()
     assert report["agrees"] is True

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.index.differences import Differences, _between
 from skillbus.indexer.domain.index.ports import content_hash

@@ -5,7 +5,7 @@ import math
 import pytest
 from pydantic import JsonValue
 
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.indexer.domain.catalogue.tool import digest_of
 from skillbus.indexer.domain.tool.description import DescriptionError, read_description
 from skillbus.indexer.domain.tool.review import changes_of

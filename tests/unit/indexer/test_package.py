@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillbus.common.archive import PackedFile, pack_files
-from skillbus.contracts.indexer import Finding
+from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.indexer.domain.package.findings import PackageError
 from skillbus.indexer.domain.package.skill_package import (
     SkillPackage,
@@ -218,7 +218,7 @@ def test_a_damaged_package_is_read_or_refused(changes: list[tuple[int, int]]) ->
     data = bytearray(zipped({"add/SKILL.md": SKILL, "add/main.py": "import argparse\n" * 3}))
     for position, value in changes:
         data[position % len(data)] = value
-    errors: tuple[Finding, ...] = ()
+    errors: tuple[SkillFinding, ...] = ()
     package: SkillPackage | None = None
     try:
         _, package = open_package(bytes(data))

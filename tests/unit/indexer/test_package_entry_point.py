@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
 from skillbus.indexer.domain.package.argparse_schema import read_arguments
 from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of, resolve
 from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, scripts_of

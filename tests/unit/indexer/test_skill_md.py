@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.findings import BadDescriptionError
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description

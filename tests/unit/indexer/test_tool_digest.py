@@ -1,6 +1,6 @@
 """Digests of descriptions: what tells one that changed from one that did not, now and in later versions."""
 
-from skillbus.contracts.tools import ToolDescription, ToolType
+from skillbus.contracts.indexer.tools import ToolDescription, ToolType
 from skillbus.indexer.domain.catalogue.tool import digest_of
 
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 import pytest
 
 from skillbus.common.bus.codec import encode
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_index import FindKnowledge
+from skillbus.contracts.learner.index import FindKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.domain.index.finder import Finder, Kept, Snapshot, may_be_shown
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes, most_bytes
 from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote

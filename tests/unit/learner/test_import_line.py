@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.learner.domain.bulk.import_line import Line, read_line
 from skillbus.learner.domain.errors import UnfitError
 

@@ -5,9 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_items import UpdateKnowledge
-from skillbus.contracts.knowledge_versions import ReviewAction
+from skillbus.contracts.learner.items import UpdateKnowledge
+from skillbus.contracts.learner.knowledge import (
+    KnowledgeChangeKind,
+    KnowledgeDraft,
+    KnowledgeItem,
+    KnowledgeStatus,
+    KnowledgeType,
+)
+from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import lifecycle
 from skillbus.learner.domain.item.lifecycle import By, Change
@@ -69,7 +75,7 @@ def test_a_change_has_the_version_before_and_the_one_after_whole() -> None:
     before = item()
     change = lifecycle.update(before, {"title": "u", "owner": "team"}, ANN)
     assert change is not None
-    assert (change.before, change.kind, change.reason) == (before, ChangeKind.UPDATED, "because")
+    assert (change.before, change.kind, change.reason) == (before, KnowledgeChangeKind.UPDATED, "because")
     after = change.item
     assert (after.version, after.updated_by, after.updated_at, after.created_by) == (2, "ann", NOW, "eve")
     assert after.model_dump(exclude={"version", "title", "owner", "digest", "updated_at", "updated_by"}) == (

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.domain.index.outbox import REFS_OF_AN_EVENT, TAKEN_AT_ONCE, Relay, Written, announcements
 from skillbus.learner.domain.recurring_task import PostponedError
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.domain.index.index_waiter import REMEMBERED, IndexWaiter
 
 LONG_S = 5.0

@@ -11,8 +11,8 @@ from tokenizers.normalizers import NFC
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_search import KnowledgeHit
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import KnowledgeHit
 from skillbus.retriever.adapters.tokenizers import FileCounter
 
 THEN = datetime(2026, 1, 2, tzinfo=UTC)

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import numpy as np
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
-from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.knowledge.candidates import KnowledgeCandidates
 from skillbus.retriever.domain.knowledge.finder import FoundKnowledge

@@ -1,6 +1,6 @@
 import pytest
 
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.retriever.domain.context.duplicates import Said, alike, wording_of
 
 from .context_items import distinct, hit

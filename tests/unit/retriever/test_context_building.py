@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.knowledge_search import BuildContext, KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import AnsweredRequest
+from skillbus.contracts.learner.usage import AnsweredRequest
+from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeHit, SearchKnowledge
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.domain.context.builder import ContextBuilder

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skillbus.contracts.knowledge import KnowledgeType
-from skillbus.contracts.knowledge_search import MAX_BUDGET, BuildContext, KnowledgeHit
+from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import MAX_BUDGET, BuildContext, KnowledgeHit
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.domain.context.builder import Written, write_context
 from skillbus.retriever.domain.context.packer import LEAST_CUT, most

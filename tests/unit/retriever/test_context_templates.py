@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.knowledge_search import BuildContext
+from skillbus.contracts.retriever.knowledge_search import BuildContext
 from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.template_process import TemplateProgram
 from skillbus.retriever.domain.context.builder import Written, write_context

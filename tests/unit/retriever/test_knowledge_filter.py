@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_index import FindKnowledge
-from skillbus.contracts.knowledge_search import KnowledgeFilter
-from skillbus.contracts.scope import match, normalised
+from skillbus.contracts.learner.index import FindKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter
+from skillbus.contracts.scope import match_scope, normalize_scope
 from skillbus.retriever.adapters.vector_knowledge import condition_of
 from skillbus.retriever.domain.knowledge.ports import ItemVectors, WantedKnowledge
 
@@ -21,7 +21,7 @@ from ...knowledge_record import NOW, Record, item, point_of
 NOTHING = ItemVectors(None, np.array([1], np.uint32), np.array([1], np.float32))
 SEGMENTS = st.lists(st.sampled_from(["api", "live", "rooms", "*"]), max_size=4)
 SCOPES = st.builds(
-    lambda prefix, parts: normalised(prefix + "/".join(parts)) if parts else "",
+    lambda prefix, parts: normalize_scope(prefix + "/".join(parts)) if parts else "",
     st.sampled_from(["/", "module:", ""]),
     SEGMENTS,
 )
@@ -96,12 +96,12 @@ def test_what_the_record_may_show_passes_the_filter(data: st.DataObject) -> None
 @settings(max_examples=300, deadline=None)
 @given(SCOPES, SCOPES)
 def test_a_scope_that_says_something_about_another_passes_when_that_is_asked_for(scope: str, wanted: str) -> None:
-    if match(scope, wanted) is not None:
+    if match_scope(scope, wanted) is not None:
         assert passes(item(1, scope=scope), KnowledgeFilter(scope=wanted))
 
 
 @pytest.mark.parametrize("other", ["/other", "/api/liver", "module:api", "/api/live/rooms/1", "/api/shop/*"])
 def test_what_says_nothing_about_a_scope_is_kept_out_by_the_index(other: str) -> None:
-    assert match(other, "/api/live/rooms") is None
+    assert match_scope(other, "/api/live/rooms") is None
     assert not passes(item(1, scope=other), KnowledgeFilter(scope="/api/live/rooms"))
     assert passes(item(1, scope=other), KnowledgeFilter())

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.scope import match
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.scope import match_scope
 
 from ...knowledge_record import NOW, item
 from .knowledge_fakes import Base
@@ -72,7 +72,7 @@ def _may_be_shown(one: KnowledgeItem, asked: dict[str, object], at: datetime) ->
         and (not asked["types"] or one.type in list(asked["types"]))  # type: ignore[call-overload]
         and (not asked["tags"] or bool(set(one.tags) & set(asked["tags"])))  # type: ignore[call-overload]
         and set(asked["all_tags"]) <= set(one.tags)  # type: ignore[call-overload]
-        and (asked["scope"] is None or match(one.scope, str(asked["scope"])) is not None)
+        and (asked["scope"] is None or match_scope(one.scope, str(asked["scope"])) is not None)
     )
 
 

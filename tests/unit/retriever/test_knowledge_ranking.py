@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.contracts.learner.index import FoundItem
+from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem, ScoredItem
 from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS

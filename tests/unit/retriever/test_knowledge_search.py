@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
 from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.threshold import least_evidence

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.contracts.knowledge import KnowledgeType
-from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.scope import SEGMENTS, ScopeMatch, match
+from skillbus.contracts.learner.index import FoundItem
+from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.scope import SEGMENTS, ScopeMatch, match_scope
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL
 
 from ...knowledge_record import NOW, item
@@ -16,7 +16,7 @@ from ...knowledge_record import NOW, item
 
 def _scope(scope: str, wanted: str) -> float:
     found = FoundItem(item=item(1, scope=scope))
-    return NEUTRAL.factors(found, match(scope, wanted), NOW, feedback=True).scope
+    return NEUTRAL.factors(found, match_scope(scope, wanted), NOW, feedback=True).scope
 
 
 def test_the_nearer_the_scope_the_more_it_counts() -> None:

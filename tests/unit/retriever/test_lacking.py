@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skillbus.contracts.knowledge_index import FoundItem
+from skillbus.contracts.learner.index import FoundItem
 from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.retriever.domain.query import EmbeddedQuery

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import (
     NEUTRAL,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from skillbus.contracts.retriever import SearchTools
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SearchTools
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skillbus.contracts.knowledge_usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed, Use
+from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUse, KnowledgeUsed
 from skillbus.retriever.domain.waiting_uses import EVENT_BYTES, Note, WaitingUses, most_bytes
 
 MESSAGE_BYTES = 1024 * 1024
 NOW = datetime(2026, 1, 1, 12, 30, 1, 123456, tzinfo=UTC)
-LARGEST_USE = Use(id="i" * 64, project="p" * 64, version=2**31, position=100)
+LARGEST_USE = KnowledgeUse(id="i" * 64, project="p" * 64, version=2**31, position=100)
 
 
 def note(number: int, project: str = "default", at: float = 0.0, query: str = "song") -> Note:
@@ -71,7 +71,7 @@ def test_a_small_answer_does_not_overtake_a_large_one() -> None:
 
 
 def test_as_many_ordinary_answers_go_together_as_an_event_carries() -> None:
-    uses = tuple(Use(id="i" * 36, version=1, position=place) for place in range(1, 11))
+    uses = tuple(KnowledgeUse(id="i" * 36, version=1, position=place) for place in range(1, 11))
     ordinary = AnsweredRequest(request_id="r" * 32, query="x" * 300, at=NOW, uses=uses)
     assert len(waiting([Note("default", ordinary, 0.0)] * 200).take().requests) == MAX_ANSWERED
 

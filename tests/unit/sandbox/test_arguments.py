@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from skillbus.contracts.indexer import ArgsMode
+from skillbus.contracts.indexer.skill_record import ArgsMode
 from skillbus.sandbox.domain.arguments import (
     ARGUMENT_BYTES_MAX,
     Json,

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.dependencies import FILE_BYTES_MAX, requirements_of
 from skillbus.sandbox.domain.errors import DependenciesInvalid
 from skillbus.sandbox.domain.python_version import fits

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError, rlimits
 from skillbus.sandbox.adapters.engine import AGENT, ContainerPlan
 from skillbus.sandbox.adapters.engine_docker import DockerEngine, client_environment

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.contracts.runs import ListRuns, RunFile, RunRecord, RunsListed, RunState
-from skillbus.contracts.sandbox import RunLimits
+from skillbus.contracts.sandbox.run_history import ListRuns, RunFile, RunRecord, RunsListed, RunState
+from skillbus.contracts.sandbox.skill_runs import RunLimits
 from skillbus.sandbox.domain.history import Portion, as_of, list_runs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

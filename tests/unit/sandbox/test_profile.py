@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.adapters.profile import NETWORK_ENVIRONMENT, Descriptors, Plan, Warm, command_line, entry_of
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES

@@ -2,7 +2,7 @@ import pytest
 
 from skillbus.common.bus.codec import decode, encode
 from skillbus.contracts.message import Content
-from skillbus.contracts.sandbox import RunStatus, SkillRan
+from skillbus.contracts.sandbox.skill_runs import RunStatus, SkillRan
 from skillbus.sandbox.domain.arguments import Json
 from skillbus.sandbox.domain.result import NESTING_MAX, RESULT_BYTES_MAX, json_result
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import RunSpec, check_names, runtime_of

@@ -10,9 +10,8 @@ import pytest
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import ArgsMode, EntryPoint, Runtime, Skill
-from skillbus.contracts.sandbox import RunSkill, RunStatus
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill, SkillLimits
+from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.network import HostPort

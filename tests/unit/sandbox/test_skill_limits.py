@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.skill_limits import limits_of, told
 from skillbus.sandbox.settings import SandboxSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters import watchdog
 from skillbus.sandbox.domain.limits import Limits
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import builders_of
 

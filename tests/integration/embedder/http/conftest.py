@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from skillbus.common.http_server import serve_http
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import http_model
 from skillbus.embedder.adapters.http.provider import Tuning
 from skillbus.embedder.adapters.http.providers import HttpProviders
@@ -41,16 +41,16 @@ class Waits:
         return self.remaining_s
 
 
-def registered(url: str | None, kind: ProviderKind = ProviderKind.OPENAI, **fields: object) -> Provider:
+def registered(url: str | None, kind: ProviderKind = ProviderKind.OPENAI, **fields: object) -> ProviderRecord:
     defaults: dict[str, object] = {"name": "acme", "version": 1, "api_key": "env:ACME_KEY", "timeout_s": 5.0}
     record = {"kind": kind, "base_url": url, "created_at": WHEN, "updated_at": WHEN} | defaults | fields
-    return Provider.model_validate(record)
+    return ProviderRecord.model_validate(record)
 
 
-def a_model(**fields: object) -> Model:
+def a_model(**fields: object) -> ModelRecord:
     defaults: dict[str, object] = {"id": "0" * 32, "provider": "acme", "name": "m", "dimensions": DIM, "version": 1}
     record = {"is_default": True, "fingerprint": None, "created_at": WHEN, "updated_at": WHEN} | defaults | fields
-    return Model.model_validate(record)
+    return ModelRecord.model_validate(record)
 
 
 @pytest.fixture
@@ -85,7 +85,10 @@ async def opened(provider: FakeProvider, providers: HttpProviders) -> AsyncGener
     models: list[EmbeddingModel] = []
 
     async def open_model(
-        kind: ProviderKind = ProviderKind.OPENAI, model: Model | None = None, url: str | None = None, **fields: object
+        kind: ProviderKind = ProviderKind.OPENAI,
+        model: ModelRecord | None = None,
+        url: str | None = None,
+        **fields: object,
     ) -> EmbeddingModel:
         made = http_model(registered(url or provider.url, kind, **fields), model or a_model(), providers)
         models.append(made)

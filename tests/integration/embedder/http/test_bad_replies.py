@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.domain.errors import ProviderFailedError, TextsRefusedError
 
 from .conftest import OpenModel, a_model
@@ -96,20 +96,20 @@ async def test_a_reply_that_holds_no_vectors_is_the_providers_failure_and_not_tr
     provider.script = [behaviour]
     model = await opened()
     with pytest.raises(ProviderFailedError, match=reason):
-        await model.embed(TEXTS, Role.DOCUMENT)
+        await model.embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
-    assert (await model.embed(TEXTS, Role.DOCUMENT)).rows.shape == (2, DIM)
+    assert (await model.embed(TEXTS, TextRole.DOCUMENT)).rows.shape == (2, DIM)
 
 
 async def test_the_same_reply_with_a_number_in_its_place_is_good(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [openai_with("-1")]
-    assert (await (await opened()).embed(TEXTS, Role.DOCUMENT)).rows[0, 0] < 0
+    assert (await (await opened()).embed(TEXTS, TextRole.DOCUMENT)).rows[0, 0] < 0
 
 
 async def test_a_compressed_reply_is_read(provider: FakeProvider, opened: OpenModel) -> None:
     body = openai_reply([A, B]).body
     provider.script = [Reply(200, gzip.compress(body), {"content-encoding": "gzip"})]
-    assert (await (await opened()).embed(TEXTS, Role.DOCUMENT)).rows.shape == (2, DIM)
+    assert (await (await opened()).embed(TEXTS, TextRole.DOCUMENT)).rows.shape == (2, DIM)
     assert provider.seen[0].headers["accept-encoding"] == "gzip"
 
 
@@ -119,13 +119,13 @@ async def test_the_longest_numbers_of_many_wide_vectors_are_read(provider: FakeP
     document = {"data": [{"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)]}
     provider.script = [Reply(200, json.dumps(document, indent=2).replace("        ", " ").encode())]
     model = await opened(model=a_model(dimensions=4096))
-    assert (await model.embed(texts, Role.DOCUMENT)).rows.shape == (64, 4096)
+    assert (await model.embed(texts, TextRole.DOCUMENT)).rows.shape == (64, 4096)
 
 
 async def test_a_rejected_key_is_told_in_whatever_encoding(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [Reply(401, b"\x8b", {"content-encoding": "br"})]
     with pytest.raises(ProviderFailedError, match="env:ACME_KEY"):
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
 
 
 OLLAMA_REPLIES: dict[str, tuple[Behaviour, str]] = {
@@ -142,7 +142,7 @@ async def test_so_it_is_with_ollama(provider: FakeProvider, opened: OpenModel, c
     provider.script = [behaviour]
     model = await opened(ProviderKind.OLLAMA)
     with pytest.raises(ProviderFailedError, match=reason):
-        await model.embed(TEXTS, Role.DOCUMENT)
+        await model.embed(TEXTS, TextRole.DOCUMENT)
 
 
 async def test_without_registered_dimensions_all_vectors_still_have_one_width(
@@ -150,7 +150,7 @@ async def test_without_registered_dimensions_all_vectors_still_have_one_width(
 ) -> None:
     provider.script = [openai_reply([A, B[:4]])]
     with pytest.raises(ProviderFailedError, match="4, 8 dimensions"):
-        await (await opened(model=a_model(dimensions=None))).embed(TEXTS, Role.DOCUMENT)
+        await (await opened(model=a_model(dimensions=None))).embed(TEXTS, TextRole.DOCUMENT)
 
 
 async def test_a_slow_trickle_ends_with_the_timeout(provider: FakeProvider, opened: OpenModel) -> None:
@@ -158,9 +158,9 @@ async def test_a_slow_trickle_ends_with_the_timeout(provider: FakeProvider, open
     model = await opened(timeout_s=0.3)
     started = time.perf_counter()
     with pytest.raises(ProviderFailedError, match=r"did not answer in full within 0\.3 s"):
-        await model.embed(TEXTS, Role.DOCUMENT)
+        await model.embed(TEXTS, TextRole.DOCUMENT)
     assert time.perf_counter() - started < 3
-    assert (await model.embed(TEXTS, Role.DOCUMENT)).rows.shape == (2, DIM)
+    assert (await model.embed(TEXTS, TextRole.DOCUMENT)).rows.shape == (2, DIM)
 
 
 async def test_a_trickle_of_complaint_ends_with_the_timeout_too(provider: FakeProvider, opened: OpenModel) -> None:
@@ -172,7 +172,7 @@ async def test_a_trickle_of_complaint_ends_with_the_timeout_too(provider: FakePr
 
     provider.script = [complaining]
     with pytest.raises(ProviderFailedError, match="did not answer in full"):
-        await (await opened(timeout_s=0.3)).embed(TEXTS, Role.DOCUMENT)
+        await (await opened(timeout_s=0.3)).embed(TEXTS, TextRole.DOCUMENT)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -181,7 +181,7 @@ async def test_a_redirect_is_not_followed_and_only_its_host_is_named(
 ) -> None:
     provider.script = [Reply(status, b"", {"location": "http://evil.example/steal?token=canary"})]
     with pytest.raises(ProviderFailedError, match=r"redirects to evil\.example") as caught:
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert "canary" not in str(caught.value)
     assert len(provider.seen) == 1
 
@@ -192,7 +192,7 @@ async def test_a_redirect_that_leads_nowhere_is_told_briefly(
 ) -> None:
     provider.script = [Reply(302, b"", {"location": location})]
     with pytest.raises(ProviderFailedError, match="redirects to") as caught:
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(str(caught.value)) < 300
 
 
@@ -212,7 +212,7 @@ async def test_refused_texts_are_told_from_a_provider_that_failed(
 ) -> None:
     provider.script = [Reply(status, complaint.body, complaint.headers)]
     with pytest.raises(TextsRefusedError, match=f"refused the texts .{status}"):
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
 
 
@@ -233,7 +233,7 @@ async def test_what_no_text_could_change_is_not_blamed_on_the_texts(
 ) -> None:
     provider.script = [complaint]
     with pytest.raises(ProviderFailedError):
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
 
 
@@ -241,7 +241,7 @@ async def test_ollamas_nan_is_blamed_on_the_texts(provider: FakeProvider, opened
     """It fails a whole batch for one text with status 500 (ollama/ollama#9639)."""
     provider.script = [as_json({"error": "failed to encode response: json: unsupported value: NaN"}, 500)]
     with pytest.raises(TextsRefusedError):
-        await (await opened(ProviderKind.OLLAMA)).embed(TEXTS, Role.DOCUMENT)
+        await (await opened(ProviderKind.OLLAMA)).embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
 
 
@@ -249,7 +249,7 @@ async def test_ollamas_nan_is_blamed_on_the_texts(provider: FakeProvider, opened
 async def test_a_rejected_key_is_named_by_its_reference(provider: FakeProvider, opened: OpenModel, status: int) -> None:
     provider.script = [openai_error(status, "Incorrect API key provided: sk-can*****5b4a", code="invalid_api_key")]
     with pytest.raises(ProviderFailedError, match="env:ACME_KEY") as caught:
-        await (await opened()).embed(TEXTS, Role.DOCUMENT)
+        await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert "sk-can" not in str(caught.value)
     assert len(provider.seen) == 1
 
@@ -257,4 +257,4 @@ async def test_a_rejected_key_is_named_by_its_reference(provider: FakeProvider, 
 async def test_a_key_that_is_wanted_and_not_registered_is_told(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [Reply(401)]
     with pytest.raises(ProviderFailedError, match="set its api_key"):
-        await (await opened(api_key=None)).embed(TEXTS, Role.DOCUMENT)
+        await (await opened(api_key=None)).embed(TEXTS, TextRole.DOCUMENT)

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import http_spec
 from skillbus.embedder.domain.batching import Batcher
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextNotEmbeddableError
@@ -33,7 +33,7 @@ async def test_dashscope_gets_ten_texts_a_request_and_several_requests_at_once(
     texts = [f"命令 {number}" for number in range(25)]
     provider.hold()
     async with batching(await opened(ProviderKind.DASHSCOPE, max_concurrency=4)) as batcher:
-        embedding = asyncio.create_task(batcher.embed(texts, Role.DOCUMENT, Priority.BULK))
+        embedding = asyncio.create_task(batcher.embed(texts, TextRole.DOCUMENT, Priority.BULK))
         for _ in range(3):
             await provider.arrival()
         assert provider.at_once == 3
@@ -47,7 +47,7 @@ async def test_a_text_that_is_refused_fails_alone(provider: FakeProvider, opened
     provider.refused = frozenset({"bad"})
     texts = [f"good {number}" for number in range(15)]
     async with batching(await opened()) as batcher:
-        calls = [batcher.embed([text], Role.DOCUMENT, Priority.BULK) for text in [*texts, "bad"]]
+        calls = [batcher.embed([text], TextRole.DOCUMENT, Priority.BULK) for text in [*texts, "bad"]]
         *good, bad = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), WAIT_S)
     assert isinstance(bad, TextNotEmbeddableError)
     assert not any(isinstance(made, BaseException) for made in good)
@@ -58,7 +58,7 @@ async def test_a_provider_that_is_down_is_not_asked_for_each_text(provider: Fake
     provider.always = Reply(503)
     async with batching(await opened()) as batcher:
         with pytest.raises(ModelUnavailableError, match="answered 503"):
-            await batcher.embed([str(number) for number in range(64)], Role.DOCUMENT, Priority.BULK)
+            await batcher.embed([str(number) for number in range(64)], TextRole.DOCUMENT, Priority.BULK)
     assert len(provider.seen) == 3
 
 

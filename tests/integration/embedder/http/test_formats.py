@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import http_model, http_spec
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.secrets import Secrets
@@ -28,7 +28,7 @@ async def test_openai_gets_all_texts_in_one_request_and_its_vectors_come_in_thei
     """skill-vector-retrieval.md § 适配器embed方法实现（OpenAIAdapter）"""
     provider.dim = 1536
     model = await opened(model=a_model(name="text-embedding-3-small", dimensions=1536))
-    made = await model.embed(TEXTS, Role.DOCUMENT)
+    made = await model.embed(TEXTS, TextRole.DOCUMENT)
     (seen,) = provider.seen
     assert seen.path == "/embeddings"
     assert seen.body == {"input": TEXTS, "model": "text-embedding-3-small", "encoding_format": "float"}
@@ -44,7 +44,7 @@ async def test_ollama_gets_a_single_text_as_a_string(provider: FakeProvider, ope
     """skill-vector-retrieval.md § OllamaAdapter embed方法实现; knowledge-base.md § 使用Ollama生成向量"""
     provider.dim = 768
     model = await opened(ProviderKind.OLLAMA, a_model(name="nomic-embed-text", dimensions=768), api_key=None)
-    made = await model.embed(["代码分析工具"], Role.DOCUMENT)
+    made = await model.embed(["代码分析工具"], TextRole.DOCUMENT)
     (seen,) = provider.seen
     assert seen.path == "/api/embed"
     assert seen.body == {"model": "nomic-embed-text", "input": "代码分析工具", "options": {"truncate": True}}
@@ -55,7 +55,7 @@ async def test_ollama_gets_a_single_text_as_a_string(provider: FakeProvider, ope
 
 async def test_ollama_gets_several_texts_as_a_list(provider: FakeProvider, opened: OpenModel) -> None:
     model = await opened(ProviderKind.OLLAMA)
-    made = await model.embed(TEXTS, Role.DOCUMENT)
+    made = await model.embed(TEXTS, TextRole.DOCUMENT)
     assert provider.seen[0].body["input"] == TEXTS
     np.testing.assert_allclose(made.rows, [unit(text) for text in TEXTS], atol=1e-6)
 
@@ -65,7 +65,7 @@ async def test_dashscope_is_asked_in_openais_format(provider: FakeProvider, open
     provider.dim = 256
     model = a_model(name="text-embedding-v4", dimensions=256, request_dimensions=True)
     dashscope = await opened(ProviderKind.DASHSCOPE, model, url=f"{provider.url}/compatible-mode/v1")
-    await dashscope.embed(TEXTS, Role.DOCUMENT)
+    await dashscope.embed(TEXTS, TextRole.DOCUMENT)
     assert provider.seen[0].path == "/compatible-mode/v1/embeddings"
     expected = {"input": TEXTS, "model": "text-embedding-v4", "encoding_format": "float", "dimensions": 256}
     assert provider.seen[0].body == expected
@@ -78,7 +78,7 @@ async def test_the_address_is_that_of_the_provider_and_the_path_of_the_model(
     """skill-vector-retrieval.md § 读取外部API Embedding配置"""
     provider.dim = 512
     model = a_model(name="text-embedding-3-small", dimensions=512, api_path="/custom/embeddings")
-    made = await (await opened(model=model, url=f"{provider.url}/v1/", timeout_s=10.0)).embed(["a"], Role.DOCUMENT)
+    made = await (await opened(model=model, url=f"{provider.url}/v1/", timeout_s=10.0)).embed(["a"], TextRole.DOCUMENT)
     assert provider.seen[0].path == "/v1/custom/embeddings"
     assert provider.seen[0].headers["authorization"] == f"Bearer {KEY}"
     assert made.rows.shape == (1, 512)
@@ -91,7 +91,7 @@ async def test_what_comes_later_than_the_timeout_is_not_waited_for(provider: Fak
     model = await opened(timeout_s=0.1)
     started = time.perf_counter()
     with pytest.raises(ModelUnavailableError, match=r"did not answer in full within 0\.1 s"):
-        await model.embed(["a"], Role.DOCUMENT)
+        await model.embed(["a"], TextRole.DOCUMENT)
     assert time.perf_counter() - started < 2
     assert len(provider.seen) == 1
 
@@ -106,27 +106,27 @@ async def test_a_hundred_texts_are_one_request_and_twenty_times_faster_than_a_hu
     texts = [f"工具 {number}" for number in range(100)]
     assert model.spec.batch_texts >= 100
     started = time.perf_counter()
-    together = await model.embed(texts, Role.DOCUMENT)
+    together = await model.embed(texts, TextRole.DOCUMENT)
     once_s = time.perf_counter() - started
     assert len(provider.seen) == 1
     started = time.perf_counter()
-    alone = [await model.embed([text], Role.DOCUMENT) for text in texts]
+    alone = [await model.embed([text], TextRole.DOCUMENT) for text in texts]
     assert time.perf_counter() - started >= 20 * once_s
     np.testing.assert_array_equal(together.rows, np.concatenate([made.rows for made in alone]))
 
 
 async def test_prefixes_go_before_the_text_by_its_role(provider: FakeProvider, opened: OpenModel) -> None:
     model = await opened(model=a_model(query_prefix="query: ", document_prefix="passage: "))
-    await model.embed(["a"], Role.QUERY)
-    await model.embed(["a"], Role.DOCUMENT)
+    await model.embed(["a"], TextRole.QUERY)
+    await model.embed(["a"], TextRole.DOCUMENT)
     assert [seen.texts for seen in provider.seen] == [["query: a"], ["passage: a"]]
 
 
 async def test_dimensions_are_asked_for_only_of_models_that_can_shorten(
     provider: FakeProvider, opened: OpenModel
 ) -> None:
-    await (await opened(model=a_model(request_dimensions=True))).embed(["a"], Role.DOCUMENT)
-    await (await opened(model=a_model(request_dimensions=False))).embed(["a"], Role.DOCUMENT)
+    await (await opened(model=a_model(request_dimensions=True))).embed(["a"], TextRole.DOCUMENT)
+    await (await opened(model=a_model(request_dimensions=False))).embed(["a"], TextRole.DOCUMENT)
     assert [seen.body.get("dimensions") for seen in provider.seen] == [DIM, None]
 
 
@@ -136,7 +136,7 @@ async def test_a_model_of_unknown_dimensions_tells_them_by_the_width_of_its_rows
     provider.dim = 24
     model = await opened(model=a_model(dimensions=None, request_dimensions=True))
     assert model.spec.dim == 0
-    assert (await model.embed(["a"], Role.DOCUMENT)).rows.shape == (1, 24)
+    assert (await model.embed(["a"], TextRole.DOCUMENT)).rows.shape == (1, 24)
     assert "dimensions" not in provider.seen[0].body
 
 
@@ -146,7 +146,7 @@ async def test_rows_have_length_one_whatever_the_provider_makes_of_them(
 ) -> None:
     numbers = [scale * number for number in (1, -2, 3, 0, 0, 0, 0, 0.5)]
     provider.always = as_json({"data": [{"index": 0, "embedding": numbers}]})
-    made = await (await opened()).embed(["a"], Role.DOCUMENT)
+    made = await (await opened()).embed(["a"], TextRole.DOCUMENT)
     checked_rows(made.rows, 1, DIM)
     assert made.rows.dtype == np.float32
     assert made.tokens is None
@@ -157,7 +157,7 @@ async def test_requests_stay_within_the_providers_concurrency_whichever_model_th
 ) -> None:
     provider.latency_s = 0.01
     first, second = [await opened(model=a_model(name=name), max_concurrency=2) for name in ("m", "n")]
-    await asyncio.gather(*(model.embed(["a"], Role.DOCUMENT) for model in (first, second) * 5))
+    await asyncio.gather(*(model.embed(["a"], TextRole.DOCUMENT) for model in (first, second) * 5))
     assert len(provider.seen) == 10
     assert provider.most_at_once == 2
 
@@ -165,15 +165,15 @@ async def test_requests_stay_within_the_providers_concurrency_whichever_model_th
 async def test_connections_are_kept_and_shared(provider: FakeProvider, opened: OpenModel) -> None:
     first, second = [await opened(model=a_model(name=name)) for name in ("m", "n")]
     await first.close()
-    assert (await second.embed(["a"], Role.DOCUMENT)).rows.shape == (1, DIM)
+    assert (await second.embed(["a"], TextRole.DOCUMENT)).rows.shape == (1, DIM)
     with pytest.raises(ModelUnavailableError, match="not open"):
-        await first.embed(["a"], Role.DOCUMENT)
+        await first.embed(["a"], TextRole.DOCUMENT)
 
 
 async def test_closing_a_model_ends_what_it_waits_for(provider: FakeProvider, opened: OpenModel) -> None:
     provider.hold()
     model = await opened()
-    asking = asyncio.create_task(model.embed(["a"], Role.DOCUMENT))
+    asking = asyncio.create_task(model.embed(["a"], TextRole.DOCUMENT))
     await provider.arrival()
     await model.close()
     await model.close()
@@ -192,9 +192,9 @@ async def test_a_key_that_is_exchanged_is_used_by_the_next_request(
     provider: FakeProvider, opened: OpenModel, environment: dict[str, str]
 ) -> None:
     model = await opened()
-    await model.embed(["a"], Role.DOCUMENT)
+    await model.embed(["a"], TextRole.DOCUMENT)
     environment["ACME_KEY"] = "sk-next"
-    await model.embed(["a"], Role.DOCUMENT)
+    await model.embed(["a"], TextRole.DOCUMENT)
     assert [seen.headers["authorization"] for seen in provider.seen] == [f"Bearer {KEY}", "Bearer sk-next"]
 
 
@@ -204,7 +204,7 @@ async def test_without_its_key_a_provider_is_not_asked(
     environment.clear()
     model = await opened()
     with pytest.raises(ModelUnavailableError, match="env:ACME_KEY"):
-        await model.embed(["a"], Role.DOCUMENT)
+        await model.embed(["a"], TextRole.DOCUMENT)
     assert not provider.seen
 
 
@@ -226,5 +226,5 @@ async def test_a_caller_whose_time_is_over_asks_nobody(provider: FakeProvider, o
     model = await opened()
     waits.remaining_s = -1.0
     with pytest.raises(ModelUnavailableError, match="waits no longer"):
-        await model.embed(["a"], Role.DOCUMENT)
+        await model.embed(["a"], TextRole.DOCUMENT)
     assert not provider.seen

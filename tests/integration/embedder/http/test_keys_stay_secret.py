@@ -9,7 +9,7 @@ import httpx
 import pytest
 import structlog
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.http.model import http_model
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.domain.errors import EmbedderError
@@ -72,7 +72,7 @@ def ours(everything_logged: io.StringIO) -> str:
 
 async def failure(model: EmbeddingModel) -> EmbedderError:
     with pytest.raises(EmbedderError) as caught:
-        await model.embed(["a"], Role.DOCUMENT)
+        await model.embed(["a"], TextRole.DOCUMENT)
     return caught.value
 
 
@@ -116,7 +116,7 @@ async def test_a_request_that_is_answered_is_not_logged_with_its_key(
     provider: FakeProvider, opened: OpenModel, everything_logged: io.StringIO
 ) -> None:
     model = await opened()
-    await model.embed(["a"], Role.DOCUMENT)
+    await model.embed(["a"], TextRole.DOCUMENT)
     assert "HTTP Request: POST" in everything_logged.getvalue()
     assert PART not in everything_logged.getvalue() + repr(model) + repr(vars(model))
 
@@ -125,7 +125,7 @@ async def test_each_failed_try_is_one_line(
     provider: FakeProvider, opened: OpenModel, logged: list[MutableMapping[str, object]]
 ) -> None:
     provider.script = [Reply(503), openai_error(429, "slow down")]
-    await (await opened()).embed(["a"], Role.DOCUMENT)
+    await (await opened()).embed(["a"], TextRole.DOCUMENT)
     assert [(line["event"], line["provider"], line["model"], line["status"]) for line in logged] == [
         ("embedding_try_failed", "acme", "m", 503),
         ("embedding_try_failed", "acme", "m", 429),

@@ -7,8 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Provider, ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import http_model
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.domain.errors import ModelUnavailableError, ProviderFailedError, TextsRefusedError
@@ -22,12 +22,12 @@ BUSY = openai_error(429, "Rate limit reached", code="rate_limit_exceeded")
 
 
 async def ask(model: EmbeddingModel) -> None:
-    assert (await model.embed(["a"], Role.DOCUMENT)).rows.shape == (1, DIM)
+    assert (await model.embed(["a"], TextRole.DOCUMENT)).rows.shape == (1, DIM)
 
 
 async def fail(model: EmbeddingModel, reason: str | None = None) -> None:
     with pytest.raises(ProviderFailedError, match=reason):
-        await model.embed(["a"], Role.DOCUMENT)
+        await model.embed(["a"], TextRole.DOCUMENT)
 
 
 @pytest.mark.parametrize("passing", [BUSY, DOWN, Reply(500), Reply(502), Reply(504), Reply(529), Reply(408), break_off])
@@ -187,7 +187,7 @@ async def test_refused_texts_unknown_models_and_rejected_keys_do_not_count(
     provider.always = openai_error(400, "too long")
     for _ in range(4):
         with pytest.raises(TextsRefusedError):
-            await model.embed(["a"], Role.DOCUMENT)
+            await model.embed(["a"], TextRole.DOCUMENT)
     for status in (401, 404):
         provider.always = openai_error(status, "no")
         for _ in range(4):
@@ -223,7 +223,7 @@ async def test_closing_all_providers_ends_what_is_asked(
 ) -> None:
     provider.hold()
     model = await opened()
-    asking = asyncio.create_task(model.embed(["a"], Role.DOCUMENT))
+    asking = asyncio.create_task(model.embed(["a"], TextRole.DOCUMENT))
     await provider.arrival()
     await providers.close()
     with pytest.raises(ProviderFailedError):
@@ -247,7 +247,7 @@ async def test_a_caller_who_goes_away_frees_his_place(provider: FakeProvider, op
 async def test_waiting_for_a_place_ends_with_the_timeout(provider: FakeProvider, opened: OpenModel) -> None:
     provider.hold()
     first = await opened(max_concurrency=1, timeout_s=0.3)
-    asking = [asyncio.create_task(first.embed(["a"], Role.DOCUMENT)) for _ in range(3)]
+    asking = [asyncio.create_task(first.embed(["a"], TextRole.DOCUMENT)) for _ in range(3)]
     await provider.arrival()
     outcomes = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), WAIT_S)
     assert all(isinstance(outcome, ModelUnavailableError) for outcome in outcomes)
@@ -255,7 +255,7 @@ async def test_waiting_for_a_place_ends_with_the_timeout(provider: FakeProvider,
 
 
 def test_only_what_changes_the_vectors_changes_the_fingerprint(providers: HttpProviders) -> None:
-    def fingerprint(provider: Provider | None = None, **fields: object) -> str:
+    def fingerprint(provider: ProviderRecord | None = None, **fields: object) -> str:
         made = http_model(provider or registered("http://127.0.0.1:1"), a_model(**fields), providers)
         return made.spec.fingerprint
 

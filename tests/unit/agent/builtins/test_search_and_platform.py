@@ -20,8 +20,8 @@ from skillbus.agent.domain.builtins.platform import platform_tool
 from skillbus.agent.domain.builtins.search_tools import search_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError, ToolUnknownError
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.retriever import SearchTools, ToolHit, ToolsFound
-from skillbus.contracts.tools import BUILTIN_SOURCE, ToolDescription, ToolType
+from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolsFound
 
 HITS = (
     ToolHit(

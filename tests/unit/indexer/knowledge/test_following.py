@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.knowledge.follower import TRIES, HeardChanges
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_index import ItemDigest
+from skillbus.contracts.learner.index import KnowledgeItemDigest
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key, content_hash
 from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
@@ -58,13 +58,13 @@ class FakeRecord:
         await self.calls.end(at)
         return found
 
-    async def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
+    async def digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
         await self.check()
         at = await self.calls.begin()
         for (of_project, item_id), one in list(self.items.items()):
             if one.status is ACTIVE and project in {None, of_project}:
                 indexed = self.indexed.get((of_project, item_id), 0) >= one.version
-                yield ItemDigest(
+                yield KnowledgeItemDigest(
                     project=of_project, id=item_id, version=one.version, digest=one.digest, indexed=indexed
                 )
         await self.calls.end(at)

@@ -9,7 +9,7 @@ from pathlib import Path
 from skillbus.common.archive import Archive
 from skillbus.common.archive_pack import PackedFile, pack_files
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import Finding
+from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.indexer.adapters.disk_folders import DiskFolders
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of
 from skillbus.indexer.domain.catalogue.ports import Stored
@@ -135,7 +135,7 @@ class FakeAnnouncer:
     async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
         self._say("taken")
 
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
+    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
         self._say(f"rejected:{errors[0].code}")
 
     def _say(self, what: str) -> None:

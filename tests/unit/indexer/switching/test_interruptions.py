@@ -8,7 +8,7 @@ import pytest
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.index_switch import SwitchPhase
+from skillbus.contracts.indexer.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexUnavailableError
 
 from .world import A, B, World, collection, entry, forever, key, skill

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import SwitchPhase
+from skillbus.contracts.indexer.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
 from skillbus.indexer.domain.index.index import model_of_index
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
-from skillbus.contracts.indexer import Skill
+from skillbus.contracts.indexer.index_switch import IndexModel, IndexSwitch, SwitchPhase
+from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry, entry_of
 from skillbus.indexer.domain.catalogue.ports import Stored, StoredTool, ToolWrite
 from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.contracts.endpoint import Check, Health
+from skillbus.contracts.endpoint import Health, HealthCheck
 
 
 class HealthSource(Protocol):
@@ -20,7 +20,7 @@ class ServiceHealth:
     """The health of a service as the sum of its checks."""
 
     service: str
-    checks: tuple[Callable[[], Awaitable[Check]], ...] = ()
+    checks: tuple[Callable[[], Awaitable[HealthCheck]], ...] = ()
 
     async def health(self) -> Health:
         """Run the checks."""

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, Route, ToWire, route
 from skillbus.common.health import HealthSource
-from skillbus.contracts.endpoint import Health, health_of
+from skillbus.contracts.endpoint import Health, make_health_endpoint
 from skillbus.contracts.message import Empty
 
 
@@ -21,7 +21,7 @@ async def serve(
         return await health.health()
 
     responder = Responder(bus.client, name, version("skillbus-contracts"), bus.metrics, bus.near)
-    await responder.start(*routes, route(health_of(name), answer_health), to_wire=to_wire)
+    await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)
     try:
         yield
     finally:

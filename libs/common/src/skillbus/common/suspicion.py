@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 from pydantic_core import SchemaValidator, core_schema
 
-from skillbus.contracts.tools import ToolFinding
+from skillbus.contracts.indexer.tools import ToolFinding
 
 INSTRUCTIONS: Final = "instructions_to_the_model"
 HIDDEN: Final = "hidden_characters"

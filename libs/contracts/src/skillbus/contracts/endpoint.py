@@ -85,7 +85,7 @@ class Feed(Generic[FactT_co]):
         return f"skillbus.feed.{self.entity}.{self.fact}.{identity}"
 
 
-class Check(Message):
+class HealthCheck(Message):
     """One thing that a service needs."""
 
     name: str
@@ -98,10 +98,10 @@ class Health(Message):
 
     service: str
     ready: bool
-    checks: tuple[Check, ...] = Field(default=())
+    checks: tuple[HealthCheck, ...] = Field(default=())
 
 
-def health_of(service: str) -> Endpoint[Empty, Health]:
+def make_health_endpoint(service: str) -> Endpoint[Empty, Health]:
     """The `health` endpoint that every service has."""
     return Endpoint(
         service=service,

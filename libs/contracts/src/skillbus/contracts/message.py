@@ -58,7 +58,7 @@ Blob = Annotated[
 """Bytes: base64 in JSON, raw in msgpack."""
 
 
-def without_nul(value: str) -> str:
+def reject_nul(value: str) -> str:
     """The text. Raises ValueError when it holds NUL."""
     if "\0" in value:
         raise ValueError("holds a NUL character: send text without it")
@@ -78,7 +78,7 @@ SkillName = Annotated[
     Field(description="A skill's name as the Agent Skills format defines it."),
 ]
 
-WITHOUT_NUL: Final = AfterValidator(without_nul)
+WITHOUT_NUL: Final = AfterValidator(reject_nul)
 """Stands behind the constraints of a text: those that come after it are of no text, in what is said and documented."""
 PlainText = Annotated[str, WITHOUT_NUL]
 """Text without NUL, of any length."""

@@ -41,13 +41,13 @@ def join_place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def normal_place(text: str) -> str:
+def normalize_place(text: str) -> str:
     """`text` as it is compared: two names of one place are equal. Raises ValueError, as `split_place` does."""
     return join_place(*split_place(text))
 
 
 NetworkPlace = Annotated[
-    str, Field(max_length=PLACE_MAX, examples=["api.example.org:443"]), AfterValidator(normal_place)
+    str, Field(max_length=PLACE_MAX, examples=["api.example.org:443"]), AfterValidator(normalize_place)
 ]
 """`host:port`, exact: no pattern, no path."""
 

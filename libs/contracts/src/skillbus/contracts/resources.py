@@ -6,8 +6,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts import indexer, knowledge_index, knowledge_usage, registry
+from skillbus.contracts.embedder.registry import DEFAULT_MODEL_CHANGED
 from skillbus.contracts.endpoint import Event
+from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_REMOVED, SKILL_UPDATED
+from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED
+from skillbus.contracts.learner.usage import KNOWLEDGE_USED
 from skillbus.contracts.message import Message
 
 _MINUTE: Final = 60.0
@@ -99,16 +102,16 @@ SWITCHES: Final = KeyValueBucket("switches")
 """How far the change of an index to another model is, by alias."""
 
 SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
-    indexer.SKILL_INSTALLED,
-    indexer.SKILL_UPDATED,
-    indexer.SKILL_REMOVED,
+    SKILL_INSTALLED,
+    SKILL_UPDATED,
+    SKILL_REMOVED,
 )
 INDEXER_UPLOADS: Final = Consumer("indexer", UPLOADS.stream, (UPLOADS.meta_subjects,))
 INDEXER_CHANGES: Final = Consumer("indexer", EVENTS.name, tuple(event.pattern for event in SKILL_CHANGES))
-INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (registry.DEFAULT_MODEL_CHANGED.pattern,))
-INDEXER_KNOWLEDGE: Final = Consumer("indexer-knowledge", EVENTS.name, (knowledge_index.KNOWLEDGE_CHANGED.pattern,))
-LEARNER_INDEXED: Final = Consumer("learner-indexed", EVENTS.name, (knowledge_index.KNOWLEDGE_INDEXED.pattern,))
-LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (knowledge_usage.KNOWLEDGE_USED.pattern,))
+INDEXER_MODELS: Final = Consumer("indexer-models", EVENTS.name, (DEFAULT_MODEL_CHANGED.pattern,))
+INDEXER_KNOWLEDGE: Final = Consumer("indexer-knowledge", EVENTS.name, (KNOWLEDGE_CHANGED.pattern,))
+LEARNER_INDEXED: Final = Consumer("learner-indexed", EVENTS.name, (KNOWLEDGE_INDEXED.pattern,))
+LEARNER_USES: Final = Consumer("learner-uses", EVENTS.name, (KNOWLEDGE_USED.pattern,))
 
 STREAMS: Final = (EVENTS, DEAD_LETTERS, RUN_HISTORY)
 OBJECT_BUCKETS: Final = (UPLOADS, PACKAGES, RUN_FILES)
@@ -123,11 +126,11 @@ CONSUMERS: Final = (
 )
 
 
-def package_name(project: str, name: str, content_digest: str) -> str:
+def make_package_name(project: str, name: str, content_digest: str) -> str:
     """Where the package of an installed skill lies in the bucket `packages`: SKILL.md at its top."""
     return f"{project}/{name}/{content_digest}.zip"
 
 
-def run_subject(run_id: str) -> str:
+def make_run_subject(run_id: str) -> str:
     """Where a run is remembered in the stream `SKILLBUS_RUNS`."""
     return f"skillbus.run.{run_id}"

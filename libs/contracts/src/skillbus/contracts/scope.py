@@ -36,7 +36,7 @@ class ScopeMatch(StrEnum):
     """Of everything."""
 
 
-def segments(scope: str) -> tuple[str, ...]:
+def split_scope(scope: str) -> tuple[str, ...]:
     """The segments of a scope as `normalised` gives it; none of the general one."""
     if not scope:
         return ()
@@ -47,13 +47,13 @@ def segments(scope: str) -> tuple[str, ...]:
     return ("/", *path) if scope.startswith("/") else tuple(path)
 
 
-def normalised(scope: str) -> str:
+def normalize_scope(scope: str) -> str:
     """The one way to write a scope: it stays as it is then. Raises ValueError, which says what is wrong with it."""
     stripped = "/".join(part.strip() for part in scope.split("/"))
     scope = stripped.rstrip("/") or ("/" if stripped.startswith("/") else "")
     if scope in {ANY, "/", "/*"}:
         return ""
-    parts = segments(scope)
+    parts = split_scope(scope)
     if len(parts) > SEGMENTS:
         raise ValueError(f"has more than {SEGMENTS} segments: say less of it")
     for part in parts:
@@ -70,35 +70,35 @@ Scope = Annotated[
     str,
     StringConstraints(max_length=SCOPE_CHARACTERS),
     WITHOUT_NUL,
-    AfterValidator(normalised),
+    AfterValidator(normalize_scope),
     Field(description="What it applies to: `/api/live/rooms`, `/api/live/*`, `module:name`; empty: everything."),
 ]
 
 
-def fixed_part(scope: str) -> tuple[str, ...]:
+def get_fixed_part(scope: str) -> tuple[str, ...]:
     """The segments before the first `*`: all of a path, none of the general scope."""
-    parts = segments(scope)
+    parts = split_scope(scope)
     return parts[: parts.index(ANY)] if ANY in parts else parts
 
 
-def fixed_key(scope: str) -> str:
+def get_scope_key(scope: str) -> str:
     """The fixed part as one word, as an index keeps it."""
-    return _key(fixed_part(scope))
+    return _key(get_fixed_part(scope))
 
 
-def keys_above(scope: str) -> tuple[str, ...]:
+def list_ancestor_keys(scope: str) -> tuple[str, ...]:
     """The keys of its fixed part and of all beginnings of it, down to the general scope's.
 
     Scopes that cover `wanted`, or lie above it, have one of `keys_above(wanted)` as their `fixed_key`; those below the
     pattern `wanted` have `fixed_key(wanted)` among their `keys_above`. Others may too: `match` decides.
     """
-    parts = fixed_part(scope)
+    parts = get_fixed_part(scope)
     return tuple(_key(parts[:length]) for length in range(len(parts), -1, -1))
 
 
-def match(scope: str, wanted: str) -> ScopeMatch | None:
+def match_scope(scope: str, wanted: str) -> ScopeMatch | None:
     """How an item's scope lies to the `wanted` one; None where it says nothing about it."""
-    have, want = segments(scope), segments(wanted)
+    have, want = split_scope(scope), split_scope(wanted)
     if have == want:
         return ScopeMatch.EXACT
     if not have:

@@ -12,21 +12,23 @@ from skillbus.agent.domain.calling import Caller
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
 from skillbus.common.bus import headers
-from skillbus.contracts.agent import (
-    AUDIT_CALLABLE,
-    CALL_TOOL,
+from skillbus.contracts.agent.mcp_servers import (
     REFRESH_MCP_SERVER,
     REGISTER_MCP_SERVER,
+    ListMcpServers,
+    McpServer,
+    McpServerRemoved,
+    McpServerSelector,
+    McpServersListed,
+    RegisterMcpServer,
+)
+from skillbus.contracts.agent.tool_calls import (
+    AUDIT_CALLABLE,
+    CALL_TOOL,
     AuditCallable,
     BuiltinsListed,
     CallableAudited,
     CallTool,
-    ListMcpServers,
-    McpServer,
-    McpServerRemoved,
-    McpServersListed,
-    NameMcpServer,
-    RegisterMcpServer,
     ToolCalled,
 )
 from skillbus.contracts.message import Empty
@@ -62,15 +64,15 @@ class AgentHandlers:
         servers = await self.servers.all_of(request.project)
         return McpServersListed(servers=tuple(server.told(briefly=True) for server in servers))
 
-    async def get_mcp_server(self, request: NameMcpServer) -> McpServer:
+    async def get_mcp_server(self, request: McpServerSelector) -> McpServer:
         """One server."""
         return (await self.servers.get(_key(request))).told()
 
-    async def refresh_mcp_server(self, request: NameMcpServer) -> McpServer:
+    async def refresh_mcp_server(self, request: McpServerSelector) -> McpServer:
         """List a server again."""
         return (await self.servers.refresh(_key(request), _left_s(REFRESH_MCP_SERVER.timeout_s))).told()
 
-    async def remove_mcp_server(self, request: NameMcpServer) -> McpServerRemoved:
+    async def remove_mcp_server(self, request: McpServerSelector) -> McpServerRemoved:
         """Remove a server and its tools."""
         removed = await self.servers.remove(_key(request))
         log.info("mcp_server_removed", server=request.name, tools=removed)
@@ -106,5 +108,5 @@ def _left_s(timeout_s: float) -> float:
     return max(headers.remaining_s(timeout_s) - _TO_REPLY_S, 0.1)
 
 
-def _key(request: NameMcpServer) -> ServerKey:
+def _key(request: McpServerSelector) -> ServerKey:
     return ServerKey(request.project, request.name)

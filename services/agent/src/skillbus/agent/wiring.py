@@ -25,7 +25,15 @@ from skillbus.common.health import ServiceHealth
 from skillbus.common.secrets import Secrets
 from skillbus.common.serving import serve
 from skillbus.contracts import agent as contract
-from skillbus.contracts.agent import RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import (
+    GET_MCP_SERVER,
+    LIST_MCP_SERVERS,
+    REFRESH_MCP_SERVER,
+    REGISTER_MCP_SERVER,
+    REMOVE_MCP_SERVER,
+    RegisterMcpServer,
+)
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, LIST_BUILTINS
 
 
 @asynccontextmanager
@@ -81,12 +89,12 @@ async def _catalogued(kept: BuiltinsInCatalogue, projects: Iterable[str]) -> Asy
 
 def _routes(handlers: AgentHandlers) -> list[Route]:
     return [
-        route(contract.REGISTER_MCP_SERVER, handlers.register_mcp_server),
-        route(contract.LIST_MCP_SERVERS, handlers.list_mcp_servers),
-        route(contract.GET_MCP_SERVER, handlers.get_mcp_server),
-        route(contract.REFRESH_MCP_SERVER, handlers.refresh_mcp_server),
-        route(contract.REMOVE_MCP_SERVER, handlers.remove_mcp_server),
-        route(contract.LIST_BUILTINS, handlers.list_builtins),
-        route(contract.CALL_TOOL, handlers.call_tool),
-        route(contract.AUDIT_CALLABLE, handlers.audit_callable),
+        route(REGISTER_MCP_SERVER, handlers.register_mcp_server),
+        route(LIST_MCP_SERVERS, handlers.list_mcp_servers),
+        route(GET_MCP_SERVER, handlers.get_mcp_server),
+        route(REFRESH_MCP_SERVER, handlers.refresh_mcp_server),
+        route(REMOVE_MCP_SERVER, handlers.remove_mcp_server),
+        route(LIST_BUILTINS, handlers.list_builtins),
+        route(CALL_TOOL, handlers.call_tool),
+        route(AUDIT_CALLABLE, handlers.audit_callable),
     ]

@@ -7,8 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.common.bus import headers
-from skillbus.contracts.embedder import EmbeddingModel, EmbedTexts, Role, SkippedModel, SparseVector, TextsEmbedded
-from skillbus.contracts.endpoint import Check
+from skillbus.contracts.embedder.embedding import (
+    EmbeddingModel,
+    EmbedTexts,
+    SkippedModel,
+    SparseVector,
+    TextRole,
+    TextsEmbedded,
+)
+from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.message import FloatMatrix
 from skillbus.embedder.domain import lexical
 from skillbus.embedder.domain.calibrations import calibration_of
@@ -28,7 +35,7 @@ class EmbedderHandlers:
         """Dense and sparse vectors; queries overtake documents."""
         wanted = Wanted(
             request.role,
-            Priority.QUERY if request.role is Role.QUERY else Priority.BULK,
+            Priority.QUERY if request.role is TextRole.QUERY else Priority.BULK,
             dense=request.dense,
             sparse=request.sparse,
             model=request.model,
@@ -48,10 +55,10 @@ class EmbedderHandlers:
             tokens=embedded.tokens,
         )
 
-    async def model_loaded(self) -> Check:
+    async def model_loaded(self) -> HealthCheck:
         """Whether the default model gives vectors."""
         name, reason = await self.embedding.default()
-        return Check(name="model", ready=reason is None, detail=reason or name)
+        return HealthCheck(name="model", ready=reason is None, detail=reason or name)
 
 
 def _left_s() -> float | None:
@@ -77,9 +84,9 @@ def _matrix(rows: NDArray[np.float32]) -> FloatMatrix:
     return FloatMatrix(dim=dim, count=count, data=rows.astype("<f4", copy=False).tobytes())
 
 
-def _sparse(vector: lexical.SparseVector, role: Role) -> SparseVector:
+def _sparse(vector: lexical.SparseVector, role: TextRole) -> SparseVector:
     return SparseVector(
         indices=tuple(vector.indices.tolist()),
         values=tuple(vector.values.tolist()),
-        terms=vector.terms if role is Role.QUERY else (),
+        terms=vector.terms if role is TextRole.QUERY else (),
     )

@@ -9,7 +9,8 @@ from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import StartError
 from skillbus.common.serving import serve
-from skillbus.contracts import embedder as contract
+from skillbus.contracts.embedder import SERVICE
+from skillbus.contracts.embedder import embedding as contract
 from skillbus.embedder.adapters.announcer import BusAnnouncer
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.lexicon import load_lexicon
@@ -56,8 +57,8 @@ async def open_embedder(
             route(contract.EMBED_TEXTS, handlers.embed_texts),
             *RegistryHandlers(registry, probed).routes(),
         ]
-        health = ServiceHealth(contract.SERVICE, (handlers.model_loaded,))
-        await stack.enter_async_context(serve(bus, contract.SERVICE, routes, health, to_wire))
+        health = ServiceHealth(SERVICE, (handlers.model_loaded,))
+        await stack.enter_async_context(serve(bus, SERVICE, routes, health, to_wire))
         yield health
 
 

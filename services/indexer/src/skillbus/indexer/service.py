@@ -3,34 +3,32 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.events import Delivery
-from skillbus.contracts.endpoint import Check
-from skillbus.contracts.index_switch import IndexesListed, IndexState, NameIndex
-from skillbus.contracts.indexer import (
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.indexer.index_switch import IndexesListed, IndexSelector, IndexState
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import (
+    ApproveNetwork,
     IndexerStatus,
     InstallSkill,
     ListSkills,
-    NameSkill,
     PinSkill,
     RollBackSkill,
-    Skill,
     SkillChanged,
     SkillChecked,
     SkillHistory,
     SkillInstalled,
+    SkillSelector,
     SkillsListed,
     SkillUninstalled,
     UpdateSkill,
 )
-from skillbus.contracts.knowledge_index import KnowledgeChanged
-from skillbus.contracts.message import Empty, Message
-from skillbus.contracts.network_approval import ApproveNetwork
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     AcceptTool,
     AuditIndex,
     CatalogueTool,
+    GetTool,
     IndexAudited,
     ListTools,
-    NameTool,
     PutTools,
     RemoveTools,
     SetToolState,
@@ -38,6 +36,8 @@ from skillbus.contracts.tools import (
     ToolsPut,
     ToolsRemoved,
 )
+from skillbus.contracts.learner.index import KnowledgeChanged
+from skillbus.contracts.message import Empty, Message
 from skillbus.indexer.domain.audit import Auditor
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
 from skillbus.indexer.domain.catalogue.listing import ToolListing, list_page, tool_of_skill
@@ -77,12 +77,12 @@ class IndexerHandlers:
         installed = await self.installer.update_description(request.project, request.name, request.description)
         return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
 
-    async def uninstall_skill(self, request: NameSkill) -> SkillUninstalled:
+    async def uninstall_skill(self, request: SkillSelector) -> SkillUninstalled:
         """Remove a skill."""
         record = await self.installer.uninstall(request.project, request.name)
         return SkillUninstalled(name=record.name, digest=record.skill.digest)
 
-    async def get_skill(self, request: NameSkill) -> Skill:
+    async def get_skill(self, request: SkillSelector) -> Skill:
         """One skill."""
         return (await self.installer.get(request.project, request.name)).record.skill
 
@@ -108,7 +108,7 @@ class IndexerHandlers:
         installed = await self.installer.roll_back(request.project, request.name, request.content_digest)
         return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
 
-    async def get_skill_history(self, request: NameSkill) -> SkillHistory:
+    async def get_skill_history(self, request: SkillSelector) -> SkillHistory:
         """The packages of a skill."""
         record = (await self.installer.get(request.project, request.name)).record
         return SkillHistory(name=record.name, versions=record.history)
@@ -121,21 +121,21 @@ class IndexerHandlers:
         """What is searched, and how far a change of it is."""
         return IndexesListed(indexes=await self.indexes.states())
 
-    async def start_switch(self, request: NameIndex) -> IndexState:
+    async def start_switch(self, request: IndexSelector) -> IndexState:
         """Take an index to the default model."""
         return await self.indexes.of(request.alias).start()
 
-    async def roll_back(self, request: NameIndex) -> IndexState:
+    async def roll_back(self, request: IndexSelector) -> IndexState:
         """Take an index back to where it was."""
         return await self.indexes.of(request.alias).roll_back()
 
-    async def index_reachable(self) -> Check:
+    async def index_reachable(self) -> HealthCheck:
         """Whether vectors can be written."""
         try:
             counts = await self.index.counts()
         except IndexUnavailableError as error:
-            return Check(name="vector_store", ready=False, detail=str(error))
-        return Check(name="vector_store", ready=True, detail=counts.collection or "no tool was indexed yet")
+            return HealthCheck(name="vector_store", ready=False, detail=str(error))
+        return HealthCheck(name="vector_store", ready=True, detail=counts.collection or "no tool was indexed yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class ToolHandlers:
         """Take tools out."""
         return ToolsRemoved(ids=tuple(await self.keeper.remove(request.project, request.ids, request.source)))
 
-    async def get_tool(self, request: NameTool) -> CatalogueTool:
+    async def get_tool(self, request: GetTool) -> CatalogueTool:
         """One tool, skills too."""
         return await self.listing.get(request.project, request.id)
 

@@ -14,10 +14,11 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
-from skillbus.contracts import index_switch
-from skillbus.contracts import indexer as contract
-from skillbus.contracts import tools as tools_contract
-from skillbus.contracts.network_approval import APPROVE_NETWORK
+from skillbus.contracts.indexer import SERVICE
+from skillbus.contracts.indexer import skills as contract
+from skillbus.contracts.indexer import tools as tools_contract
+from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, START_SWITCH
+from skillbus.contracts.indexer.skills import APPROVE_NETWORK
 from skillbus.contracts.resources import (
     INDEXER_CHANGES,
     INDEXER_KNOWLEDGE,
@@ -104,9 +105,9 @@ class _Parts:
 async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) -> AsyncGenerator[ServiceHealth]:
     """The indexer on the bus. `store` is the caller's to close."""
     parts = await _build(bus, settings, store)
-    health = ServiceHealth(contract.SERVICE, (parts.handlers.index_reachable,))
+    health = ServiceHealth(SERVICE, (parts.handlers.index_reachable,))
     async with (
-        serve(bus, contract.SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
+        serve(bus, SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
         _keeping_up(parts, settings),
     ):
@@ -183,9 +184,9 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(contract.GET_SKILL, handlers.get_skill),
         route(contract.LIST_SKILLS, handlers.list_skills, permits=64),
         route(contract.GET_STATUS, handlers.get_status, permits=64),
-        route(index_switch.LIST_INDEXES, handlers.list_indexes),
-        route(index_switch.START_SWITCH, handlers.start_switch, permits=4),
-        route(index_switch.ROLL_BACK, handlers.roll_back, permits=4),
+        route(LIST_INDEXES, handlers.list_indexes),
+        route(START_SWITCH, handlers.start_switch, permits=4),
+        route(ROLL_BACK, handlers.roll_back, permits=4),
     ]
 
 

@@ -13,7 +13,7 @@ from skillbus.common.bus.events import consume
 from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import StartError
 from skillbus.common.serving import serve
-from skillbus.contracts.knowledge import SERVICE
+from skillbus.contracts.learner import SERVICE
 from skillbus.learner.adapters.bus_announcer import BusAnnouncer
 from skillbus.learner.adapters.index_listener import listen_to_index
 from skillbus.learner.adapters.sql.index.finder_record import SqlFinding

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from skillbus.contracts.endpoint import Check
-from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
-from skillbus.contracts.retriever import SearchTools, ToolsFound
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.knowledge.finder import KnowledgeFinder
 from skillbus.retriever.domain.knowledge.hit import for_a_message, used_in
@@ -58,10 +58,10 @@ class RetrieverHandlers:
         """What fits, written for a model."""
         return await self.contexts.build(request)
 
-    async def store_reachable(self) -> Check:
+    async def store_reachable(self) -> HealthCheck:
         """Whether vectors can be searched."""
         health = await self.store.health()
-        return Check(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
+        return HealthCheck(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
 
 
 def _ms_since(start: float) -> float:

@@ -7,8 +7,9 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
-from skillbus.contracts import retriever as contract
-from skillbus.contracts.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
+from skillbus.contracts.retriever import SERVICE
+from skillbus.contracts.retriever import tool_search as contract
+from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
 from skillbus.retriever.adapters.bus_embedder import BusEmbedder
 from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.retriever.adapters.bus_record import BusRecord
@@ -40,7 +41,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
         knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), JinjaTemplates(), settings.contexts_at_once
     )
     handlers = RetrieverHandlers(search, knowledge, usage, contexts, store)
-    health = ServiceHealth(contract.SERVICE, (handlers.store_reachable,))
+    health = ServiceHealth(SERVICE, (handlers.store_reachable,))
     routes = [
         route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits),
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
@@ -49,7 +50,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     # Before the first request: a replica that just started may take seconds to reach the store, where the others need
     # none. One that cannot be reached is no reason to wait longer: searches are refused, and say why.
     await store.health()
-    async with usage.running(), serve(bus, contract.SERVICE, routes, health, to_wire):
+    async with usage.running(), serve(bus, SERVICE, routes, health, to_wire):
         yield health
 
 

@@ -10,10 +10,10 @@ import structlog
 from pydantic import JsonValue
 
 from skillbus.common.bus import headers
-from skillbus.contracts.endpoint import Check
+from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.message import Empty
-from skillbus.contracts.runs import ListRuns, NameRun, RunCancelled, RunRecord, RunsListed
-from skillbus.contracts.sandbox import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
+from skillbus.contracts.sandbox.run_history import ListRuns, RunCancelled, RunRecord, RunSelector, RunsListed
+from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.files import RunFiles
 from skillbus.sandbox.domain.history import History, find_run, list_runs
@@ -57,7 +57,7 @@ class SandboxHandlers:
         )
         return await self._reply(ran)
 
-    async def cancel_run(self, request: NameRun) -> RunCancelled:
+    async def cancel_run(self, request: RunSelector) -> RunCancelled:
         """End a run."""
         return await self.runs.cancel(request)
 
@@ -65,7 +65,7 @@ class SandboxHandlers:
         """A page of the history."""
         return await list_runs(self.history, request, self.now())
 
-    async def get_run(self, request: NameRun) -> RunRecord:
+    async def get_run(self, request: RunSelector) -> RunRecord:
         """What is remembered of a run."""
         return await find_run(self.history, request, self.now())
 
@@ -77,13 +77,13 @@ class SandboxHandlers:
             return self._limits(None, str(error), ())
         return self._limits(report.level, "; ".join(report.notes), tuple(report.runtimes))
 
-    async def isolated(self) -> Check:
+    async def isolated(self) -> HealthCheck:
         """Whether anything can be run."""
         try:
             report = await self.isolation.probe()
         except SandboxUnavailable as error:
-            return Check(name="isolation", ready=False, detail=str(error))
-        return Check(name="isolation", ready=True, detail=report.level)
+            return HealthCheck(name="isolation", ready=False, detail=str(error))
+        return HealthCheck(name="isolation", ready=True, detail=report.level)
 
     async def _reply(self, ran: RecordedRun) -> SkillRan:
         record, outcome = ran.record, ran.outcome

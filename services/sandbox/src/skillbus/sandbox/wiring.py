@@ -13,10 +13,11 @@ from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
 from skillbus.common.health import ServiceHealth
 from skillbus.common.serving import serve
-from skillbus.contracts import runs
-from skillbus.contracts import sandbox as contract
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.sandbox import SERVICE
+from skillbus.contracts.sandbox import skill_runs as contract
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, LIST_RUNS
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
 from skillbus.sandbox.adapters.engine import Engine
@@ -108,15 +109,15 @@ async def _serving(
         to_wire=to_wire,
     )
     handlers = SandboxHandlers(recorded, isolation, files, history, bounds, _now)
-    health = ServiceHealth(contract.SERVICE, (handlers.isolated,))
+    health = ServiceHealth(SERVICE, (handlers.isolated,))
     routes = [
         route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),
         route(contract.GET_LIMITS, handlers.get_limits),
-        route(runs.CANCEL_RUN, handlers.cancel_run),
-        route(runs.LIST_RUNS, handlers.list_runs, permits=_LISTINGS),
-        route(runs.GET_RUN, handlers.get_run),
+        route(CANCEL_RUN, handlers.cancel_run),
+        route(LIST_RUNS, handlers.list_runs, permits=_LISTINGS),
+        route(GET_RUN, handlers.get_run),
     ]
-    async with serve(bus, contract.SERVICE, routes, health, to_wire):
+    async with serve(bus, SERVICE, routes, health, to_wire):
         yield health
 
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
-from skillbus.contracts.agent import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
+from skillbus.contracts.agent.mcp_servers import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
 from skillbus.contracts.endpoint import Event
 
 

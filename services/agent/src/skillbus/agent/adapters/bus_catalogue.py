@@ -5,7 +5,7 @@ from typing import Final
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     GET_TOOL,
     LIST_TOOLS,
@@ -15,8 +15,8 @@ from skillbus.contracts.tools import (
     PUT_TOOLS,
     REMOVE_TOOLS,
     CatalogueTool,
+    GetTool,
     ListTools,
-    NameTool,
     PutTools,
     RemoveTools,
     ToolDescription,
@@ -63,7 +63,7 @@ class BusCatalogue:
 
     async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
         try:
-            return await self._caller.call(GET_TOOL, NameTool(project=project, id=tool_id))
+            return await self._caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
         except RequestError as error:
             if error.code is ErrorCode.NOT_FOUND:
                 return None

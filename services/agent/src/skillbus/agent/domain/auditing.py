@@ -9,8 +9,8 @@ from skillbus.agent.domain.following import Follower
 from skillbus.agent.domain.ports import Catalogue
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
-from skillbus.contracts.agent import CallableAudited
-from skillbus.contracts.tools import MCP_SOURCE_PREFIX, Difference, ToolState
+from skillbus.contracts.agent.tool_calls import CallableAudited
+from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, AuditDifference, ToolState
 
 _SHOWN: Final = 100
 
@@ -99,8 +99,8 @@ class Auditor:
                 await self._catalogue.remove(project, source)
 
 
-def _difference(kind: str, project: str, before: list[str], after: list[str]) -> Difference:
-    return Difference(
+def _difference(kind: str, project: str, before: list[str], after: list[str]) -> AuditDifference:
+    return AuditDifference(
         kind=kind,
         ids=tuple(f"{project}/{id_}" for id_ in before[:_SHOWN]),
         count=len(before),

@@ -6,7 +6,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
 
 
 class Builtins(Protocol):

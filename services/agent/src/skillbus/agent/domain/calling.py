@@ -13,7 +13,7 @@ from skillbus.agent.domain.errors import CallTimedOutError, ToolNotCallableError
 from skillbus.agent.domain.ports import Catalogue
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
-from skillbus.contracts.tools import MCP_SOURCE_PREFIX, CatalogueTool, ToolState
+from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, CatalogueTool, ToolState
 
 BUILTIN_PREFIX: Final = "builtin:"
 _SKILL_PREFIX: Final = "skill:"

@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from skillbus.agent.domain.schema_shape import SCHEMA_BYTES, misshapen
 from skillbus.common.suspicion import scan_text
+from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, ToolDescription, ToolFinding, ToolType
 from skillbus.contracts.message import check_json
-from skillbus.contracts.tools import MCP_SOURCE_PREFIX, ToolDescription, ToolFinding, ToolType
 
 DESCRIPTION_MAX: Final = 8_192
 """Characters, as `ToolDescription` takes them."""

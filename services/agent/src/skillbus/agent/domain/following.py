@@ -16,9 +16,9 @@ from skillbus.agent.domain.ports import Announcer, Catalogue, Greeting, Session,
 from skillbus.agent.domain.registered import RegisteredServer, ServerSeen, ServerStore
 from skillbus.agent.domain.syncing import Synced, sync
 from skillbus.common.in_time import in_time
-from skillbus.contracts.agent import McpServerSeen, McpServerState
+from skillbus.contracts.agent.mcp_servers import McpServerSeen, McpServerState
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.tools import ToolFinding
+from skillbus.contracts.indexer.tools import ToolFinding
 
 log = structlog.get_logger(__name__)
 

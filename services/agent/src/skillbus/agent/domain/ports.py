@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.registered import ServerKey
-from skillbus.contracts.agent import McpServerSeen, RegisterMcpServer
-from skillbus.contracts.tools import CatalogueTool, ToolDescription, ToolPut, ToolSummary
+from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.indexer.tools import CatalogueTool, ToolDescription, ToolPut, ToolSummary
 
 
 @dataclass(frozen=True, slots=True)

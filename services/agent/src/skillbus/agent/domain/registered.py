@@ -6,9 +6,9 @@ from typing import Final, Protocol
 
 from pydantic import Field
 
-from skillbus.contracts.agent import McpServer, McpServerState, McpTransport, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState, McpTransport, RegisterMcpServer
+from skillbus.contracts.indexer.tools import ToolFinding
 from skillbus.contracts.message import Message
-from skillbus.contracts.tools import ToolFinding
 
 _BRIEF_ADDRESS: Final = 300
 _BRIEF_FINDINGS: Final = 5

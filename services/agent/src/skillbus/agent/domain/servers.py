@@ -15,7 +15,7 @@ from skillbus.agent.domain.errors import RegistryTakenError, ServerNotAllowedErr
 from skillbus.agent.domain.following import Follower, FollowerPorts, Timing
 from skillbus.agent.domain.ports import Changes
 from skillbus.agent.domain.registered import RegisteredServer, ServerKey
-from skillbus.contracts.agent import RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 from skillbus.contracts.errors import RequestError
 
 _TRIES: Final = 3

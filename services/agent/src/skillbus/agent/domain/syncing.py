@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from skillbus.agent.domain.described import Listing
 from skillbus.agent.domain.ports import Catalogue
-from skillbus.contracts.tools import MCP_SOURCE_PREFIX, PutOutcome, ToolFinding, ToolState
+from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, ToolFinding, ToolPutOutcome, ToolState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ async def sync(catalogue: Catalogue, project: str, server: str, listing: Listing
     removed = await catalogue.remove(project, source, gone) if gone else 0
     outcomes = [put.outcome for put in puts]
     left = {id_: state for id_, state in known.items() if id_ not in gone}
-    held = {put.id for put in puts if put.outcome is PutOutcome.QUARANTINED}
+    held = {put.id for put in puts if put.outcome is ToolPutOutcome.QUARANTINED}
     waiting = held | {id_ for id_, state in left.items() if state is ToolState.QUARANTINED}
     return Synced(
-        created=outcomes.count(PutOutcome.CREATED),
-        updated=outcomes.count(PutOutcome.UPDATED),
+        created=outcomes.count(ToolPutOutcome.CREATED),
+        updated=outcomes.count(ToolPutOutcome.UPDATED),
         quarantined=len(held - {id_ for id_, state in left.items() if state is ToolState.QUARANTINED}),
         removed=removed,
         waiting=len(waiting),
         findings=tuple(
             ToolFinding(code="rejected", message=(put.error or "")[:300], where=(put.id or "")[:80])
             for put in puts
-            if put.outcome is PutOutcome.REJECTED
+            if put.outcome is ToolPutOutcome.REJECTED
         ),
     )

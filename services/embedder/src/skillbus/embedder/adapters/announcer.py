@@ -6,9 +6,9 @@ from uuid import uuid4
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.contracts.embedder.registry import DEFAULT_MODEL_CHANGED, DefaultModelChanged
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import DEFAULT_PROJECT
-from skillbus.contracts.registry import DEFAULT_MODEL_CHANGED, DefaultModelChanged
 from skillbus.contracts.resources import REGISTRY
 from skillbus.embedder.domain.registry_errors import ChangeNotToldError
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from skillbus.contracts.registry import Model, Provider, ProviderKind
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import http_model, http_spec
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.local.models import LocalModels
@@ -16,13 +16,13 @@ class Models:
     providers: HttpProviders
     local: LocalModels
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec | None:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         """See `ModelFactory.spec`."""
         if provider.kind is ProviderKind.LOCAL:
             return self.local.spec(provider, model)
         return http_spec(provider, model)
 
-    def make(self, provider: Provider, model: Model) -> EmbeddingModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
         """See `ModelFactory.make`."""
         if provider.kind is ProviderKind.LOCAL:
             return self.local.make(provider, model)

@@ -3,23 +3,23 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import registry as contract
-from skillbus.contracts.message import Empty
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder import registry as contract
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
-    Deleted,
-    Model,
+    ModelRecord,
+    ModelSelector,
     ModelsListed,
-    NameModel,
-    NameProvider,
-    Provider,
+    ProviderRecord,
+    ProviderSelector,
     ProvidersListed,
     ProviderTested,
+    RegistryEntryDeleted,
     TestProvider,
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.message import Empty
 from skillbus.embedder.domain.model_factory import ModelFactory
 from skillbus.embedder.domain.registry import Registry
 from skillbus.embedder.domain.registry_probe import try_provider
@@ -51,18 +51,18 @@ class RegistryHandlers:
     async def list_providers(self, _: Empty) -> ProvidersListed:
         return ProvidersListed(providers=await self.registry.providers())
 
-    async def get_provider(self, request: NameProvider) -> Provider:
+    async def get_provider(self, request: ProviderSelector) -> ProviderRecord:
         return await self.registry.provider(request.name)
 
-    async def create_provider(self, request: CreateProvider) -> Provider:
+    async def create_provider(self, request: CreateProvider) -> ProviderRecord:
         return await self.registry.create_provider(request)
 
-    async def update_provider(self, request: UpdateProvider) -> Provider:
+    async def update_provider(self, request: UpdateProvider) -> ProviderRecord:
         return await self.registry.update_provider(request)
 
-    async def delete_provider(self, request: NameProvider) -> Deleted:
+    async def delete_provider(self, request: ProviderSelector) -> RegistryEntryDeleted:
         await self.registry.delete_provider(request.name)
-        return Deleted(name=request.name)
+        return RegistryEntryDeleted(name=request.name)
 
     async def test_provider(self, request: TestProvider) -> ProviderTested:
         return await try_provider(await self.registry.snapshot(), self.factory, request)
@@ -70,17 +70,17 @@ class RegistryHandlers:
     async def list_models(self, _: Empty) -> ModelsListed:
         return ModelsListed(models=await self.registry.models())
 
-    async def get_model(self, request: NameModel) -> Model:
+    async def get_model(self, request: ModelSelector) -> ModelRecord:
         return await self.registry.model(request.id)
 
-    async def get_default_model(self, _: Empty) -> Model:
+    async def get_default_model(self, _: Empty) -> ModelRecord:
         return await self.registry.default_model()
 
-    async def create_model(self, request: CreateModel) -> Model:
+    async def create_model(self, request: CreateModel) -> ModelRecord:
         return await self.registry.create_model(request)
 
-    async def update_model(self, request: UpdateModel) -> Model:
+    async def update_model(self, request: UpdateModel) -> ModelRecord:
         return await self.registry.update_model(request)
 
-    async def delete_model(self, request: NameModel) -> Deleted:
-        return Deleted(name=(await self.registry.delete_model(request.id)).name)
+    async def delete_model(self, request: ModelSelector) -> RegistryEntryDeleted:
+        return RegistryEntryDeleted(name=(await self.registry.delete_model(request.id)).name)

@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, TextNotEmbeddableError
 from skillbus.embedder.domain.inference import infer
 from skillbus.embedder.domain.lanes import Job, JobDone, LaneLimits, Lanes, Priority
@@ -65,7 +65,7 @@ class Batcher:
     ) -> None:
         await self.close()
 
-    async def embed(self, texts: Sequence[str], role: Role, priority: Priority) -> Batched:
+    async def embed(self, texts: Sequence[str], role: TextRole, priority: Priority) -> Batched:
         """The vectors of `texts`, in their order.
 
         Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 
 _FITTED: Final[Mapping[str, Calibration]] = {
     "all-MiniLM-L6-v2": Calibration(slope=0.590, lexical=1.790, offset=-1.204),

@@ -10,7 +10,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.batching import Batched
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, ModelUnknownError
 from skillbus.embedder.domain.lanes import Priority
@@ -30,7 +30,7 @@ _FINGERPRINT: Final = re.compile("[0-9a-f]{12}")
 class Wanted:
     """What is asked for beside the texts."""
 
-    role: Role
+    role: TextRole
     priority: Priority
     dense: bool = True
     sparse: bool = False
@@ -188,7 +188,7 @@ class EmbeddingService:
 
     async def _encode(self, texts: Sequence[str], wanted: Wanted) -> tuple[SparseVector, ...]:
         def encode() -> tuple[SparseVector, ...]:
-            if wanted.role is Role.QUERY:
+            if wanted.role is TextRole.QUERY:
                 return tuple(map(self._lexical.encode_query, texts))
             asides = wanted.asides or [""] * len(texts)
             return tuple(map(self._lexical.for_documents_of(wanted.mean_terms).encode_document, texts, asides))

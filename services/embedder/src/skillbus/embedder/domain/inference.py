@@ -8,7 +8,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, Rows, checked_rows, estimated_tokens
 
@@ -25,7 +25,7 @@ class TextOutcome:
     """Its share of those that the provider counted, by the estimate of its own; or that estimate."""
 
 
-async def infer(model: EmbeddingModel, texts: Sequence[str], role: Role) -> list[TextOutcome]:
+async def infer(model: EmbeddingModel, texts: Sequence[str], role: TextRole) -> list[TextOutcome]:
     """An outcome for each text; never raises what the model raises.
 
     A batch that dies is halved until the texts that kill it are alone: 2·log2(n) calls for one bad text among n. When
@@ -45,7 +45,7 @@ async def infer(model: EmbeddingModel, texts: Sequence[str], role: Role) -> list
 
 
 async def _halves(
-    model: EmbeddingModel, texts: Sequence[str], role: Role, error: Exception, inference_ms: float
+    model: EmbeddingModel, texts: Sequence[str], role: TextRole, error: Exception, inference_ms: float
 ) -> list[TextOutcome]:
     structlog.get_logger().warning(
         "embedding_batch_died", batch_texts=len(texts), model=model.spec.name, inference_ms=inference_ms, exc_info=error

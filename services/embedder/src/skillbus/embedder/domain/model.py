@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelMisbehavedError
 
 _NORM_TOLERANCE = 1e-3  # float32 rounding in the norm of some hundred numbers stays below 1e-5
@@ -67,7 +67,7 @@ class EmbeddingModel(Protocol):
             ModelUnavailableError: with what is missing, and where.
         """
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         """At most `spec.batch_texts` texts, normalised, each at most `spec.max_chars` long.
 
         Raises:
@@ -92,7 +92,7 @@ class DenseModel(Protocol):
             ModelUnavailableError: with what is missing, and where.
         """
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         """Rows of length 1, shape (n, dim). Texts are normalised and at most `spec.max_chars` long."""
 
 

@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
 
 
 class ModelFactory(Protocol):
     """Makes models from what the registry says of them. Neither method does any input or output."""
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec | None:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         """What is known of a model without loading it or asking for it; None while its dimensions are unknown.
 
         Raises:
@@ -17,7 +17,7 @@ class ModelFactory(Protocol):
         """
         ...
 
-    def make(self, provider: Provider, model: Model) -> EmbeddingModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
         """The model, not opened. Without `model.dimensions`, it tells them by the width of its rows.
 
         Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.domain.errors import ModelUnavailableError, ModelUnknownError
 from skillbus.embedder.domain.model import ModelSpec
 from skillbus.embedder.domain.model_factory import ModelFactory
@@ -13,8 +13,8 @@ from skillbus.embedder.domain.model_factory import ModelFactory
 class RegisteredModel:
     """A model with its provider."""
 
-    provider: Provider
-    model: Model
+    provider: ProviderRecord
+    model: ModelRecord
     """With its fingerprint, where there is one."""
     spec: ModelSpec | None
     """None while its dimensions are unknown, or where `problem` says why it can never be had."""
@@ -29,7 +29,7 @@ class RegisteredModel:
 class Registered:
     """A snapshot."""
 
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, ProviderRecord]
     models: tuple[RegisteredModel, ...]
     """The default first, then by priority and name; those that are not enabled too."""
 
@@ -67,7 +67,7 @@ class Registered:
         )
 
 
-def registered(providers: Iterable[Provider], models: Iterable[Model], factory: ModelFactory) -> Registered:
+def registered(providers: Iterable[ProviderRecord], models: Iterable[ModelRecord], factory: ModelFactory) -> Registered:
     """The snapshot of these records."""
     by_name = {provider.name: provider for provider in providers}
     paired = [_paired(by_name[model.provider], model, factory) for model in models]
@@ -75,7 +75,7 @@ def registered(providers: Iterable[Provider], models: Iterable[Model], factory: 
     return Registered(by_name, tuple(paired))
 
 
-def _paired(provider: Provider, model: Model, factory: ModelFactory) -> RegisteredModel:
+def _paired(provider: ProviderRecord, model: ModelRecord, factory: ModelFactory) -> RegisteredModel:
     try:
         spec = factory.spec(provider, model)
     except ModelUnavailableError as error:

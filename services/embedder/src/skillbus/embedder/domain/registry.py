@@ -11,13 +11,13 @@ from uuid import uuid4
 
 import structlog
 
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
     DefaultModelChanged,
-    Model,
-    Provider,
+    ModelRecord,
     ProviderKind,
+    ProviderRecord,
     UpdateModel,
     UpdateProvider,
 )
@@ -127,27 +127,27 @@ class Registry:
         self._copy = _Copy(copy.registered, copy.position, self._clock() + _UNREAD_AGAIN_AFTER_S)
         return copy
 
-    async def providers(self) -> tuple[Provider, ...]:
+    async def providers(self) -> tuple[ProviderRecord, ...]:
         """By name."""
         known = (await self.snapshot()).providers
         return tuple(known[name] for name in sorted(known))
 
-    async def provider(self, name: str) -> Provider:
+    async def provider(self, name: str) -> ProviderRecord:
         """Raises ProviderUnknownError."""
         found = (await self.snapshot()).providers.get(name)
         if found is None:
             raise ProviderUnknownError(name)
         return found
 
-    async def models(self) -> tuple[Model, ...]:
+    async def models(self) -> tuple[ModelRecord, ...]:
         """All, those that are not enabled too, in the order in which they are tried."""
         return tuple(one.model for one in (await self.snapshot()).models)
 
-    async def model(self, reference: str) -> Model:
+    async def model(self, reference: str) -> ModelRecord:
         """The model of this id, name or `provider/name`. Raises ModelUnknownError."""
         return (await self.snapshot()).lookup(reference).model
 
-    async def default_model(self) -> Model:
+    async def default_model(self) -> ModelRecord:
         """The default; see `ensure_default`."""
         return (await self.ensure_default()).model
 
@@ -162,13 +162,13 @@ class Registry:
             raise AssertionError("the rules leave a default")
         return default
 
-    async def create_provider(self, request: CreateProvider) -> Provider:
+    async def create_provider(self, request: CreateProvider) -> ProviderRecord:
         """Raises NameTakenError, FieldNotAllowedError."""
         new = _new()
         kept = await self._change(lambda records: rules.with_provider(records, request, new))
         return rules.provider_of(kept, request.name)
 
-    async def update_provider(self, request: UpdateProvider) -> Provider:
+    async def update_provider(self, request: UpdateProvider) -> ProviderRecord:
         """Raises ProviderUnknownError, FieldNotAllowedError, DefaultInUseError."""
         now = _new().now
         kept = await self._change(lambda records: rules.with_provider_changed(records, request, now))
@@ -178,7 +178,7 @@ class Registry:
         """Raises ProviderUnknownError, ProviderInUseError."""
         await self._change(lambda records: rules.without_provider(records, name))
 
-    async def create_model(self, request: CreateModel) -> Model:
+    async def create_model(self, request: CreateModel) -> ModelRecord:
         """Add a model; if nobody knows its dimensions, it is asked for a vector.
 
         Raises:
@@ -188,7 +188,7 @@ class Registry:
         new = _new()
         return await self._keep_model(lambda records: rules.with_model(records, request, new), new.id, wanted=True)
 
-    async def update_model(self, request: UpdateModel) -> Model:
+    async def update_model(self, request: UpdateModel) -> ModelRecord:
         """Change a model; one that is enabled or made the default is asked for its dimensions as a new one is.
 
         Raises:
@@ -203,16 +203,16 @@ class Registry:
             lambda records: rules.with_model_changed(records, request, now), known.id, wanted=wanted
         )
 
-    async def delete_model(self, reference: str) -> Model:
+    async def delete_model(self, reference: str) -> ModelRecord:
         """The model that is gone. Raises ModelUnknownError, DefaultInUseError."""
         model = await self._known(reference)
         await self._change(lambda records: rules.without_model(records, model.id))
         return model
 
-    async def _known(self, reference: str) -> Model:
+    async def _known(self, reference: str) -> ModelRecord:
         return rules.model_of(await self._store.load(), reference)
 
-    async def _keep_model(self, decide: Decide, model_id: str, *, wanted: bool) -> Model:
+    async def _keep_model(self, decide: Decide, model_id: str, *, wanted: bool) -> ModelRecord:
         """Decide, find out dimensions where that is wanted and they are not known, then keep."""
         proposed = decide(await self._store.load())
         model = rules.model_of(proposed, model_id)
@@ -231,7 +231,7 @@ class Registry:
         kept = await self._change(with_found)
         return self._assembled(kept).lookup(model_id).model
 
-    async def _found_out(self, provider: Provider, model: Model) -> int | None:
+    async def _found_out(self, provider: ProviderRecord, model: ModelRecord) -> int | None:
         """Its dimensions, if only the model itself can tell them; that a default can be had is made sure of."""
         if provider.kind is ProviderKind.ANTHROPIC or not (model.enabled and provider.enabled):
             return None

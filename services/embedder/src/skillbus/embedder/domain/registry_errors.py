@@ -18,8 +18,8 @@ RegistryError                     see `domain/errors.py`; `code` is what callers
 from collections.abc import Sequence
 from typing import Final
 
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.registry import ProviderKind
 from skillbus.embedder.domain.errors import RegistryError
 
 _NAMED: Final = 10

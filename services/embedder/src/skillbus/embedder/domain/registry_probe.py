@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider, ProviderTested, TestProvider
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord, ProviderTested, TestProvider
 from skillbus.embedder.domain.errors import EmbedderError, ModelUnavailableError
 from skillbus.embedder.domain.model_factory import ModelFactory
 from skillbus.embedder.domain.registered import Registered
@@ -17,7 +17,9 @@ WITHIN_S: Final = 25.0
 _TEXT: Final = "skillbus"
 
 
-async def width_of(factory: ModelFactory, provider: Provider, model: Model, within_s: float = WITHIN_S) -> int:
+async def width_of(
+    factory: ModelFactory, provider: ProviderRecord, model: ModelRecord, within_s: float = WITHIN_S
+) -> int:
     """How many dimensions the model's vectors have.
 
     Raises:
@@ -34,11 +36,11 @@ async def width_of(factory: ModelFactory, provider: Provider, model: Model, with
         raise ModelUnavailableError(f"{model.name} gave no vector: {error}") from error
 
 
-async def _asked(factory: ModelFactory, provider: Provider, model: Model) -> int:
+async def _asked(factory: ModelFactory, provider: ProviderRecord, model: ModelRecord) -> int:
     embedding = factory.make(provider, model)
     try:
         await embedding.open()
-        rows = (await embedding.embed([_TEXT], Role.DOCUMENT)).rows
+        rows = (await embedding.embed([_TEXT], TextRole.DOCUMENT)).rows
     finally:
         await embedding.close()
     if rows.ndim != 2 or rows.shape[0] != 1 or not rows.shape[1]:
@@ -72,7 +74,7 @@ async def try_provider(
     return ProviderTested(ok=reason is None, model=model.name, dimensions=dimensions, took_ms=took_ms, error=reason)
 
 
-def _model_to_ask(registered: Registered, request: TestProvider) -> Model | None:
+def _model_to_ask(registered: Registered, request: TestProvider) -> ModelRecord | None:
     models = [one.model for one in registered.models if one.provider.name == request.name]
     if request.model is None:
         return models[0] if models else None
@@ -80,9 +82,9 @@ def _model_to_ask(registered: Registered, request: TestProvider) -> Model | None
     return known or _not_registered(request.name, request.model)
 
 
-def _not_registered(provider: str, name: str) -> Model:
+def _not_registered(provider: str, name: str) -> ModelRecord:
     now = datetime.now(UTC)
-    return Model(
+    return ModelRecord(
         id="0" * 32,
         provider=provider,
         name=name,

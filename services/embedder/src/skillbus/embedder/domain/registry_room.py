@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.domain.registry_errors import RegistryFullError
 from skillbus.embedder.domain.registry_store import Records
 
@@ -23,11 +23,13 @@ def check_room(seen: Records, new: Records) -> None:
     _check("providers", seen.providers, new.providers)
 
 
-def _check(what: str, before: Sequence[Model | Provider], after: Sequence[Model | Provider]) -> None:
+def _check(
+    what: str, before: Sequence[ModelRecord | ProviderRecord], after: Sequence[ModelRecord | ProviderRecord]
+) -> None:
     size = _listed_bytes(after)
     if size > LIST_BYTES and size - _listed_bytes(before) > _FOUND_OUT_BYTES:
         raise RegistryFullError(what, len(before))
 
 
-def _listed_bytes(records: Sequence[Model | Provider]) -> int:
+def _listed_bytes(records: Sequence[ModelRecord | ProviderRecord]) -> int:
     return sum(len(record.model_dump_json().encode()) + _FOUND_OUT_BYTES for record in records)

@@ -10,13 +10,13 @@ from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
-from skillbus.contracts.registry import (
+from skillbus.contracts.embedder.registry import (
     CreateModel,
     CreateProvider,
-    Model,
-    Provider,
+    ModelRecord,
     ProviderFields,
     ProviderKind,
+    ProviderRecord,
     UpdateModel,
     UpdateProvider,
 )
@@ -31,7 +31,7 @@ from skillbus.embedder.domain.registry_errors import (
 )
 from skillbus.embedder.domain.registry_store import Records
 
-RecordT = TypeVar("RecordT", Provider, Model)
+RecordT = TypeVar("RecordT", ProviderRecord, ModelRecord)
 
 DEFAULT_PROVIDER: Final = "local"
 DEFAULT_MODEL: Final = "use-multilingual-v3"
@@ -48,14 +48,14 @@ class New:
     now: datetime
 
 
-def provider_of(records: Records, name: str) -> Provider:
+def provider_of(records: Records, name: str) -> ProviderRecord:
     for provider in records.providers:
         if provider.name == name:
             return provider
     raise ProviderUnknownError(name)
 
 
-def model_of(records: Records, reference: str) -> Model:
+def model_of(records: Records, reference: str) -> ModelRecord:
     """The model of this id, `provider/name`, or name; of several with the name, the default, else the first tried."""
     in_order = sorted(records.models, key=lambda one: (not one.is_default, one.priority, one.provider))
     for keys in (lambda one: one.id, lambda one: f"{one.provider}/{one.name}", lambda one: one.name):
@@ -69,7 +69,7 @@ def with_provider(records: Records, request: CreateProvider, new: New) -> Record
     if any(provider.name == request.name for provider in records.providers):
         raise NameTakenError("provider", request.name)
     fields = {**_given(request), "version": 1, "created_at": new.now, "updated_at": new.now}
-    provider = Provider.model_validate(_cleared(fields))
+    provider = ProviderRecord.model_validate(_cleared(fields))
     _check_provider(provider)
     return replace(records, providers=(*records.providers, provider))
 
@@ -100,7 +100,7 @@ def with_model(records: Records, request: CreateModel, new: New) -> Records:
     if any((model.provider, model.name) == (request.provider, request.name) for model in records.models):
         raise NameTakenError("model", f"{request.provider}/{request.name}")
     said = {"id": new.id, "fingerprint": None, "version": 1, "created_at": new.now, "updated_at": new.now}
-    model = Model.model_validate(_cleared({**_given(request), "is_default": request.is_default, **said}))
+    model = ModelRecord.model_validate(_cleared({**_given(request), "is_default": request.is_default, **said}))
     _check_model(provider, model)
     others = _without_default(records.models, new.now) if model.is_default else records.models
     return replace(records, models=(*others, model))
@@ -130,7 +130,7 @@ def without_model(records: Records, reference: str) -> Records:
     return replace(records, models=tuple(one for one in records.models if one != model))
 
 
-def with_dimensions(records: Records, model: Model, dimensions: int) -> Records:
+def with_dimensions(records: Records, model: ModelRecord, dimensions: int) -> Records:
     """The records with what was found out about a model that they hold; no change of its version."""
     found = model.model_copy(update={"dimensions": dimensions})
     return replace(records, models=_put(records.models, model, found))
@@ -149,7 +149,7 @@ def with_a_default(records: Records, new: New) -> Records:
     return with_model(records, CreateModel(provider=provider.name, name=DEFAULT_MODEL, is_default=True), new)
 
 
-def _with_local_provider(records: Records, new: New) -> tuple[Records, Provider]:
+def _with_local_provider(records: Records, new: New) -> tuple[Records, ProviderRecord]:
     for provider in sorted(records.providers, key=lambda one: (one.name != DEFAULT_PROVIDER, one.name)):
         if provider.kind is ProviderKind.LOCAL:
             return records, provider
@@ -160,14 +160,14 @@ def _with_local_provider(records: Records, new: New) -> tuple[Records, Provider]
     return records, provider_of(records, name)
 
 
-def _check_provider(provider: Provider) -> None:
+def _check_provider(provider: ProviderRecord) -> None:
     if provider.base_url is not None and provider.kind in _WITHOUT_ADDRESS:
         raise FieldNotAllowedError("base_url", provider.kind, "it has no address; leave it out")
     if provider.api_key is not None and provider.kind is ProviderKind.LOCAL:
         raise FieldNotAllowedError("api_key", provider.kind, "it asks for no key; leave it out")
 
 
-def _check_model(provider: Provider, model: Model) -> None:
+def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
     if provider.kind is not ProviderKind.LOCAL:
         for field, value in (("runtime", model.runtime), ("path", model.path)):
             if value is not None:
@@ -178,7 +178,7 @@ def _check_model(provider: Provider, model: Model) -> None:
         _check_default(provider, model)
 
 
-def _check_default(provider: Provider, model: Model) -> None:
+def _check_default(provider: ProviderRecord, model: ModelRecord) -> None:
     if provider.kind is ProviderKind.ANTHROPIC:
         raise NotFitForDefaultError(model.name, "Anthropic has no embeddings; give a model of another provider")
     if not model.enabled:
@@ -192,11 +192,11 @@ def _stays_inside(path: str) -> bool:
     return not parts.is_absolute() and ".." not in parts.parts and ":" not in path
 
 
-def _default(records: Records) -> Model | None:
+def _default(records: Records) -> ModelRecord | None:
     return next((model for model in records.models if model.is_default), None)
 
 
-def _without_default(models: Iterable[Model], now: datetime, but: str = "") -> tuple[Model, ...]:
+def _without_default(models: Iterable[ModelRecord], now: datetime, but: str = "") -> tuple[ModelRecord, ...]:
     return tuple(
         model.model_copy(update={"is_default": False, "version": model.version + 1, "updated_at": now})
         if model.is_default and model.id != but

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.contracts.registry import DefaultModelChanged, Model, Provider
+from skillbus.contracts.embedder.registry import DefaultModelChanged, ModelRecord, ProviderRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +12,8 @@ class Records:
 
     revision: int
     """Raised by every change."""
-    providers: tuple[Provider, ...] = ()
-    models: tuple[Model, ...] = ()
+    providers: tuple[ProviderRecord, ...] = ()
+    models: tuple[ModelRecord, ...] = ()
     """Without fingerprints: those are computed."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class CacheKey:
     """What a vector depends on. `text` is normalised."""
 
     fingerprint: str
-    role: Role
+    role: TextRole
     text: str
 
 
@@ -26,8 +26,8 @@ class VectorCache:
     """
 
     places_a_role: int = 8192
-    _rows: dict[Role, OrderedDict[CacheKey, NDArray[np.float32]]] = field(
-        default_factory=lambda: {role: OrderedDict() for role in Role}
+    _rows: dict[TextRole, OrderedDict[CacheKey, NDArray[np.float32]]] = field(
+        default_factory=lambda: {role: OrderedDict() for role in TextRole}
     )
 
     def get(self, key: CacheKey) -> NDArray[np.float32] | None:

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.types import ASGIApp
 
-from skillbus.contracts.knowledge import KnowledgeDraft
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
+from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary
 from skillbus.gateway.adapters.docs_page import add_docs

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from nats.aio.client import Client
 
 from skillbus.common.bus.feeds import listen
-from skillbus.contracts.runs import RUN_PRINTED, RunEvent
+from skillbus.contracts.sandbox.run_history import RUN_PRINTED, RunEvent
 
 
 class BusRunFeed:

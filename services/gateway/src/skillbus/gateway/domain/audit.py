@@ -5,10 +5,10 @@ from collections.abc import Awaitable
 from typing import Final, TypeVar
 
 from skillbus.contracts import agent, indexer
-from skillbus.contracts.agent import AUDIT_CALLABLE, AuditCallable, CallableAudited
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, AuditCallable, CallableAudited
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.contracts.tools import AUDIT_INDEX, AuditIndex, Difference, IndexAudited
 from skillbus.gateway.domain.ports import BusCaller
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Audit(Message):
     calls: CallableAudited | None = None
     """Catalogue beside MCP servers and builtin tools; absent when the agent could not be asked."""
     missing: tuple[NotAudited, ...] = ()
-    repaired: tuple[Difference, ...] = ()
+    repaired: tuple[AuditDifference, ...] = ()
     """What a repair found, and how much of each it mended."""
 
 
@@ -76,7 +76,7 @@ class Auditor:
             repaired=repaired,
         )
 
-    async def _repair(self, project: str) -> tuple[Difference, ...]:
+    async def _repair(self, project: str) -> tuple[AuditDifference, ...]:
         """The agent brings the catalogue up to date first, so that the indexer then mends what follows from it."""
         calls = await self._calls(project, fix=True)
         index = await self._index(project, fix=True)

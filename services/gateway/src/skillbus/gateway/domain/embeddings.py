@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbeddingModel, EmbedTexts, Role, TextsEmbedded
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextRole, TextsEmbedded
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK, FloatMatrix, Message, PlainText
 from skillbus.gateway.domain.ports import BusCaller
@@ -71,7 +71,7 @@ class EmbeddingsBody(Message):
     """`float` if absent. `base64` is of little-endian float32 numbers: 4 bytes each, and nothing is rounded."""
     dimensions: int | None = Field(default=None, ge=1, strict=True)
     """Those of the model: a vector is not cut here."""
-    input_type: Role | None = None
+    input_type: TextRole | None = None
     """`document` if absent. Some models read a query otherwise. OpenAI has no such field."""
     user: str | None = None
     """Is not read."""
@@ -120,7 +120,7 @@ class TextEmbedder:
 
     async def _embed(self, piece: _Piece, body: EmbeddingsBody, gate: asyncio.Semaphore) -> list[TextsEmbedded]:
         """The replies for a piece: more than one if it was too large for a message of the bus."""
-        request = EmbedTexts(texts=tuple(piece.texts), role=body.input_type or Role.DOCUMENT, model=body.model)
+        request = EmbedTexts(texts=tuple(piece.texts), role=body.input_type or TextRole.DOCUMENT, model=body.model)
         try:
             async with gate:
                 reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)

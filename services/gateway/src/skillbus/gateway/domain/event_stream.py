@@ -5,7 +5,7 @@ from typing import Final
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import Message
-from skillbus.contracts.runs import OutputStream, RunEvent, RunEventKind
+from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
 from skillbus.gateway.domain.problem import problem_of
 from skillbus.gateway.domain.runs import RunReply
 

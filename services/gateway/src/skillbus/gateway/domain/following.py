@@ -7,8 +7,8 @@ from typing import Final
 import structlog
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.runs import CANCEL_RUN, NameRun, RunEvent, RunEventKind
-from skillbus.contracts.sandbox import SkillRan
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
+from skillbus.contracts.sandbox.skill_runs import SkillRan
 from skillbus.gateway.domain.ports import BusCaller
 
 _LAST_EVENTS_S: Final = 2.0
@@ -48,7 +48,7 @@ async def _next(events: AsyncIterator[RunEvent]) -> RunEvent | None:
     return await anext(events, None)
 
 
-async def cancel_for_good(caller: BusCaller, run: NameRun) -> None:
+async def cancel_for_good(caller: BusCaller, run: RunSelector) -> None:
     """End a run that nobody waits for. It may not have reached its sandbox yet, so that it is tried a few times."""
     for _ in range(_TRIES):
         try:

@@ -7,19 +7,19 @@ from typing import Final, Literal
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     MAX_TOOLS,
     MCP_SOURCE_PREFIX,
     PUT_TOOLS,
     SKILLS_SOURCE,
-    PutOutcome,
     PutTools,
-    Source,
     ToolFinding,
     ToolPut,
+    ToolPutOutcome,
+    ToolSource,
 )
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
 from skillbus.gateway.domain.ports import BusCaller
 
@@ -30,7 +30,7 @@ class ImportWishes(Message):
     """How the descriptions of a body are taken."""
 
     project: Project = DEFAULT_PROJECT
-    source: Source | None = None
+    source: ToolSource | None = None
     """Of all of them, whatever they say themselves."""
     review_changes: bool = False
     """Whether a known tool that is described otherwise, or a suspicious one, waits for an operator to accept it."""
@@ -46,7 +46,7 @@ class LineImported(Message):
     line: int
     """From 1: the line of NDJSON, or the place in an array."""
     id: str | None = None
-    outcome: PutOutcome
+    outcome: ToolPutOutcome
     error: str | None = None
     """Why it was rejected."""
     findings: tuple[ToolFinding, ...] = ()
@@ -54,7 +54,7 @@ class LineImported(Message):
     @property
     def is_problem(self) -> bool:
         """Whether somebody should look at it."""
-        return bool(self.findings) or self.outcome in {PutOutcome.REJECTED, PutOutcome.QUARANTINED}
+        return bool(self.findings) or self.outcome in {ToolPutOutcome.REJECTED, ToolPutOutcome.QUARANTINED}
 
 
 class ToolsImported(Message):
@@ -62,7 +62,7 @@ class ToolsImported(Message):
 
     total: int
     """Descriptions in it."""
-    counts: dict[PutOutcome, int] = Field(default_factory=dict)
+    counts: dict[ToolPutOutcome, int] = Field(default_factory=dict)
     """Each outcome with its number, 0 included."""
     indexed: bool
     """Whether search knows all of them by now; if not, it will when the store or the embedder is back."""
@@ -93,7 +93,7 @@ class ToolImporter:
         taken = await BulkImport(_Descriptions(self._caller, wishes), part, self._patience_s).take(body)
         return ToolsImported(
             total=sum(taken.counts.values()),
-            counts={outcome: taken.counts.get(outcome, 0) for outcome in PutOutcome},
+            counts={outcome: taken.counts.get(outcome, 0) for outcome in ToolPutOutcome},
             indexed=taken.indexed,
             results=taken.results,
         )
@@ -121,7 +121,9 @@ class _Descriptions:
 
     def rejected(self, entry: Entry, problem: str) -> LineImported:
         """The result of one that is not handed on."""
-        return LineImported(line=entry.line, id=_id_of(entry.value or {}), outcome=PutOutcome.REJECTED, error=problem)
+        return LineImported(
+            line=entry.line, id=_id_of(entry.value or {}), outcome=ToolPutOutcome.REJECTED, error=problem
+        )
 
     async def put(self, entries: Sequence[Entry]) -> Taken[LineImported]:
         """Hand them to the indexer."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from skillbus.contracts.knowledge_bulk import EXPORT_KNOWLEDGE, ExportKnowledge, KnowledgeExported
+from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, ExportKnowledge, KnowledgeExported
 from skillbus.gateway.domain.ports import BusCaller
 
 MEDIA_TYPE: Final = "application/x-ndjson"

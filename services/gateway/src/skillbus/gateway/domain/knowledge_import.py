@@ -9,8 +9,14 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeStatus, Source, Why
-from skillbus.contracts.knowledge_bulk import MAX_ITEMS, PUT_KNOWLEDGE, ItemPut, PutKnowledge, PutOutcome
+from skillbus.contracts.learner.bulk import (
+    MAX_ITEMS,
+    PUT_KNOWLEDGE,
+    KnowledgeItemPut,
+    KnowledgePutOutcome,
+    PutKnowledge,
+)
+from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
 from skillbus.gateway.domain.knowledge_markdown import from_markdown
@@ -25,13 +31,13 @@ class KnowledgeWishes(Message):
     """How the items of a body are taken."""
 
     project: Project = DEFAULT_PROJECT
-    source: Source | None = None
+    source: KnowledgeSource | None = None
     """Of items that name none; `import` if absent."""
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
     """Of new items."""
     dry_run: bool = False
     """Tell what would become of them, and write nothing."""
-    reason: Why = ""
+    reason: ReasonText = ""
     first_line: int = Field(default=1, ge=1)
     """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
     only: Literal["problems"] | None = None
@@ -45,7 +51,7 @@ class KnowledgeLine(Message):
     """From 1: the line of NDJSON, or the place in an array."""
     id: str | None = None
     external_id: str | None = None
-    outcome: PutOutcome
+    outcome: KnowledgePutOutcome
     version: int | None = None
     error: str | None = None
     """Why it was rejected."""
@@ -53,7 +59,7 @@ class KnowledgeLine(Message):
     @property
     def is_problem(self) -> bool:
         """Whether somebody should look at it."""
-        return self.outcome is PutOutcome.REJECTED
+        return self.outcome is KnowledgePutOutcome.REJECTED
 
 
 class KnowledgeImported(Message):
@@ -61,7 +67,7 @@ class KnowledgeImported(Message):
 
     total: int
     """Items in it."""
-    counts: dict[PutOutcome, int] = Field(default_factory=dict)
+    counts: dict[KnowledgePutOutcome, int] = Field(default_factory=dict)
     """Each outcome with its number, 0 included."""
     dry_run: bool = False
     """Whether nothing of it was written."""
@@ -92,7 +98,7 @@ class KnowledgeImporter:
         taken = await BulkImport(_Items(self._caller, wishes, actor), part, self._patience_s).take(body)
         return KnowledgeImported(
             total=sum(taken.counts.values()),
-            counts={outcome: taken.counts.get(outcome, 0) for outcome in PutOutcome},
+            counts={outcome: taken.counts.get(outcome, 0) for outcome in KnowledgePutOutcome},
             dry_run=wishes.dry_run,
             indexed=taken.indexed,
             results=taken.results,
@@ -128,7 +134,7 @@ class _Items:
         """The result of one that is not handed on."""
         value = entry.value or {}
         named = _name(value, "external_id") or _name(value, "id")
-        return KnowledgeLine(line=entry.line, external_id=named, outcome=PutOutcome.REJECTED, error=problem)
+        return KnowledgeLine(line=entry.line, external_id=named, outcome=KnowledgePutOutcome.REJECTED, error=problem)
 
     async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLine]:
         """Hand them to the learner."""
@@ -152,7 +158,7 @@ def _name(value: Mapping[str, JsonValue], field: str) -> str | None:
     return name[:_ID_CHARACTERS] if isinstance(name, str) else None
 
 
-def _result(entry: Entry, put: ItemPut) -> KnowledgeLine:
+def _result(entry: Entry, put: KnowledgeItemPut) -> KnowledgeLine:
     return KnowledgeLine(
         line=entry.line,
         id=put.id,

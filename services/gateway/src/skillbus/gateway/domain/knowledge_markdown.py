@@ -24,7 +24,7 @@ import yaml
 from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
 
 MEDIA_TYPE: Final = "text/markdown"
 FRONT_MATTER_CHARACTERS: Final = 100_000

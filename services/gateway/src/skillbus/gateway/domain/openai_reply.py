@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from pydantic_core import to_json
 
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.contracts.message import FloatMatrix, Message
-from skillbus.contracts.registry import Model, Provider, ProviderKind
 from skillbus.gateway.domain.embeddings import Embedded, unknown_model
 
 PART_FLOATS: Final = 65_536
@@ -96,14 +96,14 @@ def _numbers(row: memoryview) -> bytes:
     return to_json(floats.tolist())
 
 
-def model_list(providers: Sequence[Provider], models: Sequence[Model]) -> ModelList:
+def model_list(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> ModelList:
     """The models that are enabled, of providers that are and that have embeddings."""
     usable = _usable(providers, models)
     names = Counter(model.name for model in usable)
     return ModelList(data=tuple(_object(model, shared=names[model.name] > 1) for model in usable))
 
 
-def model_object(providers: Sequence[Provider], models: Sequence[Model], wanted: str) -> ModelObject:
+def model_object(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord], wanted: str) -> ModelObject:
     """The model that `/v1/embeddings` takes by that word.
 
     Raises:
@@ -116,12 +116,12 @@ def model_object(providers: Sequence[Provider], models: Sequence[Model], wanted:
     raise unknown_model(wanted)
 
 
-def _usable(providers: Sequence[Provider], models: Sequence[Model]) -> list[Model]:
+def _usable(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> list[ModelRecord]:
     embed = {it.name for it in providers if it.enabled and it.kind is not ProviderKind.ANTHROPIC}
     return [model for model in models if model.enabled and model.provider in embed]
 
 
-def _object(model: Model, *, shared: bool) -> ModelObject:
+def _object(model: ModelRecord, *, shared: bool) -> ModelObject:
     return ModelObject(
         id=f"{model.provider}/{model.name}" if shared else model.name,
         created=int(model.created_at.timestamp()),

@@ -13,7 +13,8 @@ import structlog
 from typing_extensions import Buffer
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import CHECK_SKILL, INSTALL_SKILL, InstallSkill, Skill, SkillChecked, SkillInstalled
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import CHECK_SKILL, INSTALL_SKILL, InstallSkill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
 from skillbus.gateway.domain.patience import patiently

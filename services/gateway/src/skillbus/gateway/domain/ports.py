@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.message import JSON, Message
-from skillbus.contracts.runs import RunEvent
+from skillbus.contracts.sandbox.run_history import RunEvent
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)

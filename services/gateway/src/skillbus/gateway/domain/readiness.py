@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from skillbus.contracts import agent, embedder, indexer, knowledge, retriever, sandbox
-from skillbus.contracts.endpoint import Check, Endpoint, Health
+from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
+from skillbus.contracts.endpoint import Endpoint, Health, HealthCheck
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.indexer import GET_STATUS, IndexerStatus
+from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
 from skillbus.contracts.message import Empty, Message
 from skillbus.gateway.domain.ports import BusCaller, Connection
 
@@ -18,7 +18,7 @@ _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
     retriever.SERVICE: retriever.HEALTH,
     sandbox.SERVICE: sandbox.HEALTH,
     agent.SERVICE: agent.HEALTH,
-    knowledge.SERVICE: knowledge.HEALTH,
+    learner.SERVICE: learner.HEALTH,
 }
 _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
 """A machine that cannot isolate runs nothing, but installs and finds: the whole is ready, and says what is not.
@@ -27,7 +27,7 @@ A sandbox that does not answer at all is another matter: a service is missing.
 """
 _MAY_BE_AWAY: Final[Mapping[str, str]] = {
     agent.SERVICE: "tools are found, but MCP and builtin ones cannot be called, and MCP servers are not followed",
-    knowledge.SERVICE: "tools are found and skills run, but knowledge is neither kept nor found",
+    learner.SERVICE: "tools are found and skills run, but knowledge is neither kept nor found",
 }
 """What does not work without a service, where the rest does: the whole is ready, and says so."""
 
@@ -36,7 +36,7 @@ class SystemStatus(Message):
     """How everything is."""
 
     ready: bool
-    services: tuple[Check, ...]
+    services: tuple[HealthCheck, ...]
     """NATS and each service; `detail` says why one is not ready."""
     indexer: IndexerStatus | None
     """Absent when the indexer does not answer."""
@@ -54,7 +54,7 @@ class Readiness:
         """Ready when NATS is connected and every service that is needed says that it is."""
         asked = await asyncio.gather(*(self._ask(service, endpoint) for service, endpoint in _SERVICES.items()))
         connected = self._connection.is_connected
-        nats = Check(name="nats", ready=connected, detail="" if connected else "not connected")
+        nats = HealthCheck(name="nats", ready=connected, detail="" if connected else "not connected")
         ready = connected and all(good for _, good in asked)
         return Health(service=SERVICE, ready=ready, checks=(nats, *(check for check, _ in asked)))
 
@@ -63,16 +63,16 @@ class Readiness:
         health, held = await asyncio.gather(self.health(), self._indexer_status())
         return SystemStatus(ready=health.ready, services=health.checks, indexer=held)
 
-    async def _ask(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[Check, bool]:
+    async def _ask(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
         """The check of a service, and whether the whole can do with it as it is."""
         try:
             health = await self._caller.call(endpoint, Empty(), timeout_s=self._timeout_s)
         except RequestError as error:
             lost = _MAY_BE_AWAY.get(service)
             detail = f"{error.message.rstrip('.')}: {lost}" if lost else error.message
-            return Check(name=service, ready=False, detail=detail), lost is not None
+            return HealthCheck(name=service, ready=False, detail=detail), lost is not None
         detail = "; ".join(f"{check.name}: {check.detail or 'not ready'}" for check in health.checks if not check.ready)
-        check = Check(name=service, ready=health.ready, detail=detail if not health.ready else "")
+        check = HealthCheck(name=service, ready=health.ready, detail=detail if not health.ready else "")
         return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()
 
     async def _indexer_status(self) -> IndexerStatus | None:

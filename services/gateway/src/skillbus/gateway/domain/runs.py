@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Blob, Content, Message
-from skillbus.contracts.runs import NameRun, RunEvent
-from skillbus.contracts.sandbox import (
+from skillbus.contracts.sandbox.run_history import RunEvent, RunSelector
+from skillbus.contracts.sandbox.skill_runs import (
     RUN_SKILL,
     Artifact,
     RunId,
@@ -167,7 +167,7 @@ class SkillRunner:
         try:
             return await self._caller.call(RUN_SKILL, request, timeout_s=wait_s)
         except asyncio.CancelledError:
-            await cancel_for_good(self._caller, NameRun(project=request.project, run_id=request.run_id or ""))
+            await cancel_for_good(self._caller, RunSelector(project=request.project, run_id=request.run_id or ""))
             raise
 
     @asynccontextmanager

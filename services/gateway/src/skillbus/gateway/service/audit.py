@@ -5,7 +5,8 @@ from typing import Annotated, Final
 
 from fastapi import Query
 
-from skillbus.contracts import agent, tools
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
+from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
 from skillbus.gateway.domain.audit import Audit, Auditor, AuditOrder
 from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
@@ -30,6 +31,6 @@ class AuditRoutes:
 
 def add_audit_routes(to: DocumentedRouter, routes: AuditRoutes) -> None:
     """Put them under their paths."""
-    errors = tuple(dict.fromkeys((*tools.AUDIT_INDEX.errors, *agent.AUDIT_CALLABLE.errors)))
+    errors = tuple(dict.fromkeys((*AUDIT_INDEX.errors, *AUDIT_CALLABLE.errors)))
     to.add("GET", _AUDIT, routes.get_audit, errors)
     to.add("POST", _AUDIT, routes.audit_and_fix, (*errors, *WITH_BODY), example={"fix": True})

@@ -5,7 +5,14 @@ from typing import Annotated
 
 from fastapi import Path
 
-from skillbus.contracts import index_switch
+from skillbus.contracts.indexer.index_switch import (
+    LIST_INDEXES,
+    ROLL_BACK,
+    START_SWITCH,
+    IndexesListed,
+    IndexSelector,
+    IndexState,
+)
 from skillbus.contracts.message import Empty
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import DocumentedRouter
@@ -19,21 +26,21 @@ class IndexRoutes:
 
     caller: BusCaller
 
-    async def list_indexes(self) -> index_switch.IndexesListed:
+    async def list_indexes(self) -> IndexesListed:
         """What is searched, with vectors of which model, and how far a change to another one is."""
-        return await self.caller.call(index_switch.LIST_INDEXES, Empty())
+        return await self.caller.call(LIST_INDEXES, Empty())
 
-    async def start_switch(self, alias: AliasInPath) -> index_switch.IndexState:
+    async def start_switch(self, alias: AliasInPath) -> IndexState:
         """Take an index to the default model now, also after a rollback. It goes on after this answer."""
-        return await self.caller.call(index_switch.START_SWITCH, index_switch.NameIndex(alias=alias))
+        return await self.caller.call(START_SWITCH, IndexSelector(alias=alias))
 
-    async def roll_back(self, alias: AliasInPath) -> index_switch.IndexState:
+    async def roll_back(self, alias: AliasInPath) -> IndexState:
         """Go back to what was searched before the last switch, or give up one that runs."""
-        return await self.caller.call(index_switch.ROLL_BACK, index_switch.NameIndex(alias=alias))
+        return await self.caller.call(ROLL_BACK, IndexSelector(alias=alias))
 
 
 def add_index_routes(to: DocumentedRouter, routes: IndexRoutes) -> None:
     """Put them under their paths."""
-    to.add("GET", "/api/indexes", routes.list_indexes, index_switch.LIST_INDEXES.errors)
-    to.add("POST", "/api/indexes/{alias}/switch", routes.start_switch, index_switch.START_SWITCH.errors, status=202)
-    to.add("POST", "/api/indexes/{alias}/rollback", routes.roll_back, index_switch.ROLL_BACK.errors)
+    to.add("GET", "/api/indexes", routes.list_indexes, LIST_INDEXES.errors)
+    to.add("POST", "/api/indexes/{alias}/switch", routes.start_switch, START_SWITCH.errors, status=202)
+    to.add("POST", "/api/indexes/{alias}/rollback", routes.roll_back, ROLL_BACK.errors)

@@ -6,7 +6,38 @@ from typing import Annotated, Final
 
 from fastapi import Header, Query, Response
 
-from skillbus.contracts import knowledge, knowledge_items, knowledge_usage, knowledge_versions
+from skillbus.contracts.learner.items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+    ArchiveKnowledge,
+    CreateKnowledge,
+    GetKnowledge,
+    KnowledgeChanges,
+    KnowledgeListed,
+    KnowledgeWritten,
+    RestoreKnowledge,
+    UpdateKnowledge,
+)
+from skillbus.contracts.learner.knowledge import KnowledgeItem, VersionNumber
+from skillbus.contracts.learner.usage import (
+    GET_KNOWLEDGE_USAGE,
+    GIVE_FEEDBACK,
+    GetKnowledgeUsage,
+    GiveFeedback,
+    ItemUsage,
+)
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    DiffKnowledge,
+    KnowledgeDiffed,
+    KnowledgeVersionsListed,
+    ListKnowledgeVersions,
+)
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.accept import prefers
 from skillbus.gateway.domain.etags import etag, expected_version, is_known
@@ -41,27 +72,27 @@ class KnowledgeRoutes:
 
     caller: BusCaller
 
-    async def list_knowledge(self, page: Annotated[KnowledgePage, Query()]) -> knowledge_items.KnowledgeListed:
+    async def list_knowledge(self, page: Annotated[KnowledgePage, Query()]) -> KnowledgeListed:
         """A page of items, newest change first; active ones unless `status` says otherwise.
 
         `next` is the `after` of the next page. `type`, `status`, `tags` and `all_tags` may be repeated.
         """
-        return await self.caller.call(knowledge_items.LIST_KNOWLEDGE, page.request())
+        return await self.caller.call(LIST_KNOWLEDGE, page.request())
 
     async def create_knowledge(
         self,
-        body: knowledge_items.CreateKnowledge,
+        body: CreateKnowledge,
         response: Response,
         actor: ActorInHeader = None,
         idempotency_key: KeyInHeader = None,
-    ) -> knowledge_items.KnowledgeWritten:
+    ) -> KnowledgeWritten:
         """Write a new item; search finds it from the answer on.
 
         The content is Markdown. It is kept as it is and never rendered here: whoever shows it sanitises it.
         """
         key = idempotency_key or body.idempotency_key
         asked = body.model_copy(update={"actor": acting(actor, body), "idempotency_key": key})
-        written = await self.caller.call(knowledge_items.CREATE_KNOWLEDGE, asked)
+        written = await self.caller.call(CREATE_KNOWLEDGE, asked)
         response.headers["Location"] = f"{KNOWLEDGE}/{written.item.id}"
         return _tagged(written, response)
 
@@ -77,10 +108,8 @@ class KnowledgeRoutes:
         With `Accept: text/markdown` it comes as Markdown with YAML front matter, as `POST /api/knowledge/import` takes
         it. The content is kept as it is and never rendered here: whoever shows it sanitises it.
         """
-        asked = knowledge_items.NameKnowledge(
-            id=item_id, project=wanted.project, version=wanted.version, as_of=wanted.as_of
-        )
-        item = await self.caller.call(knowledge_items.GET_KNOWLEDGE, asked)
+        asked = GetKnowledge(id=item_id, project=wanted.project, version=wanted.version, as_of=wanted.as_of)
+        item = await self.caller.call(GET_KNOWLEDGE, asked)
         headers = {"ETag": etag(item.version), "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
         if is_known(if_none_match, item.version):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
@@ -91,19 +120,19 @@ class KnowledgeRoutes:
     async def update_knowledge(
         self,
         item_id: ItemInPath,
-        body: knowledge_items.KnowledgeChanges,
+        body: KnowledgeChanges,
         response: Response,
         project: ProjectInQuery = DEFAULT_PROJECT,
         actor: ActorInHeader = None,
         if_match: IfMatch = None,
-    ) -> knowledge_items.KnowledgeWritten:
+    ) -> KnowledgeWritten:
         """Change an item: a new version, and the one before goes into the history.
 
         What is absent stays as it is; so does what is null, but for `valid_from`, `valid_to` and `external_id`, which
         null empties. `status` changes by DELETE, `/restore` and `/api/knowledge/review`.
         """
         said = body.model_dump(exclude_unset=True)
-        changes = knowledge_items.UpdateKnowledge(
+        changes = UpdateKnowledge(
             id=item_id,
             project=project,
             expected_version=expected_version(if_match),
@@ -111,7 +140,7 @@ class KnowledgeRoutes:
             clear=tuple(name for name in _CLEARED_BY_NULL if name in said and said[name] is None),
             **said,
         )
-        return _tagged(await self.caller.call(knowledge_items.UPDATE_KNOWLEDGE, changes), response)
+        return _tagged(await self.caller.call(UPDATE_KNOWLEDGE, changes), response)
 
     async def archive_knowledge(
         self,
@@ -122,14 +151,14 @@ class KnowledgeRoutes:
         if_match: IfMatch = None,
     ) -> None:
         """Put an item into the archive: it is kept with its history, and never found again, until it is restored."""
-        asked = knowledge_items.ChangeStatus(
+        asked = ArchiveKnowledge(
             id=item_id,
             project=project,
             expected_version=expected_version(if_match),
             actor=acting(actor),
             reason=reason,
         )
-        await self.caller.call(knowledge_items.ARCHIVE_KNOWLEDGE, asked)
+        await self.caller.call(ARCHIVE_KNOWLEDGE, asked)
 
     async def restore_knowledge(
         self,
@@ -139,10 +168,10 @@ class KnowledgeRoutes:
         project: ProjectInQuery = DEFAULT_PROJECT,
         actor: ActorInHeader = None,
         if_match: IfMatch = None,
-    ) -> knowledge_items.KnowledgeWritten:
+    ) -> KnowledgeWritten:
         """Take an item out of the archive; or, with `version`, make it again as it was then, as a new version."""
         wanted = body or RestoreBody()
-        asked = knowledge_items.RestoreKnowledge(
+        asked = RestoreKnowledge(
             id=item_id,
             project=project,
             version=wanted.version,
@@ -150,31 +179,29 @@ class KnowledgeRoutes:
             actor=acting(actor),
             reason=wanted.reason,
         )
-        return _tagged(await self.caller.call(knowledge_items.RESTORE_KNOWLEDGE, asked), response)
+        return _tagged(await self.caller.call(RESTORE_KNOWLEDGE, asked), response)
 
     async def get_knowledge_history(
         self,
         item_id: ItemInPath,
         project: ProjectInQuery = DEFAULT_PROJECT,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[knowledge.Version | None, Query(ge=2, description="`next` of the page before.")] = None,
-    ) -> knowledge_versions.VersionsListed:
+        before: Annotated[VersionNumber | None, Query(ge=2, description="`next` of the page before.")] = None,
+    ) -> KnowledgeVersionsListed:
         """Every version of an item, whole, with who made it, when, how and why; the newest first."""
-        asked = knowledge_versions.ListVersions(project=project, id=item_id, limit=limit, before=before)
-        return await self.caller.call(knowledge_versions.GET_KNOWLEDGE_HISTORY, asked)
+        asked = ListKnowledgeVersions(project=project, id=item_id, limit=limit, before=before)
+        return await self.caller.call(GET_KNOWLEDGE_HISTORY, asked)
 
     async def diff_knowledge(
         self,
         item_id: ItemInPath,
-        from_version: Annotated[knowledge.Version, Query(alias="from")],
-        to_version: Annotated[knowledge.Version, Query(alias="to")],
+        from_version: Annotated[VersionNumber, Query(alias="from")],
+        to_version: Annotated[VersionNumber, Query(alias="to")],
         project: ProjectInQuery = DEFAULT_PROJECT,
-    ) -> knowledge_versions.KnowledgeDiffed:
+    ) -> KnowledgeDiffed:
         """What differs between two versions of an item: field by field, and in its texts word by word."""
-        asked = knowledge_versions.DiffKnowledge(
-            project=project, id=item_id, from_version=from_version, to_version=to_version
-        )
-        return await self.caller.call(knowledge_versions.DIFF_KNOWLEDGE, asked)
+        asked = DiffKnowledge(project=project, id=item_id, from_version=from_version, to_version=to_version)
+        return await self.caller.call(DIFF_KNOWLEDGE, asked)
 
     async def give_feedback(
         self,
@@ -182,22 +209,18 @@ class KnowledgeRoutes:
         body: FeedbackBody,
         project: ProjectInQuery = DEFAULT_PROJECT,
         actor: ActorInHeader = None,
-    ) -> knowledge_usage.ItemUsage:
+    ) -> ItemUsage:
         """Say whether an item helped with a query. The last word of each actor about each query counts."""
-        asked = knowledge_usage.GiveFeedback(
-            project=project, id=item_id, actor=acting(actor), **body.model_dump(exclude_unset=True)
-        )
-        return await self.caller.call(knowledge_usage.GIVE_FEEDBACK, asked)
+        asked = GiveFeedback(project=project, id=item_id, actor=acting(actor), **body.model_dump(exclude_unset=True))
+        return await self.caller.call(GIVE_FEEDBACK, asked)
 
-    async def get_knowledge_usage(
-        self, item_id: ItemInPath, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> knowledge_usage.ItemUsage:
+    async def get_knowledge_usage(self, item_id: ItemInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> ItemUsage:
         """How an item is used, and what people say of it."""
-        asked = knowledge_usage.NameUsage(project=project, id=item_id)
-        return await self.caller.call(knowledge_usage.GET_KNOWLEDGE_USAGE, asked)
+        asked = GetKnowledgeUsage(project=project, id=item_id)
+        return await self.caller.call(GET_KNOWLEDGE_USAGE, asked)
 
 
-def _tagged(written: knowledge_items.KnowledgeWritten, response: Response) -> knowledge_items.KnowledgeWritten:
+def _tagged(written: KnowledgeWritten, response: Response) -> KnowledgeWritten:
     response.headers["ETag"] = etag(written.item.version)
     return written
 
@@ -220,7 +243,7 @@ _TAGGED: Final[Documented] = {200: {"headers": _TAG}}
 _CREATED: Final[Documented] = {201: {"headers": {**_LOCATION, **_TAG}}}
 _READ: Final[Documented] = {
     200: {
-        "model": knowledge.KnowledgeItem,
+        "model": KnowledgeItem,
         "headers": _TAG,
         "content": {
             MEDIA_TYPE: {
@@ -231,38 +254,34 @@ _READ: Final[Documented] = {
     },
     304: {"description": "It is still the version that If-None-Match names.", "headers": _TAG},
 }
-_CHANGES: Final[dict[str, object]] = {
-    name: value for name, value in knowledge_items.UPDATE_KNOWLEDGE.example.items() if name != "id"
-}
-_FEEDBACK: Final[dict[str, object]] = {
-    name: value for name, value in knowledge_usage.GIVE_FEEDBACK.example.items() if name != "id"
-}
+_CHANGES: Final[dict[str, object]] = {name: value for name, value in UPDATE_KNOWLEDGE.example.items() if name != "id"}
+_FEEDBACK: Final[dict[str, object]] = {name: value for name, value in GIVE_FEEDBACK.example.items() if name != "id"}
 
 
 def add_knowledge_routes(to: DocumentedRouter, routes: KnowledgeRoutes) -> None:
     """Put them under their paths: behind those of the whole base, whose names stand where ids do."""
     created, read, changed = (
-        knowledge_items.CREATE_KNOWLEDGE,
-        knowledge_items.GET_KNOWLEDGE,
-        knowledge_items.UPDATE_KNOWLEDGE,
+        CREATE_KNOWLEDGE,
+        GET_KNOWLEDGE,
+        UPDATE_KNOWLEDGE,
     )
     archived, restored, voiced = (
-        knowledge_items.ARCHIVE_KNOWLEDGE,
-        knowledge_items.RESTORE_KNOWLEDGE,
-        knowledge_usage.GIVE_FEEDBACK,
+        ARCHIVE_KNOWLEDGE,
+        RESTORE_KNOWLEDGE,
+        GIVE_FEEDBACK,
     )
     create_errors, change_errors = (*created.errors, *WITH_BODY), (*changed.errors, *WITH_BODY)
     restore_errors, voice_errors = (*restored.errors, *WITH_BODY), (*voiced.errors, *WITH_BODY)
-    to.add("GET", KNOWLEDGE, routes.list_knowledge, knowledge_items.LIST_KNOWLEDGE.errors)
+    to.add("GET", KNOWLEDGE, routes.list_knowledge, LIST_KNOWLEDGE.errors)
     to.saying(_CREATED).add(
         "POST", KNOWLEDGE, routes.create_knowledge, create_errors, status=201, example=created.example
     )
     to.saying(_READ).add("GET", _ITEM, routes.get_knowledge, read.errors)
     to.saying(_TAGGED).add("PUT", _ITEM, routes.update_knowledge, change_errors, example=_CHANGES)
     to.add("DELETE", _ITEM, routes.archive_knowledge, archived.errors, status=204)
-    to.add("GET", f"{_ITEM}/history", routes.get_knowledge_history, knowledge_versions.GET_KNOWLEDGE_HISTORY.errors)
-    to.add("GET", f"{_ITEM}/diff", routes.diff_knowledge, knowledge_versions.DIFF_KNOWLEDGE.errors)
+    to.add("GET", f"{_ITEM}/history", routes.get_knowledge_history, GET_KNOWLEDGE_HISTORY.errors)
+    to.add("GET", f"{_ITEM}/diff", routes.diff_knowledge, DIFF_KNOWLEDGE.errors)
     restore: dict[str, object] = {"version": 1}
     to.saying(_TAGGED).add("POST", f"{_ITEM}/restore", routes.restore_knowledge, restore_errors, example=restore)
     to.add("POST", f"{_ITEM}/feedback", routes.give_feedback, voice_errors, example=_FEEDBACK)
-    to.add("GET", f"{_ITEM}/usage", routes.get_knowledge_usage, knowledge_usage.GET_KNOWLEDGE_USAGE.errors)
+    to.add("GET", f"{_ITEM}/usage", routes.get_knowledge_usage, GET_KNOWLEDGE_USAGE.errors)

@@ -5,20 +5,20 @@ from typing import Annotated, Final
 from fastapi import Header, Path, Query
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner.bulk import ExportKnowledge
+from skillbus.contracts.learner.items import ListKnowledge
+from skillbus.contracts.learner.knowledge import (
     Actor,
     Instant,
     KnowledgeId,
+    KnowledgeSource,
     KnowledgeStatus,
     KnowledgeType,
-    Source,
+    ReasonText,
     Tags,
-    Version,
-    Why,
+    VersionNumber,
 )
-from skillbus.contracts.knowledge_bulk import ExportKnowledge
-from skillbus.contracts.knowledge_items import ListKnowledge
-from skillbus.contracts.knowledge_usage import UsedFor
+from skillbus.contracts.learner.usage import UsedFor
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.scope import Scope
 
@@ -43,7 +43,7 @@ ItemInPath = Annotated[
     KnowledgeId, Path(alias="id", description="The item's id, as skillbus gave it.", examples=[EXAMPLE_ID])
 ]
 ProjectInQuery = Annotated[Project, Query()]
-WhyInQuery = Annotated[Why, Query(description="For the history and the audit.")]
+WhyInQuery = Annotated[ReasonText, Query(description="For the history and the audit.")]
 ActorInHeader = Annotated[
     Actor | None,
     _UTF8,
@@ -101,7 +101,7 @@ class KnowledgePage(Message):
     """Items that have each of them."""
     scope: Scope | None = None
     """Items of exactly this scope; given and empty: general ones."""
-    source: Source | None = None
+    source: KnowledgeSource | None = None
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     text: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     """Items with all of these words in title or content, whatever the case."""
@@ -128,7 +128,7 @@ class ItemWanted(Message):
     """An item as it is; or at a version, or as it was at a time."""
 
     project: Project = DEFAULT_PROJECT
-    version: Version | None = None
+    version: VersionNumber | None = None
     as_of: Instant | None = None
     """As the record had it then. Not together with `version`."""
 
@@ -136,8 +136,8 @@ class ItemWanted(Message):
 class RestoreBody(Message):
     """What an item becomes again: what it was, out of the archive; or, with `version`, as it was then."""
 
-    version: Version | None = None
-    reason: Why = ""
+    version: VersionNumber | None = None
+    reason: ReasonText = ""
 
 
 class FeedbackBody(Message):
@@ -147,7 +147,7 @@ class FeedbackBody(Message):
     query: UsedFor = ""
     request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
     """Of the search or the context, where it is known."""
-    comment: Why = ""
+    comment: ReasonText = ""
 
 
 class ParentBody(Message):

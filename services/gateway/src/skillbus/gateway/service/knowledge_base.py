@@ -11,15 +11,29 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from skillbus.contracts import (
-    knowledge_bulk,
-    knowledge_projects,
-    knowledge_search,
-    knowledge_usage,
-    knowledge_versions,
-)
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
+from skillbus.contracts.learner.projects import (
+    GET_KNOWLEDGE_PROJECT,
+    LIST_KNOWLEDGE_AUDIT,
+    SET_KNOWLEDGE_PARENT,
+    GetKnowledgeProject,
+    KnowledgeAuditListed,
+    KnowledgeProject,
+    ListKnowledgeAudit,
+    SetKnowledgeParent,
+)
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats, KnowledgeStats
+from skillbus.contracts.learner.versions import REVIEW_KNOWLEDGE, KnowledgeReviewed, ReviewKnowledge
 from skillbus.contracts.message import Project
+from skillbus.contracts.retriever.knowledge_search import (
+    BUILD_CONTEXT,
+    SEARCH_KNOWLEDGE,
+    BuildContext,
+    ContextBuilt,
+    KnowledgeFound,
+    SearchKnowledge,
+)
 from skillbus.gateway.domain import knowledge_export
 from skillbus.gateway.domain.knowledge_export import KnowledgeExporter
 from skillbus.gateway.domain.knowledge_import import KnowledgeImported, KnowledgeImporter, KnowledgeWishes
@@ -56,23 +70,21 @@ class KnowledgeBaseRoutes:
     importer: KnowledgeImporter
     exporter: KnowledgeExporter
 
-    async def search_knowledge(self, body: knowledge_search.SearchKnowledge) -> knowledge_search.KnowledgeFound:
+    async def search_knowledge(self, body: SearchKnowledge) -> KnowledgeFound:
         """Find the knowledge that fits a query, in any language, for a scope. When nothing fits, nothing comes back.
 
         With `explain` it tells what each stage did, and what moved each hit: to see why something is found, or not.
         """
-        return await self.caller.call(knowledge_search.SEARCH_KNOWLEDGE, body)
+        return await self.caller.call(SEARCH_KNOWLEDGE, body)
 
-    async def build_context(self, body: knowledge_search.BuildContext) -> knowledge_search.ContextBuilt:
+    async def build_context(self, body: BuildContext) -> ContextBuilt:
         """Write what fits a query as a context for a model: as text, and item by item; never above its budget."""
-        return await self.caller.call(knowledge_search.BUILD_CONTEXT, body)
+        return await self.caller.call(BUILD_CONTEXT, body)
 
-    async def review_knowledge(
-        self, body: knowledge_versions.ReviewKnowledge, actor: ActorInHeader = None
-    ) -> knowledge_versions.KnowledgeReviewed:
+    async def review_knowledge(self, body: ReviewKnowledge, actor: ActorInHeader = None) -> KnowledgeReviewed:
         """Approve or reject pending items, up to 256 at once. Each has its own result: see `results`."""
         asked = body.model_copy(update={"actor": acting(actor, body)})
-        return await self.caller.call(knowledge_versions.REVIEW_KNOWLEDGE, asked)
+        return await self.caller.call(REVIEW_KNOWLEDGE, asked)
 
     async def import_knowledge(
         self, request: Request, wishes: Annotated[KnowledgeWishes, Query()], actor: ActorInHeader = None
@@ -101,30 +113,24 @@ class KnowledgeBaseRoutes:
         }
         return KnowledgeLines(await self.exporter.open(wanted.request()), headers=headers)
 
-    async def get_knowledge_stats(
-        self, asked: Annotated[knowledge_usage.AskStats, Query()]
-    ) -> knowledge_usage.KnowledgeStats:
+    async def get_knowledge_stats(self, asked: Annotated[GetKnowledgeStats, Query()]) -> KnowledgeStats:
         """The knowledge base in numbers: what is used, never used, stale, and what was asked in vain."""
-        return await self.caller.call(knowledge_usage.GET_KNOWLEDGE_STATS, asked)
+        return await self.caller.call(GET_KNOWLEDGE_STATS, asked)
 
-    async def list_knowledge_audit(
-        self, page: Annotated[knowledge_projects.ListAudit, Query()]
-    ) -> knowledge_projects.AuditListed:
+    async def list_knowledge_audit(self, page: Annotated[ListKnowledgeAudit, Query()]) -> KnowledgeAuditListed:
         """Who did what, and when, oldest first. It only grows. `next` is the `after` of the next page."""
-        return await self.caller.call(knowledge_projects.LIST_KNOWLEDGE_AUDIT, page)
+        return await self.caller.call(LIST_KNOWLEDGE_AUDIT, page)
 
-    async def get_knowledge_project(self, project: ProjectInPath) -> knowledge_projects.KnowledgeProject:
+    async def get_knowledge_project(self, project: ProjectInPath) -> KnowledgeProject:
         """The projects whose items a project inherits, nearest first."""
-        return await self.caller.call(
-            knowledge_projects.GET_KNOWLEDGE_PROJECT, knowledge_projects.NameProject(project=project)
-        )
+        return await self.caller.call(GET_KNOWLEDGE_PROJECT, GetKnowledgeProject(project=project))
 
     async def set_knowledge_parent(
         self, project: ProjectInPath, body: ParentBody, actor: ActorInHeader = None
-    ) -> knowledge_projects.KnowledgeProject:
+    ) -> KnowledgeProject:
         """Let a project inherit the items of another; or, with null, of none."""
-        asked = knowledge_projects.SetParent(project=project, parent=body.parent, actor=acting(actor))
-        return await self.caller.call(knowledge_projects.SET_KNOWLEDGE_PARENT, asked)
+        asked = SetKnowledgeParent(project=project, parent=body.parent, actor=acting(actor))
+        return await self.caller.call(SET_KNOWLEDGE_PARENT, asked)
 
 
 async def _whole(taken: Awaitable[KnowledgeImported]) -> KnowledgeImported:
@@ -172,12 +178,12 @@ _EXPORTED: Final[Documented] = {
 def add_knowledge_base_routes(to: DocumentedRouter, routes: KnowledgeBaseRoutes) -> None:
     """Put them under their paths."""
     found, built, reviewed = (
-        knowledge_search.SEARCH_KNOWLEDGE,
-        knowledge_search.BUILD_CONTEXT,
-        knowledge_versions.REVIEW_KNOWLEDGE,
+        SEARCH_KNOWLEDGE,
+        BUILD_CONTEXT,
+        REVIEW_KNOWLEDGE,
     )
-    project, parent = f"{KNOWLEDGE}/projects/{{project}}", knowledge_projects.SET_KNOWLEDGE_PARENT
-    put_errors, parent_errors = (*knowledge_bulk.PUT_KNOWLEDGE.errors, *WITH_BODY), (*parent.errors, *WITH_BODY)
+    project, parent = f"{KNOWLEDGE}/projects/{{project}}", SET_KNOWLEDGE_PARENT
+    put_errors, parent_errors = (*PUT_KNOWLEDGE.errors, *WITH_BODY), (*parent.errors, *WITH_BODY)
     for path, handler, endpoint in (
         ("search", routes.search_knowledge, found),
         ("context", routes.build_context, built),
@@ -185,9 +191,9 @@ def add_knowledge_base_routes(to: DocumentedRouter, routes: KnowledgeBaseRoutes)
     ):
         to.add("POST", f"{KNOWLEDGE}/{path}", handler, (*endpoint.errors, *WITH_BODY), example=endpoint.example)
     to.add("POST", f"{KNOWLEDGE}/import", routes.import_knowledge, put_errors, body=_ITEMS)
-    exported = knowledge_bulk.EXPORT_KNOWLEDGE.errors
+    exported = EXPORT_KNOWLEDGE.errors
     to.saying(_EXPORTED).add("GET", f"{KNOWLEDGE}/export", routes.export_knowledge, exported, response=KnowledgeLines)
-    to.add("GET", f"{KNOWLEDGE}/stats", routes.get_knowledge_stats, knowledge_usage.GET_KNOWLEDGE_STATS.errors)
-    to.add("GET", f"{KNOWLEDGE}/audit", routes.list_knowledge_audit, knowledge_projects.LIST_KNOWLEDGE_AUDIT.errors)
-    to.add("GET", project, routes.get_knowledge_project, knowledge_projects.GET_KNOWLEDGE_PROJECT.errors)
+    to.add("GET", f"{KNOWLEDGE}/stats", routes.get_knowledge_stats, GET_KNOWLEDGE_STATS.errors)
+    to.add("GET", f"{KNOWLEDGE}/audit", routes.list_knowledge_audit, LIST_KNOWLEDGE_AUDIT.errors)
+    to.add("GET", project, routes.get_knowledge_project, GET_KNOWLEDGE_PROJECT.errors)
     to.add("PUT", project, routes.set_knowledge_parent, parent_errors, example={"parent": "default"})

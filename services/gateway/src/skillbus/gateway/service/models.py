@@ -5,7 +5,20 @@ from typing import Annotated, Final
 
 from fastapi import Path, Response
 
-from skillbus.contracts import registry
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    DELETE_MODEL,
+    GET_DEFAULT_MODEL,
+    GET_MODEL,
+    LIST_MODELS,
+    UPDATE_MODEL,
+    CreateModel,
+    ModelChanges,
+    ModelRecord,
+    ModelSelector,
+    ModelsListed,
+    UpdateModel,
+)
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
@@ -24,44 +37,44 @@ class ModelRoutes:
 
     caller: BusCaller
 
-    async def list_models(self) -> registry.ModelsListed:
+    async def list_models(self) -> ModelsListed:
         """All models: the default first, then in the order in which they are tried."""
-        return await self.caller.call(registry.LIST_MODELS, Empty())
+        return await self.caller.call(LIST_MODELS, Empty())
 
-    async def create_model(self, body: registry.CreateModel, response: Response) -> registry.Model:
+    async def create_model(self, body: CreateModel, response: Response) -> ModelRecord:
         """Add a model of a provider. Without `dimensions`, the provider is asked for one vector."""
-        created = await self.caller.call(registry.CREATE_MODEL, body)
+        created = await self.caller.call(CREATE_MODEL, body)
         response.headers["Location"] = f"{_MODELS}/{created.id}"
         return created
 
-    async def get_default_model(self) -> registry.Model:
+    async def get_default_model(self) -> ModelRecord:
         """The model that embeds what names no other."""
-        return await self.caller.call(registry.GET_DEFAULT_MODEL, Empty())
+        return await self.caller.call(GET_DEFAULT_MODEL, Empty())
 
-    async def get_model(self, id: ModelInPath) -> registry.Model:  # noqa: A002 (the name in the path)
+    async def get_model(self, id: ModelInPath) -> ModelRecord:  # noqa: A002 (the name in the path)
         """One model."""
-        return await self.caller.call(registry.GET_MODEL, registry.NameModel(id=id))
+        return await self.caller.call(GET_MODEL, ModelSelector(id=id))
 
-    async def update_model(self, id: ModelInPath, body: registry.ModelChanges) -> registry.Model:  # noqa: A002
+    async def update_model(self, id: ModelInPath, body: ModelChanges) -> ModelRecord:  # noqa: A002
         """Change a model: what is absent stays, an empty text clears. `is_default: true` makes it the default.
 
         Another default model takes every index to its vectors: `GET /api/indexes` says how far.
         """
-        changes = registry.UpdateModel.model_validate({**body.model_dump(exclude_unset=True), "id": id})
-        return await self.caller.call(registry.UPDATE_MODEL, changes)
+        changes = UpdateModel.model_validate({**body.model_dump(exclude_unset=True), "id": id})
+        return await self.caller.call(UPDATE_MODEL, changes)
 
     async def delete_model(self, id: ModelInPath) -> None:  # noqa: A002
         """Remove a model that is not the default."""
-        await self.caller.call(registry.DELETE_MODEL, registry.NameModel(id=id))
+        await self.caller.call(DELETE_MODEL, ModelSelector(id=id))
 
 
 def add_model_routes(to: DocumentedRouter, routes: ModelRoutes) -> None:
     """Put them under their paths. `default` comes before the names: a model of that name is asked for by its id."""
-    created, changed = registry.CREATE_MODEL, registry.UPDATE_MODEL
+    created, changed = CREATE_MODEL, UPDATE_MODEL
     create_errors, change_errors = (*created.errors, *WITH_BODY), (*changed.errors, *WITH_BODY)
-    to.add("GET", _MODELS, routes.list_models, registry.LIST_MODELS.errors)
+    to.add("GET", _MODELS, routes.list_models, LIST_MODELS.errors)
     to.add("POST", _MODELS, routes.create_model, create_errors, status=201, example=created.example)
-    to.add("GET", f"{_MODELS}/default", routes.get_default_model, registry.GET_DEFAULT_MODEL.errors)
-    to.add("GET", _MODEL, routes.get_model, registry.GET_MODEL.errors)
+    to.add("GET", f"{_MODELS}/default", routes.get_default_model, GET_DEFAULT_MODEL.errors)
+    to.add("GET", _MODEL, routes.get_model, GET_MODEL.errors)
     to.add("PATCH", _MODEL, routes.update_model, change_errors, example={"is_default": True})
-    to.add("DELETE", _MODEL, routes.delete_model, registry.DELETE_MODEL.errors, status=204)
+    to.add("DELETE", _MODEL, routes.delete_model, DELETE_MODEL.errors, status=204)

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Request, Response
 from starlette.responses import StreamingResponse
 
-from skillbus.contracts import embedder, registry
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS
+from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.embeddings import EmbeddingsBody, TextEmbedder
@@ -58,9 +59,9 @@ class OpenAiRoutes:
         """One of them."""
         return model_object(*await self._registered(), model)
 
-    async def _registered(self) -> tuple[tuple[registry.Provider, ...], tuple[registry.Model, ...]]:
+    async def _registered(self) -> tuple[tuple[ProviderRecord, ...], tuple[ModelRecord, ...]]:
         providers, models = await asyncio.gather(
-            self.caller.call(registry.LIST_PROVIDERS, Empty()), self.caller.call(registry.LIST_MODELS, Empty())
+            self.caller.call(LIST_PROVIDERS, Empty()), self.caller.call(LIST_MODELS, Empty())
         )
         return providers.providers, models.models
 
@@ -71,13 +72,13 @@ def add_openai_routes(router: APIRouter, routes: OpenAiRoutes) -> None:
         "/v1/embeddings",
         routes.create_embeddings,
         methods=["POST"],
-        responses=_answers((*embedder.EMBED_TEXTS.errors, *WITH_BODY), EmbeddingList),
+        responses=_answers((*EMBED_TEXTS.errors, *WITH_BODY), EmbeddingList),
         operation_id=routes.create_embeddings.__name__,
         openapi_extra=body_example(_EXAMPLE),
     )
     for path, handler, errors in (
-        ("/v1/models", routes.list_openai_models, registry.LIST_MODELS.errors),
-        ("/v1/models/{model:path}", routes.get_openai_model, (*registry.LIST_MODELS.errors, ErrorCode.NOT_FOUND)),
+        ("/v1/models", routes.list_openai_models, LIST_MODELS.errors),
+        ("/v1/models/{model:path}", routes.get_openai_model, (*LIST_MODELS.errors, ErrorCode.NOT_FOUND)),
     ):
         router.add_api_route(path, handler, methods=["GET"], responses=_answers(errors), operation_id=handler.__name__)
 

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.runs import RunEvent
+from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.domain.event_stream import HEARTBEAT, EventWriter
 from skillbus.gateway.domain.runs import RunReply
 from skillbus.gateway.service.while_connected import CallerLeftError, while_connected

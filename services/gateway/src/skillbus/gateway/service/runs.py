@@ -8,9 +8,19 @@ from urllib.parse import quote
 from fastapi import Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from skillbus.contracts import runs, sandbox
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Project, SkillName
+from skillbus.contracts.sandbox.run_history import (
+    CANCEL_RUN,
+    GET_RUN,
+    LIST_RUNS,
+    ListRuns,
+    RunCancelled,
+    RunRecord,
+    RunSelector,
+    RunsListed,
+)
+from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs import RunBody, RunReply, SkillRunner
 from skillbus.gateway.service.documented import WITH_BODY, Documented, DocumentedRouter, problems
@@ -18,7 +28,7 @@ from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, first_p
 from skillbus.gateway.service.while_connected import CallerLeftError, while_connected
 
 NameInPath = Annotated[SkillName, Path()]
-RunInPath = Annotated[sandbox.RunId, Path()]
+RunInPath = Annotated[RunId, Path()]
 ProjectInQuery = Annotated[Project, Query()]
 _CLIENT_CLOSED_REQUEST: Final = 499
 """What nginx logs for it; nobody gets this answer."""
@@ -61,17 +71,17 @@ class RunRoutes:
             return Response(status_code=_CLIENT_CLOSED_REQUEST)
         return Response(reply.model_dump_json(), media_type="application/json")
 
-    async def list_runs(self, page: Annotated[runs.ListRuns, Query()]) -> runs.RunsListed:
+    async def list_runs(self, page: Annotated[ListRuns, Query()]) -> RunsListed:
         """The runs of the last day, the newest first. `next` is the `after` of the next page, while there is one."""
-        return await self.caller.call(runs.LIST_RUNS, page)
+        return await self.caller.call(LIST_RUNS, page)
 
-    async def get_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> runs.RunRecord:
+    async def get_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> RunRecord:
         """What is remembered of a run: its state, its limits, what it used, and which files it left."""
-        return await self.caller.call(runs.GET_RUN, runs.NameRun(project=project, run_id=run_id))
+        return await self.caller.call(GET_RUN, RunSelector(project=project, run_id=run_id))
 
-    async def cancel_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> runs.RunCancelled:
+    async def cancel_run(self, run_id: RunInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> RunCancelled:
         """End a run. Whoever asked for it is answered with what it gave so far; what is remembered of it stays."""
-        return await self.caller.call(runs.CANCEL_RUN, runs.NameRun(project=project, run_id=run_id))
+        return await self.caller.call(CANCEL_RUN, RunSelector(project=project, run_id=run_id))
 
     async def get_artifact(self, run_id: str, name: str) -> Response:
         """A file that a run left. Whoever knows the run's id, which cannot be guessed, can fetch it."""
@@ -84,9 +94,9 @@ class RunRoutes:
         }
         return FileResponse(stored.pieces, headers=headers)
 
-    async def get_limits(self) -> sandbox.SandboxLimits:
+    async def get_limits(self) -> SandboxLimits:
         """The limits of runs, how they are isolated here, and how many there are now."""
-        return await self.caller.call(sandbox.GET_LIMITS, Empty())
+        return await self.caller.call(GET_LIMITS, Empty())
 
 
 def add_run_routes(to: DocumentedRouter, routes: RunRoutes) -> None:
@@ -96,14 +106,14 @@ def add_run_routes(to: DocumentedRouter, routes: RunRoutes) -> None:
         "/api/skills/{name}/run",
         routes.run_skill,
         methods=["POST"],
-        responses={**reply, **problems((*sandbox.RUN_SKILL.errors, *WITH_BODY))},
+        responses={**reply, **problems((*RUN_SKILL.errors, *WITH_BODY))},
         operation_id=routes.run_skill.__name__,
     )
-    to.add("GET", "/api/runs", routes.list_runs, runs.LIST_RUNS.errors)
-    to.add("GET", "/api/runs/{run_id}", routes.get_run, runs.GET_RUN.errors)
-    to.add("DELETE", "/api/runs/{run_id}", routes.cancel_run, runs.CANCEL_RUN.errors)
+    to.add("GET", "/api/runs", routes.list_runs, LIST_RUNS.errors)
+    to.add("GET", "/api/runs/{run_id}", routes.get_run, GET_RUN.errors)
+    to.add("DELETE", "/api/runs/{run_id}", routes.cancel_run, CANCEL_RUN.errors)
     artifact_errors = (*ANY_REQUEST, ErrorCode.NOT_FOUND, *WITH_BODY)
     to.add(
         "GET", "/api/runs/{run_id}/artifacts/{name:path}", routes.get_artifact, artifact_errors, response=FileResponse
     )
-    to.add("GET", "/api/limits", routes.get_limits, sandbox.GET_LIMITS.errors)
+    to.add("GET", "/api/limits", routes.get_limits, GET_LIMITS.errors)

@@ -6,10 +6,24 @@ from typing import Annotated, Final
 from fastapi import File, Form, Path, Query, UploadFile
 from pydantic import Field
 
-from skillbus.contracts import indexer, tools
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import (
+    APPROVE_NETWORK,
+    CHECK_SKILL,
+    GET_SKILL,
+    GET_SKILL_HISTORY,
+    PIN_SKILL,
+    ROLL_BACK_SKILL,
+    ApproveNetwork,
+    PinSkill,
+    RollBackSkill,
+    SkillChecked,
+    SkillHistory,
+    SkillSelector,
+)
+from skillbus.contracts.indexer.tools import SET_TOOL_STATE, SetToolState
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
-from skillbus.contracts.network_approval import APPROVE_NETWORK, ApproveNetwork
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
@@ -42,65 +56,63 @@ class SkillVersionRoutes:
 
     async def check_skill(
         self, package: Annotated[UploadFile, File()], project: Annotated[Project, Form()] = DEFAULT_PROJECT
-    ) -> indexer.SkillChecked:
+    ) -> SkillChecked:
         """What the validation says of a package, to the letter and well enough to be installed. It is not installed."""
         return await self.installer.check(Package(package.file, package.size or 0), project)
 
-    async def get_skill_history(
-        self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> indexer.SkillHistory:
+    async def get_skill_history(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> SkillHistory:
         """The packages that were installed under the name of a skill, the current one first."""
-        return await self.caller.call(indexer.GET_SKILL_HISTORY, indexer.NameSkill(name=name, project=project))
+        return await self.caller.call(GET_SKILL_HISTORY, SkillSelector(name=name, project=project))
 
     async def roll_back_skill(
         self, name: NameInPath, body: RollBackBody | None = None, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> UploadedSkill:
         """Go back to an earlier package of a skill: the one before, without a body."""
         digest = None if body is None else body.content_digest
-        request = indexer.RollBackSkill(name=name, project=project, content_digest=digest)
-        return uploaded_skill(await self.caller.call(indexer.ROLL_BACK_SKILL, request))
+        request = RollBackSkill(name=name, project=project, content_digest=digest)
+        return uploaded_skill(await self.caller.call(ROLL_BACK_SKILL, request))
 
     async def approve_network(
         self, name: NameInPath, body: NetworkBody, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> indexer.Skill:
+    ) -> Skill:
         """Let the runs of a skill reach these places, of those that it wants, and no other."""
         request = ApproveNetwork(name=name, project=project, approved=body.approved)
         return await self.caller.call(APPROVE_NETWORK, request)
 
-    async def pin_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
+    async def pin_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
         """Hold a skill at the package that is installed now: another one is refused."""
-        request = indexer.PinSkill(name=name, project=project, pinned=True)
-        return await self.caller.call(indexer.PIN_SKILL, request)
+        request = PinSkill(name=name, project=project, pinned=True)
+        return await self.caller.call(PIN_SKILL, request)
 
-    async def unpin_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
+    async def unpin_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
         """Have any package of a skill accepted again."""
-        request = indexer.PinSkill(name=name, project=project, pinned=False)
-        return await self.caller.call(indexer.PIN_SKILL, request)
+        request = PinSkill(name=name, project=project, pinned=False)
+        return await self.caller.call(PIN_SKILL, request)
 
-    async def enable_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
+    async def enable_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
         """Have a disabled skill found and run again."""
         return await self._set_state(name, project, enabled=True)
 
-    async def disable_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
+    async def disable_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
         """Have a skill neither found nor run; it stays installed."""
         return await self._set_state(name, project, enabled=False)
 
-    async def _set_state(self, name: str, project: str, *, enabled: bool) -> indexer.Skill:
-        state = tools.SetToolState(project=project, id=f"skill:{name}", enabled=enabled)
-        await self.caller.call(tools.SET_TOOL_STATE, state)
-        return await self.caller.call(indexer.GET_SKILL, indexer.NameSkill(name=name, project=project))
+    async def _set_state(self, name: str, project: str, *, enabled: bool) -> Skill:
+        state = SetToolState(project=project, id=f"skill:{name}", enabled=enabled)
+        await self.caller.call(SET_TOOL_STATE, state)
+        return await self.caller.call(GET_SKILL, SkillSelector(name=name, project=project))
 
 
 def add_skill_version_routes(to: DocumentedRouter, routes: SkillVersionRoutes) -> None:
     """Put them under their paths."""
-    back_errors = (*indexer.ROLL_BACK_SKILL.errors, *WITH_BODY)
-    state_errors = (*tools.SET_TOOL_STATE.errors, *indexer.GET_SKILL.raises)
+    back_errors = (*ROLL_BACK_SKILL.errors, *WITH_BODY)
+    state_errors = (*SET_TOOL_STATE.errors, *GET_SKILL.raises)
     back: dict[str, object] = {"content_digest": "0" * 64}
-    to.add("POST", "/api/skills/check", routes.check_skill, (*indexer.CHECK_SKILL.errors, *WITH_BODY))
-    to.add("GET", f"{_SKILL}/history", routes.get_skill_history, indexer.GET_SKILL_HISTORY.errors)
+    to.add("POST", "/api/skills/check", routes.check_skill, (*CHECK_SKILL.errors, *WITH_BODY))
+    to.add("GET", f"{_SKILL}/history", routes.get_skill_history, GET_SKILL_HISTORY.errors)
     to.add("POST", f"{_SKILL}/rollback", routes.roll_back_skill, back_errors, example=back)
-    to.add("POST", f"{_SKILL}/pin", routes.pin_skill, indexer.PIN_SKILL.errors)
-    to.add("POST", f"{_SKILL}/unpin", routes.unpin_skill, indexer.PIN_SKILL.errors)
+    to.add("POST", f"{_SKILL}/pin", routes.pin_skill, PIN_SKILL.errors)
+    to.add("POST", f"{_SKILL}/unpin", routes.unpin_skill, PIN_SKILL.errors)
     approve_errors = (*APPROVE_NETWORK.errors, *WITH_BODY)
     approved: dict[str, object] = {"approved": ["api.example.org:443"]}
     to.add("PUT", f"{_SKILL}/network", routes.approve_network, approve_errors, example=approved)

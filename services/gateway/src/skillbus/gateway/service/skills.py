@@ -8,8 +8,21 @@ from fastapi import File, Form, Path, Query, Response, UploadFile
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from skillbus.contracts import indexer
 from skillbus.contracts.endpoint import Health
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import (
+    GET_SKILL,
+    INSTALL_SKILL,
+    LIST_SKILLS,
+    UNINSTALL_SKILL,
+    UPDATE_SKILL,
+    ListSkills,
+    NewDescription,
+    SkillSelector,
+    SkillsListed,
+    SkillUninstalled,
+    UpdateSkill,
+)
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
 from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
@@ -23,7 +36,7 @@ ProjectInQuery = Annotated[Project, Query()]
 class Description(Message):
     """A skill's new description."""
 
-    description: indexer.NewDescription
+    description: NewDescription
 
 
 class Alive(Message):
@@ -53,29 +66,27 @@ class SkillRoutes:
         """Install a skill package (a zip with a SKILL.md), or update the skill of its name; `outcome` says which."""
         return await self.installer.install(Package(package.file, package.size or 0), project)
 
-    async def list_skills(self, page: Annotated[indexer.ListSkills, Query()]) -> indexer.SkillsListed:
+    async def list_skills(self, page: Annotated[ListSkills, Query()]) -> SkillsListed:
         """A page of the installed skills, by name. `next` is the `after` of the next page.
 
         `tag`, `enabled` and `text`, which is in the name or the description, leave out others.
         """
-        return await self.caller.call(indexer.LIST_SKILLS, page)
+        return await self.caller.call(LIST_SKILLS, page)
 
-    async def get_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> indexer.Skill:
+    async def get_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
         """One installed skill."""
-        return await self.caller.call(indexer.GET_SKILL, indexer.NameSkill(name=name, project=project))
+        return await self.caller.call(GET_SKILL, SkillSelector(name=name, project=project))
 
     async def update_skill(
         self, name: NameInPath, body: Description, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> UploadedSkill:
         """Change a skill's description. All else of a skill changes by installing a new package."""
-        request = indexer.UpdateSkill(name=name, project=project, description=body.description)
-        return uploaded_skill(await self.caller.call(indexer.UPDATE_SKILL, request))
+        request = UpdateSkill(name=name, project=project, description=body.description)
+        return uploaded_skill(await self.caller.call(UPDATE_SKILL, request))
 
-    async def uninstall_skill(
-        self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> indexer.SkillUninstalled:
+    async def uninstall_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> SkillUninstalled:
         """Remove a skill: folder, vectors, package and catalogue entry."""
-        return await self.caller.call(indexer.UNINSTALL_SKILL, indexer.NameSkill(name=name, project=project))
+        return await self.caller.call(UNINSTALL_SKILL, SkillSelector(name=name, project=project))
 
     async def get_status(self) -> SystemStatus:
         """How every service is, and what the indexer holds."""
@@ -104,11 +115,11 @@ _NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Somethin
 
 def add_skill_routes(to: DocumentedRouter, routes: SkillRoutes) -> None:
     """Put them under their paths."""
-    to.add("POST", "/api/skills", routes.install_skill, (*indexer.INSTALL_SKILL.errors, *WITH_BODY), status=201)
-    to.add("GET", "/api/skills", routes.list_skills, indexer.LIST_SKILLS.errors)
-    to.add("GET", "/api/skills/{name}", routes.get_skill, indexer.GET_SKILL.errors)
-    to.add("PATCH", "/api/skills/{name}", routes.update_skill, (*indexer.UPDATE_SKILL.errors, *WITH_BODY))
-    to.add("DELETE", "/api/skills/{name}", routes.uninstall_skill, indexer.UNINSTALL_SKILL.errors)
+    to.add("POST", "/api/skills", routes.install_skill, (*INSTALL_SKILL.errors, *WITH_BODY), status=201)
+    to.add("GET", "/api/skills", routes.list_skills, LIST_SKILLS.errors)
+    to.add("GET", "/api/skills/{name}", routes.get_skill, GET_SKILL.errors)
+    to.add("PATCH", "/api/skills/{name}", routes.update_skill, (*UPDATE_SKILL.errors, *WITH_BODY))
+    to.add("DELETE", "/api/skills/{name}", routes.uninstall_skill, UNINSTALL_SKILL.errors)
     to.add("GET", "/api/status", routes.get_status, NO_ERRORS)
     to.add("GET", "/metrics", routes.metrics, NO_ERRORS, response=MetricsResponse)
     to.add_probe("/healthz", routes.healthz, {})

@@ -8,9 +8,29 @@ from fastapi import Path, Query, Request
 from pydantic import Field, JsonValue
 from starlette.requests import ClientDisconnect
 
-from skillbus.contracts import agent, retriever, tools
+from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.indexer.tools import (
+    ACCEPT_TOOL,
+    GET_TOOL,
+    LIST_TOOLS,
+    MAX_IDS,
+    PUT_TOOLS,
+    REMOVE_TOOLS,
+    SET_TOOL_STATE,
+    AcceptTool,
+    CatalogueTool,
+    GetTool,
+    ListTools,
+    RemoveTools,
+    SetToolState,
+    ToolId,
+    ToolsListed,
+    ToolSource,
+    ToolsRemoved,
+)
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.gateway.domain.imports import ImportWishes, ToolImporter, ToolsImported, is_reserved, reserved
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
@@ -20,7 +40,7 @@ _TOOL: Final = f"{_TOOLS}/{{id:path}}"
 """Ids hold slashes and whatever else; what is done with a tool stands behind the last one."""
 _SKILL: Final = "skill:"
 IdInPath = Annotated[
-    tools.ToolId,
+    ToolId,
     Path(alias="id", description="The tool's id; slashes may stand as they are: `mcp:files/read_file`."),
 ]
 ProjectInQuery = Annotated[Project, Query()]
@@ -47,9 +67,9 @@ class ToolRoutes:
     caller: BusCaller
     importer: ToolImporter
 
-    async def search_tools(self, body: retriever.SearchTools) -> retriever.ToolsFound:
+    async def search_tools(self, body: SearchTools) -> ToolsFound:
         """Find the few tools that fit a request, in any language. When nothing fits, nothing comes back."""
-        return await self.caller.call(retriever.SEARCH_TOOLS, body)
+        return await self.caller.call(SEARCH_TOOLS, body)
 
     async def put_tools(self, request: Request, wishes: Annotated[ImportWishes, Query()]) -> ToolsImported:
         """Describe tools, new ones or known ones again: NDJSON, a description a line, or one JSON array of them.
@@ -62,16 +82,16 @@ class ToolRoutes:
         except ClientDisconnect as error:
             raise RequestError(ErrorCode.INVALID_REQUEST, "The body broke off.") from error
 
-    async def list_tools(self, page: Annotated[tools.ListTools, Query()]) -> tools.ToolsListed:
+    async def list_tools(self, page: Annotated[ListTools, Query()]) -> ToolsListed:
         """A page of the catalogue by id, skills too. `next` is the `after` of the next page."""
-        return await self.caller.call(tools.LIST_TOOLS, page)
+        return await self.caller.call(LIST_TOOLS, page)
 
     async def remove_tools(
         self,
-        ids: Annotated[list[tools.ToolId] | None, Query(alias="id", max_length=tools.MAX_IDS)] = None,
-        source: Annotated[tools.Source | None, Query()] = None,
+        ids: Annotated[list[ToolId] | None, Query(alias="id", max_length=MAX_IDS)] = None,
+        source: Annotated[ToolSource | None, Query()] = None,
         project: ProjectInQuery = DEFAULT_PROJECT,
-    ) -> tools.ToolsRemoved:
+    ) -> ToolsRemoved:
         """Take tools out of the catalogue and the index: all of a `source`, or each `id`, which may be repeated."""
         if not ids and source is None:
             raise RequestError(ErrorCode.INVALID_REQUEST, "Say what is removed: `source`, or `id` once or more.")
@@ -80,49 +100,43 @@ class ToolRoutes:
                 ErrorCode.INVALID_REQUEST,
                 f"{reserved(source)}. An MCP server is removed with its tools, a skill is uninstalled.",
             )
-        removal = tools.RemoveTools(project=project, ids=tuple(ids or ()), source=source)
-        return await self.caller.call(tools.REMOVE_TOOLS, removal)
+        removal = RemoveTools(project=project, ids=tuple(ids or ()), source=source)
+        return await self.caller.call(REMOVE_TOOLS, removal)
 
-    async def get_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+    async def get_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
         """One tool: how it is described, what was found in it, and what it would become if it is quarantined."""
-        return await self.caller.call(tools.GET_TOOL, tools.NameTool(project=project, id=tool_id))
+        return await self.caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
 
-    async def remove_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.ToolsRemoved:
+    async def remove_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> ToolsRemoved:
         """Take one tool out of the catalogue and the index."""
-        removed = await self.caller.call(tools.REMOVE_TOOLS, tools.RemoveTools(project=project, ids=(tool_id,)))
+        removed = await self.caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=(tool_id,)))
         if not removed.ids:
             raise RequestError(ErrorCode.NOT_FOUND, f"There is no tool {tool_id!r} that can be removed.")
         return removed
 
     async def accept_tool(
         self, tool_id: IdInPath, body: AcceptBody, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> tools.CatalogueTool:
+    ) -> CatalogueTool:
         """Accept a quarantined tool as it was looked at; if it is described otherwise since, that is a conflict."""
-        return await self.caller.call(
-            tools.ACCEPT_TOOL, tools.AcceptTool(project=project, id=tool_id, digest=body.digest)
-        )
+        return await self.caller.call(ACCEPT_TOOL, AcceptTool(project=project, id=tool_id, digest=body.digest))
 
-    async def enable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+    async def enable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
         """Have a disabled tool found and called again."""
-        return await self.caller.call(
-            tools.SET_TOOL_STATE, tools.SetToolState(project=project, id=tool_id, enabled=True)
-        )
+        return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=True))
 
-    async def disable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> tools.CatalogueTool:
+    async def disable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
         """Have a tool neither found nor called; it stays so when it is described again."""
-        return await self.caller.call(
-            tools.SET_TOOL_STATE, tools.SetToolState(project=project, id=tool_id, enabled=False)
-        )
+        return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=False))
 
     async def call_tool(
         self, tool_id: IdInPath, body: CallBody, project: ProjectInQuery = DEFAULT_PROJECT
-    ) -> agent.ToolCalled:
+    ) -> ToolCalled:
         """Call an MCP or a builtin tool. That it fails is an answer too: see `is_error`. Skills are run instead."""
         if tool_id.startswith(_SKILL):
             path = f"/api/skills/{tool_id.removeprefix(_SKILL)}/run"
             raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill, which is run: POST {path}.")
-        request = agent.CallTool(project=project, id=tool_id, arguments=body.arguments)
-        return await self.caller.call(agent.CALL_TOOL, request)
+        request = CallTool(project=project, id=tool_id, arguments=body.arguments)
+        return await self.caller.call(CALL_TOOL, request)
 
 
 _EXAMPLE: Final = {
@@ -154,18 +168,18 @@ _DESCRIPTIONS: Final[dict[str, object]] = {
 
 def add_tool_routes(to: DocumentedRouter, routes: ToolRoutes) -> None:
     """Put them under their paths."""
-    found, put, state = retriever.SEARCH_TOOLS, (*tools.PUT_TOOLS.errors, *WITH_BODY), tools.SET_TOOL_STATE
-    accept_errors, call_errors = (*tools.ACCEPT_TOOL.errors, *WITH_BODY), (*agent.CALL_TOOL.errors, *WITH_BODY)
-    remove_errors = (*tools.REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
+    found, put, state = SEARCH_TOOLS, (*PUT_TOOLS.errors, *WITH_BODY), SET_TOOL_STATE
+    accept_errors, call_errors = (*ACCEPT_TOOL.errors, *WITH_BODY), (*CALL_TOOL.errors, *WITH_BODY)
+    remove_errors = (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
     accepted: dict[str, object] = {"digest": "0" * 64}
     call: dict[str, object] = {"arguments": {"expression": "(1 + 2) * 3"}}
     to.add("POST", f"{_TOOLS}/search", routes.search_tools, (*found.errors, *WITH_BODY), example=found.example)
     to.add("PUT", _TOOLS, routes.put_tools, put, body=_DESCRIPTIONS)
-    to.add("GET", _TOOLS, routes.list_tools, tools.LIST_TOOLS.errors)
-    to.add("DELETE", _TOOLS, routes.remove_tools, tools.REMOVE_TOOLS.errors)
+    to.add("GET", _TOOLS, routes.list_tools, LIST_TOOLS.errors)
+    to.add("DELETE", _TOOLS, routes.remove_tools, REMOVE_TOOLS.errors)
     to.add("POST", f"{_TOOL}/accept", routes.accept_tool, accept_errors, example=accepted)
     to.add("POST", f"{_TOOL}/enable", routes.enable_tool, state.errors)
     to.add("POST", f"{_TOOL}/disable", routes.disable_tool, state.errors)
     to.add("POST", f"{_TOOL}/call", routes.call_tool, call_errors, example=call)
-    to.add("GET", _TOOL, routes.get_tool, tools.GET_TOOL.errors)
+    to.add("GET", _TOOL, routes.get_tool, GET_TOOL.errors)
     to.add("DELETE", _TOOL, routes.remove_tool, remove_errors)

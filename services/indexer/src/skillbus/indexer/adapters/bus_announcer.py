@@ -8,14 +8,15 @@ from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
-from skillbus.contracts import indexer as contract
 from skillbus.contracts.endpoint import Event
-from skillbus.contracts.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
-from skillbus.contracts.indexer import Finding, SkillChanged, SkillRemoved, UploadRejected, UploadTaken
-from skillbus.contracts.knowledge import MAX_IDS, KnowledgeRef
-from skillbus.contracts.knowledge_index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.indexer import skills as contract
+from skillbus.contracts.indexer.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
+from skillbus.contracts.indexer.skill_record import SkillFinding
+from skillbus.contracts.indexer.skills import SkillChanged, SkillRemoved, UploadRejected, UploadTaken
+from skillbus.contracts.indexer.tools import TOOL_QUARANTINED, ToolHeld
+from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.message import DEFAULT_PROJECT
-from skillbus.contracts.tools import TOOL_QUARANTINED, ToolHeld
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.skill.ports import Change, Outcome
@@ -70,7 +71,7 @@ class BusAnnouncer:
             project=record.project,
         )
 
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
+    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
         said = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
         identity = f"{project}:{source}:{said}" if once else uuid4().hex
         await publish_fact(

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, SparseVector
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, SparseVector, TextRole
+from skillbus.contracts.embedder.registry import GET_DEFAULT_MODEL
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import MSGPACK, Empty, FloatMatrix
-from skillbus.contracts.registry import GET_DEFAULT_MODEL
 from skillbus.indexer.adapters.points import Texts, Vectors
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
@@ -80,7 +80,7 @@ class TextVectors:
         return _means(matrices, list(map(len, entries)))
 
     async def _matrix(self, fingerprint: str, texts: tuple[str, ...]) -> FloatMatrix:
-        request = EmbedTexts(texts=texts, role=Role.DOCUMENT, model=fingerprint)
+        request = EmbedTexts(texts=texts, role=TextRole.DOCUMENT, model=fingerprint)
         try:
             reply = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         except RequestError as error:
@@ -101,7 +101,7 @@ class TextVectors:
                 texts=texts.lexical[part],
                 asides=texts.asides[part],
                 mean_terms=texts.mean_terms,
-                role=Role.DOCUMENT,
+                role=TextRole.DOCUMENT,
                 dense=False,
                 sparse=True,
             )

@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Sequence
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import MAX_IDS, KnowledgeItem
-from skillbus.contracts.knowledge_index import (
+from skillbus.contracts.learner.index import (
     LIST_KNOWLEDGE_DIGESTS,
     READ_KNOWLEDGE,
-    ItemDigest,
-    ItemKey,
-    ListDigests,
+    KnowledgeItemDigest,
+    KnowledgeKey,
+    ListKnowledgeDigests,
     ReadKnowledge,
 )
+from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeItem
 from skillbus.contracts.message import MSGPACK
 from skillbus.indexer.domain.index.ports import Key
 
@@ -25,7 +25,7 @@ class BusKnowledge:
 
     async def read(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
         items = list[KnowledgeItem]()
-        waiting = tuple(ItemKey(project=project, id=item_id) for project, item_id in keys)
+        waiting = tuple(KnowledgeKey(project=project, id=item_id) for project, item_id in keys)
         while waiting:
             asked, waiting = waiting[:MAX_IDS], waiting[MAX_IDS:]
             reply = await self._caller.call(READ_KNOWLEDGE, ReadKnowledge(keys=asked), content_type=MSGPACK)
@@ -36,12 +36,12 @@ class BusKnowledge:
         return items
 
     async def check(self) -> None:
-        await self._caller.call(LIST_KNOWLEDGE_DIGESTS, ListDigests(limit=1))
+        await self._caller.call(LIST_KNOWLEDGE_DIGESTS, ListKnowledgeDigests(limit=1))
 
-    async def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
-        after: ItemKey | None = None
+    async def digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
+        after: KnowledgeKey | None = None
         while True:
-            page = ListDigests(project=project, after=after)
+            page = ListKnowledgeDigests(project=project, after=after)
             reply = await self._caller.call(LIST_KNOWLEDGE_DIGESTS, page, content_type=MSGPACK)
             for item in reply.items:
                 yield item

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.scope import fixed_key, keys_above
+from skillbus.contracts.scope import get_scope_key, list_ancestor_keys
 from skillbus.indexer.adapters.bus_embedder import TextVectors
 from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
 from skillbus.indexer.domain.index.ports import Key, content_hash
@@ -64,8 +64,8 @@ def _payload(entry: KnowledgeEntry, fingerprint: str) -> dict[str, JsonValue]:
         "type": item.type.value,
         "tags": list(item.tags),
         "source": item.source,
-        "scope_fixed": fixed_key(item.scope),
-        "scope_above": list(keys_above(item.scope)),
+        "scope_fixed": get_scope_key(item.scope),
+        "scope_above": list(list_ancestor_keys(item.scope)),
         "valid_from": _seconds(item.valid_from, _ALWAYS_FROM),
         "valid_to": _seconds(item.valid_to, _ALWAYS_TO),
         "content_hash": content_hash(entry, fingerprint),

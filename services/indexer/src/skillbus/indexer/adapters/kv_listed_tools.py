@@ -13,8 +13,8 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamInfo
 from nats.js.errors import NotFoundError
 
 from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.contracts.indexer.tools import ToolState
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.contracts.tools import ToolState
 from skillbus.indexer.adapters.kv_catalogue import skill_record_of
 from skillbus.indexer.adapters.kv_tools import tool_key, tool_record_of
 from skillbus.indexer.domain.catalogue.listed_tool import ListedTool, listed_of

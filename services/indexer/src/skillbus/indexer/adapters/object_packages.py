@@ -9,7 +9,7 @@ from skillbus.common.archive import ArchiveLimits
 from skillbus.common.bus.objects import ObjectStore
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content
-from skillbus.contracts.resources import INCOMING_PREFIX, package_name
+from skillbus.contracts.resources import INCOMING_PREFIX, make_package_name
 from skillbus.indexer.domain.catalogue.skill import PackageKey
 from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding
 from skillbus.indexer.domain.package.skill_package import KEPT_LIMITS
@@ -26,20 +26,20 @@ class ObjectPackages:
         self._store = store
 
     async def put(self, key: PackageKey, packed: bytes) -> None:
-        await self._store.put(package_name(*key), packed)
+        await self._store.put(make_package_name(*key), packed)
 
     async def get(self, key: PackageKey) -> bytes:
-        return await self._store.get(package_name(*key), KEPT_LIMITS.archive_bytes)
+        return await self._store.get(make_package_name(*key), KEPT_LIMITS.archive_bytes)
 
     async def delete(self, key: PackageKey) -> None:
-        await self._store.delete(package_name(*key))
+        await self._store.delete(make_package_name(*key))
 
     async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
         there = set(await self._store.names())
-        return frozenset(key for key in keys if package_name(*key) not in there)
+        return frozenset(key for key in keys if make_package_name(*key) not in there)
 
     async def sweep(self, kept: Collection[PackageKey]) -> int:
-        unclaimed = set(await self._store.names()) - {package_name(*key) for key in kept}
+        unclaimed = set(await self._store.names()) - {make_package_name(*key) for key in kept}
         left = await self._store.older_than(_LEFT_AFTER_S, unclaimed)
         for name in left:
             await self._store.delete(name)

@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import JsonValue
 from qdrant_client import models
 
-from skillbus.contracts.embedder import SparseVector
+from skillbus.contracts.embedder.embedding import SparseVector
 from skillbus.indexer.domain.index.ports import EntryT_contra, Key
 from skillbus.vectors import DENSE, LEXICAL
 from skillbus.vectors.datasets import Dataset

@@ -8,7 +8,7 @@ from typing import Generic
 from qdrant_client import models
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import IndexModel
+from skillbus.contracts.indexer.index_switch import IndexModel
 from skillbus.indexer.adapters.points import Points
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.tools import AuditIndex, Difference, IndexAudited
+from skillbus.contracts.indexer.tools import AuditDifference, AuditIndex, IndexAudited
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, key_of
 from skillbus.indexer.domain.catalogue.ports import Catalogue, ListedTools
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
@@ -54,7 +54,7 @@ class Auditor:
         update = {"knowledge": found.total, "knowledge_indexed": found.points}
         return audited.model_copy(update={**update, "differences": (*audited.differences, *told)})
 
-    async def _of_packages(self, request: AuditIndex) -> list[Difference]:
+    async def _of_packages(self, request: AuditIndex) -> list[AuditDifference]:
         records = {record.package: record for record in await self.skills.all(request.project)}
         missing = [records[package] for package in await self.packages.missing(records)]
         mended = {key_of(record) for record in missing if request.fix and await self._packed_again(record)}

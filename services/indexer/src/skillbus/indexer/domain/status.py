@@ -1,6 +1,6 @@
 """What the indexer holds."""
 
-from skillbus.contracts.indexer import IndexerStatus
+from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
 from skillbus.indexer.domain.errors import IndexUnavailableError

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.contracts.knowledge_index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KnowledgeChanged
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.domain.recurring_task import PostponedError
 
 

@@ -9,8 +9,8 @@ from nats.aio.msg import Msg
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeRef
-from skillbus.contracts.knowledge_index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ LearnerError                        `code` is what callers get, `retryable` whet
 from typing import ClassVar
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeStatus
 
 
 class LearnerError(Exception):

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from pydantic_core import to_json
 
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 
 MESSAGE_BYTES: Final = 800_000
 """The rest is for what surrounds the items: a list of ids, headers."""

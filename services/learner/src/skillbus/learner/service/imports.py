@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts.knowledge_bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
+from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
 from skillbus.learner.domain.bulk.exporter import ItemExporter
 from skillbus.learner.domain.bulk.importer import Importer
 

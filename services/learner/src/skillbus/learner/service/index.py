@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from skillbus.common.bus.events import Delivery, Subscription
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import knowledge_index as contract
+from skillbus.contracts.learner import index as contract
 from skillbus.contracts.resources import LEARNER_INDEXED
 from skillbus.learner.domain.index.finder import Finder
 from skillbus.learner.domain.index.index_feed import IndexFeed

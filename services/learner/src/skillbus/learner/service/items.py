@@ -3,9 +3,23 @@
 from dataclasses import dataclass
 
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import knowledge_items, knowledge_projects, knowledge_versions
-from skillbus.contracts.endpoint import Check
-from skillbus.contracts.knowledge_versions import KnowledgeReviewed, ReviewKnowledge
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.learner.items import (
+    ARCHIVE_KNOWLEDGE,
+    CREATE_KNOWLEDGE,
+    GET_KNOWLEDGE,
+    LIST_KNOWLEDGE,
+    RESTORE_KNOWLEDGE,
+    UPDATE_KNOWLEDGE,
+)
+from skillbus.contracts.learner.projects import GET_KNOWLEDGE_PROJECT, LIST_KNOWLEDGE_AUDIT, SET_KNOWLEDGE_PARENT
+from skillbus.contracts.learner.versions import (
+    DIFF_KNOWLEDGE,
+    GET_KNOWLEDGE_HISTORY,
+    REVIEW_KNOWLEDGE,
+    KnowledgeReviewed,
+    ReviewKnowledge,
+)
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
@@ -24,18 +38,18 @@ class ItemHandlers:
 
     def routes(self) -> tuple[Route, ...]:
         return (
-            route(knowledge_items.CREATE_KNOWLEDGE, self.base.create),
-            route(knowledge_items.GET_KNOWLEDGE, self.base.get),
-            route(knowledge_items.LIST_KNOWLEDGE, self.browsing.page),
-            route(knowledge_items.UPDATE_KNOWLEDGE, self.base.update),
-            route(knowledge_items.ARCHIVE_KNOWLEDGE, self.base.archive),
-            route(knowledge_items.RESTORE_KNOWLEDGE, self.base.restore),
-            route(knowledge_versions.GET_KNOWLEDGE_HISTORY, self.browsing.versions),
-            route(knowledge_versions.DIFF_KNOWLEDGE, self.browsing.diff, permits=8),
-            route(knowledge_versions.REVIEW_KNOWLEDGE, self.review_knowledge),
-            route(knowledge_projects.LIST_KNOWLEDGE_AUDIT, self.projects.audit),
-            route(knowledge_projects.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
-            route(knowledge_projects.GET_KNOWLEDGE_PROJECT, self.projects.parents),
+            route(CREATE_KNOWLEDGE, self.base.create),
+            route(GET_KNOWLEDGE, self.base.get),
+            route(LIST_KNOWLEDGE, self.browsing.page),
+            route(UPDATE_KNOWLEDGE, self.base.update),
+            route(ARCHIVE_KNOWLEDGE, self.base.archive),
+            route(RESTORE_KNOWLEDGE, self.base.restore),
+            route(GET_KNOWLEDGE_HISTORY, self.browsing.versions),
+            route(DIFF_KNOWLEDGE, self.browsing.diff, permits=8),
+            route(REVIEW_KNOWLEDGE, self.review_knowledge),
+            route(LIST_KNOWLEDGE_AUDIT, self.projects.audit),
+            route(SET_KNOWLEDGE_PARENT, self.projects.set_parent),
+            route(GET_KNOWLEDGE_PROJECT, self.projects.parents),
         )
 
     async def review_knowledge(self, request: ReviewKnowledge) -> KnowledgeReviewed:
@@ -44,10 +58,10 @@ class ItemHandlers:
         succeeded = sum(result.ok for result in results)
         return KnowledgeReviewed(results=results, succeeded=succeeded, failed=len(results) - succeeded)
 
-    async def record_answers(self) -> Check:
+    async def record_answers(self) -> HealthCheck:
         """Whether the database answers."""
         try:
             await self.record.check()
         except KnowledgeUnavailableError as error:
-            return Check(name="record", ready=False, detail=str(error))
-        return Check(name="record", ready=True)
+            return HealthCheck(name="record", ready=False, detail=str(error))
+        return HealthCheck(name="record", ready=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from skillbus.common.bus.events import Delivery, Subscription
 from skillbus.common.bus.responder import Route, route
-from skillbus.contracts import knowledge_usage as contract
+from skillbus.contracts.learner import usage as contract
 from skillbus.contracts.resources import LEARNER_USES
 from skillbus.learner.domain.usage.usage import Usage
 

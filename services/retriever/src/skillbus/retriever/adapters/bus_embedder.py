@@ -3,7 +3,7 @@
 from array import array
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
 from skillbus.contracts.message import MSGPACK
 from skillbus.retriever.adapters.matrix import rows_of
 from skillbus.retriever.domain.query import EmbeddedQuery
@@ -26,7 +26,7 @@ class BusEmbedder:
         request = EmbedTexts(
             texts=parts or (query,),
             sparse_texts=(query,),
-            role=Role.QUERY,
+            role=TextRole.QUERY,
             dense=fingerprint != NO_MODEL,
             sparse=True,
             model=fingerprint,

@@ -11,9 +11,9 @@ import structlog
 from numpy.typing import NDArray
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.embedder import EMBED_TEXTS, EmbedTexts, Role, SparseVector
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, SparseVector, TextRole
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.message import MSGPACK
 from skillbus.retriever.adapters.matrix import rows_of
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
@@ -76,7 +76,7 @@ class BusItems:
         if model is None:
             return [None] * len(items)
         texts = [dense_texts(item.title, item.content) for item in items]
-        asked = EmbedTexts(texts=tuple(text for some in texts for text in some), role=Role.DOCUMENT, model=model)
+        asked = EmbedTexts(texts=tuple(text for some in texts for text in some), role=TextRole.DOCUMENT, model=model)
         try:
             embedded = await self._caller.call(EMBED_TEXTS, asked, timeout_s=wait_s, content_type=MSGPACK)
         except RequestError as error:
@@ -91,7 +91,7 @@ class BusItems:
         asked = EmbedTexts(
             texts=tuple(lexical_text(item.title, item.content, item.tags)[:_TEXT_CHARACTERS] for item in items),
             asides=tuple(aside_text(item.scope) for item in items),
-            role=Role.DOCUMENT,
+            role=TextRole.DOCUMENT,
             dense=False,
             sparse=True,
             mean_terms=MEAN_TERMS,

@@ -7,10 +7,10 @@ from typing import Final
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.knowledge import MAX_IDS
-from skillbus.contracts.knowledge_index import FIND_KNOWLEDGE, FindKnowledge, FoundItem, KnowledgeMatched
-from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.contracts.learner.index import FIND_KNOWLEDGE, FindKnowledge, FoundItem, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import MAX_IDS
 from skillbus.contracts.message import Project
+from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.errors import RecordUnavailableError
 from skillbus.retriever.domain.knowledge.ports import Looked
 

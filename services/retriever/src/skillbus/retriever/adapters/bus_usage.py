@@ -13,7 +13,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
 from skillbus.common.in_time import in_time
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge_usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
 from skillbus.retriever.domain.waiting_uses import Note, WaitingUses
 
 _FLUSH_WITHIN_S: Final = 5.0

@@ -7,8 +7,8 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from skillbus.contracts.knowledge import KnowledgeType
-from skillbus.contracts.knowledge_search import ContextItem
+from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import ContextItem
 from skillbus.retriever.adapters.template_process import TemplateProgram
 from skillbus.retriever.adapters.template_values import FILTERS, Group, Left
 from skillbus.retriever.adapters.template_wire import Opening

@@ -5,8 +5,8 @@ from typing import Final
 
 from qdrant_client import models
 
-from skillbus.contracts.knowledge_search import KnowledgeFilter
-from skillbus.contracts.scope import ANY, fixed_key, keys_above, segments
+from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter
+from skillbus.contracts.scope import ANY, get_scope_key, list_ancestor_keys, split_scope
 from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, terms_of
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.knowledge.ports import IndexedItem, WantedKnowledge
@@ -64,6 +64,6 @@ def _scopes(asked: KnowledgeFilter) -> Iterator[models.Condition]:
     """Each of these lets an item pass; none where no scope is asked for."""
     if asked.scope is None:
         return
-    yield any_of("scope_fixed", keys_above(asked.scope))
-    if ANY in segments(asked.scope):
-        yield any_of("scope_above", (fixed_key(asked.scope),))
+    yield any_of("scope_fixed", list_ancestor_keys(asked.scope))
+    if ANY in split_scope(asked.scope):
+        yield any_of("scope_above", (get_scope_key(asked.scope),))

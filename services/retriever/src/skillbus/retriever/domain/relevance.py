@@ -12,7 +12,7 @@ has (`rarest_idf`), so that it means the same in a catalogue of three tools as i
 import math
 from dataclasses import dataclass, replace
 
-from skillbus.contracts.registry import Calibration
+from skillbus.contracts.embedder.registry import Calibration
 
 _LEAST_COSINE = 0.1  # what a cosine counts for beside a word that only this tool has: words outweigh a blind model
 

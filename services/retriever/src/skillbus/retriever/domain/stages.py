@@ -2,7 +2,7 @@
 
 import time
 
-from skillbus.contracts.retriever import Stage
+from skillbus.contracts.retriever.tool_search import SearchStage
 
 
 class Stages:
@@ -16,10 +16,10 @@ class Stages:
         """The step of this name ended with so many candidates, and the next begins."""
         self._ends.append((name, time.perf_counter(), candidates))
 
-    def told(self) -> tuple[Stage, ...]:
+    def told(self) -> tuple[SearchStage, ...]:
         """In their order."""
         begins = (self._began, *(at for _, at, _ in self._ends))
         return tuple(
-            Stage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
+            SearchStage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
             for began, (name, at, candidates) in zip(begins, self._ends, strict=False)
         )

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from skillbus.contracts.knowledge_usage import AnsweredRequest
+from skillbus.contracts.learner.usage import AnsweredRequest
 
 
 class UsageLog(Protocol):

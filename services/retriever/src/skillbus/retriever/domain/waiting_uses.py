@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.knowledge_usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed
 
 EVENT_BYTES: Final = 768 * 1024
 """Of an event, by `most_bytes` of what it tells; a message of the bus has 1 MiB."""

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.clearing import Clearing
 from skillbus.sandbox.adapters.conversation import STDIN_MAX, encode_job
 from skillbus.sandbox.adapters.egress import open_egress

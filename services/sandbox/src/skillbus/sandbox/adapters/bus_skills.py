@@ -16,8 +16,9 @@ from skillbus.common.archive import ArchiveError, ArchiveLimits, open_archive
 from skillbus.common.bus.caller import Caller
 from skillbus.common.bus.objects import ObjectStore
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import GET_SKILL, NameSkill, Skill
-from skillbus.contracts.resources import package_name
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
+from skillbus.contracts.resources import make_package_name
 
 _LIMITS: Final = ArchiveLimits(
     archive_bytes=ArchiveLimits().total_bytes + 4 * 1024 * 1024, ratio_exempt=frozenset({"skill.md"})
@@ -45,7 +46,7 @@ class BusSkills:
         await asyncio.to_thread(_empty, self._root)
 
     async def get(self, project: str, name: str) -> Skill:
-        return await self._caller.call(GET_SKILL, NameSkill(project=project, name=name))
+        return await self._caller.call(GET_SKILL, SkillSelector(project=project, name=name))
 
     @asynccontextmanager
     async def unpacked(self, skill: Skill) -> AsyncGenerator[Path]:
@@ -64,7 +65,7 @@ class BusSkills:
             await self._forget_old()
 
     async def _unpack(self, skill: Skill, folder: Path) -> None:
-        name = package_name(skill.project, skill.name, skill.content_digest)
+        name = make_package_name(skill.project, skill.name, skill.content_digest)
         data = await self._packages.get(name, _LIMITS.archive_bytes)
         if hashlib.sha256(data).hexdigest() != skill.content_digest:
             raise RequestError(ErrorCode.INTERNAL, f"The stored package of {skill.name} is damaged: install it again.")

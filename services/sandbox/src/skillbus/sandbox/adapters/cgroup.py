@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.delegation import SERVICE, NotDelegatedError
 from skillbus.sandbox.adapters.slots import in_thread
 from skillbus.sandbox.adapters.watchdog import check_inodes, check_sockets, process_tree, watch

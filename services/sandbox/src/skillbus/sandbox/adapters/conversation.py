@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.profile import DEPS, SKILL
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.profile import ENVIRONMENT
 from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.run import Level

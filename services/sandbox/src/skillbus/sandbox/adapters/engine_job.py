@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.conversation import rlimits
 from skillbus.sandbox.adapters.profile import DEPS, ENVIRONMENT, INPUT, SKILL
 from skillbus.sandbox.adapters.seccomp import compile_filter

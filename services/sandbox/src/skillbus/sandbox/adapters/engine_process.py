@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from skillbus.common.in_time import in_time
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError
 from skillbus.sandbox.adapters.slots import in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken

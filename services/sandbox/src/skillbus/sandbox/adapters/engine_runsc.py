@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.engine import AGENT, PATHS, ContainerPlan, Found
 from skillbus.sandbox.adapters.installation import find_folders, find_links, find_runtimes
 from skillbus.sandbox.adapters.profile import DEPS, ETC

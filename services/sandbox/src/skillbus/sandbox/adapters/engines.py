@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError, Told, listen
 from skillbus.sandbox.adapters.engine import PREFIX, ContainerPlan, Engine, Found
 from skillbus.sandbox.adapters.engine_job import compile_filters, engine_job, given_folders, run_environment, sizes

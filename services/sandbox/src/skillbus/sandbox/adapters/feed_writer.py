@@ -10,7 +10,14 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from skillbus.common.bus.feeds import tell
-from skillbus.contracts.runs import FEED_BYTES, RUN_PRINTED, OutputStream, RunEvent, RunEventKind, RunState
+from skillbus.contracts.sandbox.run_history import (
+    FEED_BYTES,
+    RUN_PRINTED,
+    OutputStream,
+    RunEvent,
+    RunEventKind,
+    RunState,
+)
 from skillbus.sandbox.domain.run import Stream
 
 _TOGETHER_S: Final = 0.01

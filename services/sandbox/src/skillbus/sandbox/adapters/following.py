@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import Ended, Readable, Told, signal_name
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.metering import Meter

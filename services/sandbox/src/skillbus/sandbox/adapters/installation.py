@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.syscalls import ARCHITECTURES, Architecture
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 

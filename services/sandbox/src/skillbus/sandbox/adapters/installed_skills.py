@@ -12,7 +12,7 @@ from nats.errors import Error as NatsError
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.indexer import SKILL_INSTALLED, SKILL_UPDATED, SkillChanged
+from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_UPDATED, SkillChanged
 
 _HEARD_MAX: Final = 256
 """Waiting; of more at once, those that come last are prepared by their first run."""

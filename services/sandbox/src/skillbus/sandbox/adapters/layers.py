@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.interpreter import Interpreter, ask_interpreter
 from skillbus.sandbox.adapters.layer_builders import DEPS, Builder
 from skillbus.sandbox.adapters.layer_tree import discard, settle

@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.adapters.orphans import end_orphans
 from skillbus.sandbox.adapters.profile import ENVIRONMENT

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.installation import Installation
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.run import Level

@@ -8,7 +8,7 @@ from typing import Final
 from skillbus.common.bus.objects import ObjectStore
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content
-from skillbus.contracts.sandbox import Artifact
+from skillbus.contracts.sandbox.skill_runs import Artifact
 from skillbus.sandbox.domain import run
 
 _INLINE_BYTES: Final = 128 * 1024

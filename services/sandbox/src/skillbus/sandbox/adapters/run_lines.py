@@ -15,7 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.runs import RunState
+from skillbus.contracts.sandbox.run_history import RunState
 from skillbus.sandbox.adapters.feed_writer import FeedWriter
 from skillbus.sandbox.domain.errors import RunKnown
 from skillbus.sandbox.domain.run import RunControl

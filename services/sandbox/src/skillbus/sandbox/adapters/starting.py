@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
 from skillbus.sandbox.adapters.first_process import first_process
 from skillbus.sandbox.adapters.forking import ForkPlan, ForkServer, agent_sources

@@ -12,8 +12,8 @@ from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.jetstream_call import jetstream_call
 from skillbus.common.bus.read_values import read_sequences
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.resources import RUN_HISTORY, run_subject
-from skillbus.contracts.runs import RunRecord
+from skillbus.contracts.resources import RUN_HISTORY, make_run_subject
+from skillbus.contracts.sandbox.run_history import RunRecord
 from skillbus.sandbox.domain.errors import RunKnown
 from skillbus.sandbox.domain.history import Portion
 
@@ -32,7 +32,7 @@ class StreamHistory:
 
     async def begin(self, record: RunRecord, *, chosen: bool) -> None:
         """See `History.begin`. The stream is waited for only where it may refuse: an id made here is new."""
-        subject = run_subject(record.run_id)
+        subject = make_run_subject(record.run_id)
         if not chosen:
             try:
                 await self._client.publish(subject, encode(record))
@@ -50,12 +50,12 @@ class StreamHistory:
 
     async def end(self, record: RunRecord) -> None:
         async with jetstream_call(f"remember the run {record.run_id}"):
-            await self._jetstream.publish(run_subject(record.run_id), encode(record), stream=RUN_HISTORY.name)
+            await self._jetstream.publish(make_run_subject(record.run_id), encode(record), stream=RUN_HISTORY.name)
 
     async def get(self, run_id: str) -> RunRecord | None:
         async with jetstream_call(f"look up the run {run_id}"):
             try:
-                message = await self._jetstream.get_last_msg(RUN_HISTORY.name, run_subject(run_id))
+                message = await self._jetstream.get_last_msg(RUN_HISTORY.name, make_run_subject(run_id))
             except NotFoundError:
                 return None
         return decode(RunRecord, message.data or b"")

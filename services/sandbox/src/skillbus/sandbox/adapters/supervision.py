@@ -1,6 +1,6 @@
 """One run from the agent's first word to the last of its processes."""
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError, Told, listen
 from skillbus.sandbox.adapters.following import Ending, Following
 from skillbus.sandbox.adapters.prepared import Prepared

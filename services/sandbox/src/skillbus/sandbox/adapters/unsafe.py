@@ -18,7 +18,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bare_process import BareProcess, BareStart
 from skillbus.sandbox.adapters.conversation import Told, rlimits
 from skillbus.sandbox.adapters.following import Following

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import ArgsMode
+from skillbus.contracts.indexer.skill_record import ArgsMode
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
 
 Json: TypeAlias = JsonValue

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeAlias
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.dependencies_node import node_requirements
 from skillbus.sandbox.domain.dependencies_python import python_requirements, script_block, script_requirements
 from skillbus.sandbox.domain.errors import DependenciesInvalid

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
 from skillbus.sandbox.domain.requirements import REQUIREMENTS_MAX, Requirements, shown
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from skillbus.contracts import sandbox as contract
 from skillbus.contracts.message import Content
+from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.sandbox.domain.run import Artifact
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from skillbus.contracts.runs import ListRuns, NameRun, RunFile, RunRecord, RunsListed, RunState
-from skillbus.contracts.sandbox import RunUsage
+from skillbus.contracts.sandbox.run_history import ListRuns, RunFile, RunRecord, RunSelector, RunsListed, RunState
+from skillbus.contracts.sandbox.skill_runs import RunUsage
 from skillbus.sandbox.domain.errors import RunUnknown
 from skillbus.sandbox.domain.run import RunOutcome
 
@@ -80,7 +80,7 @@ def usage_of(outcome: RunOutcome, waited_ms: float) -> RunUsage:
     )
 
 
-async def find_run(history: History, wanted: NameRun, now: datetime) -> RunRecord:
+async def find_run(history: History, wanted: RunSelector, now: datetime) -> RunRecord:
     """One run of a project.
 
     Raises:

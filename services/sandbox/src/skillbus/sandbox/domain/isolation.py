@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
 
 

@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from skillbus.contracts.runs import RunState
+from skillbus.contracts.sandbox.run_history import RunState
 from skillbus.sandbox.domain.run import RunControl
 
 

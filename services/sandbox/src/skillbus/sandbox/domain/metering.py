@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.limits import Limits
 
 

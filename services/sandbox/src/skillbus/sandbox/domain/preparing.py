@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from skillbus.contracts.indexer import Runtime, Skill
+from skillbus.contracts.indexer.skill_record import Runtime, Skill
 from skillbus.sandbox.domain.dependencies import Dependencies
 from skillbus.sandbox.domain.errors import SandboxError
 from skillbus.sandbox.domain.skill import Skills

@@ -11,8 +11,8 @@ from uuid import uuid4
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.runs import NameRun, RunCancelled, RunRecord, RunState
-from skillbus.contracts.sandbox import RunSkill
+from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunSelector, RunState
+from skillbus.contracts.sandbox.skill_runs import RunSkill
 from skillbus.sandbox.domain.errors import SandboxError
 from skillbus.sandbox.domain.files import RunFiles
 from skillbus.sandbox.domain.history import History, ended_record, find_run
@@ -77,7 +77,7 @@ class RecordedRuns:
             await self._remember(ended)
             return RecordedRun(ended, ran.outcome)
 
-    async def cancel(self, wanted: NameRun) -> RunCancelled:
+    async def cancel(self, wanted: RunSelector) -> RunCancelled:
         """End a run, wherever it goes on.
 
         Raises:

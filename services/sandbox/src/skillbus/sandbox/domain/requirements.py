@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.indexer import Runtime
+from skillbus.contracts.indexer.skill_record import Runtime
 
 REQUIREMENTS_MAX: Final = 256
 """Of a script; real ones have fewer than fifty."""

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from skillbus.contracts.indexer import Runtime
-from skillbus.contracts.sandbox import RunStatus
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.names import is_safe_name

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer import ArgsMode, EntryPoint, Skill
-from skillbus.contracts.sandbox import RunSkill, RunStatus
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Skill
+from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
 from skillbus.sandbox.domain.arguments import check_argv, input_from_args
 from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import ArgumentsInvalid, DependenciesUnavailable

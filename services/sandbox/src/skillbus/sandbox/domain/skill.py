@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
-from skillbus.contracts.indexer import EntryPoint, Skill
+from skillbus.contracts.indexer.skill_record import EntryPoint, Skill
 from skillbus.sandbox.domain.errors import ActionUnknown, NothingToRun, SkillDisabled
 
 _SHOWN_CHARACTERS: Final = 128

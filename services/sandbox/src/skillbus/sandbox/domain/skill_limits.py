@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from skillbus.contracts.sandbox import RunLimits
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import SkillLimits
+from skillbus.contracts.sandbox.skill_runs import RunLimits
 from skillbus.sandbox.domain.limits import MIB, Limits
 
 NumberT = TypeVar("NumberT", int, float)

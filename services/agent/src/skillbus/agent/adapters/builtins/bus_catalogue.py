@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     LIST_TOOLS,
     PUT_TOOLS,

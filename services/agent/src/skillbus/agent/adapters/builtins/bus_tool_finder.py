@@ -1,7 +1,7 @@
 """Tools searched by the retriever, over the bus."""
 
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.retriever import SEARCH_TOOLS, SearchTools, ToolsFound
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 
 
 class BusToolFinder:

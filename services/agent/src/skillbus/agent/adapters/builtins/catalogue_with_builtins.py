@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.tools import ToolDescription, ToolPut
+from skillbus.contracts.indexer.tools import ToolDescription, ToolPut
 
 
 class CatalogueWithBuiltins(BusCatalogue):

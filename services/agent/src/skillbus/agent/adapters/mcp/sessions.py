@@ -12,7 +12,7 @@ from skillbus.agent.adapters.mcp.process import LastWords, process_streams
 from skillbus.agent.adapters.mcp.session import McpSession
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.common.secrets import REFERENCE, Secrets, SecretUnreadableError
-from skillbus.contracts.agent import RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 
 _IN_A_HEADER: Final = re.compile(r"[\x20-\x7e]*")
 

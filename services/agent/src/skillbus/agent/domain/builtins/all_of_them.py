@@ -8,7 +8,7 @@ from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.builtins.errors import ToolFailedError
 from skillbus.agent.domain.builtins.tool import BuiltinTool
 from skillbus.agent.domain.errors import ToolUnknownError
-from skillbus.contracts.tools import ToolDescription
+from skillbus.contracts.indexer.tools import ToolDescription
 
 
 class BuiltinTools:

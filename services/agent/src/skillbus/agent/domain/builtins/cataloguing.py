@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.tools import PutOutcome, ToolDescription, ToolPut
+from skillbus.contracts.indexer.tools import ToolDescription, ToolPut, ToolPutOutcome
 
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
@@ -67,7 +67,7 @@ class BuiltinsInCatalogue:
         gone = await self._catalogue.ids(project) - {tool.id for tool in self._tools}
         if gone:
             await self._catalogue.remove(project, sorted(gone))
-        for refused in (one for one in put if one.outcome is PutOutcome.REJECTED):
+        for refused in (one for one in put if one.outcome is ToolPutOutcome.REJECTED):
             self._log.error("builtin_tool_refused", project=project, tool=refused.id, reason=refused.error)
         self._log.info("builtin_tools_catalogued", project=project, tools=len(put), removed=len(gone))
 

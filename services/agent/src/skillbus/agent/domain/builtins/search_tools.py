@@ -6,8 +6,8 @@ from pydantic import Field, JsonValue
 
 from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
 from skillbus.agent.domain.errors import ArgumentsInvalidError
-from skillbus.contracts.retriever import SearchTools, ToolHit, ToolsFound
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolsFound
 
 MAX_HITS: Final = 20
 _TOLD: Final = 300

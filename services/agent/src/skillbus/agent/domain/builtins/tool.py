@@ -7,7 +7,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from skillbus.agent.domain.errors import ArgumentsInvalidError
-from skillbus.contracts.tools import BUILTIN_SOURCE, ToolDescription, ToolType
+from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
 
 ID_PREFIX: Final = "builtin:"
 

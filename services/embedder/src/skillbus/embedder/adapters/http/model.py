@@ -8,8 +8,8 @@ from typing import Final
 import httpx
 import numpy as np
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.http.exchange import Question
 from skillbus.embedder.adapters.http.provider import REPLY_BYTES, HttpProvider
 from skillbus.embedder.adapters.http.providers import HttpProviders
@@ -27,7 +27,7 @@ _ITEM_BYTES: Final = 256
 _NUMBER_BYTES: Final = 32  # 24 of the longest float64, and a comma, a line break and some indent, which OpenAI sends
 
 
-def http_spec(provider: Provider, model: Model) -> ModelSpec | None:
+def http_spec(provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
     """What is known of a model without asking for it; None while its dimensions are unknown.
 
     Raises:
@@ -37,7 +37,7 @@ def http_spec(provider: Provider, model: Model) -> ModelSpec | None:
     return None if model.dimensions is None else _spec(wire, provider, model)
 
 
-def http_model(provider: Provider, model: Model, providers: HttpProviders) -> EmbeddingModel:
+def http_model(provider: ProviderRecord, model: ModelRecord, providers: HttpProviders) -> EmbeddingModel:
     """The model; nobody is asked yet. Without `model.dimensions` its spec has `dim` 0, and any width is taken.
 
     Raises:
@@ -47,7 +47,7 @@ def http_model(provider: Provider, model: Model, providers: HttpProviders) -> Em
 
 
 class _HttpModel:
-    def __init__(self, provider: Provider, model: Model, wire: Wire, providers: HttpProviders) -> None:
+    def __init__(self, provider: ProviderRecord, model: ModelRecord, wire: Wire, providers: HttpProviders) -> None:
         self._registered = provider
         self._model = model
         self._wire = wire
@@ -61,7 +61,7 @@ class _HttpModel:
         if self._provider is None:
             self._provider = await self._providers.acquire(self._registered)
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         if self._provider is None:
             raise self._not_open()
         if not texts:
@@ -91,8 +91,8 @@ class _HttpModel:
         finally:
             await self._providers.release(self._registered)
 
-    async def _ask(self, provider: HttpProvider, texts: Sequence[str], role: Role) -> Rows:
-        prefix = self._model.query_prefix if role is Role.QUERY else self._model.document_prefix
+    async def _ask(self, provider: HttpProvider, texts: Sequence[str], role: TextRole) -> Rows:
+        prefix = self._model.query_prefix if role is TextRole.QUERY else self._model.document_prefix
         dimensions = self._model.dimensions if self._model.request_dimensions else None
         body = self._wire.body(self._model.name, [prefix + text for text in texts], dimensions)
         question = Question(self._model.name, self._url, body, _reply_bytes(len(texts), self.spec.dim))
@@ -102,7 +102,7 @@ class _HttpModel:
         return ModelUnavailableError(f"model {self.spec.name} of provider {self.spec.provider} is not open; ask again")
 
 
-def _spec(wire: Wire, provider: Provider, model: Model) -> ModelSpec:
+def _spec(wire: Wire, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
     return ModelSpec(
         provider=provider.name,
         name=model.name,
@@ -117,7 +117,7 @@ def _spec(wire: Wire, provider: Provider, model: Model) -> ModelSpec:
     )
 
 
-def _revision(wire: Wire, provider: Provider, model: Model) -> str:
+def _revision(wire: Wire, provider: ProviderRecord, model: ModelRecord) -> str:
     """A provider does not tell when it exchanges the weights of a name; what else its vectors depend on is here.
 
     Not its address: it may move, and have replicas.
@@ -126,7 +126,7 @@ def _revision(wire: Wire, provider: Provider, model: Model) -> str:
     return f"{provider.kind} {provider.name}{model.api_path or wire.path}{shortened}"
 
 
-def _preprocessing(model: Model) -> str:
+def _preprocessing(model: ModelRecord) -> str:
     prefixes = (("query", model.query_prefix), ("document", model.document_prefix))
     return ", ".join(["nfkc", *(f"{role} {json.dumps(prefix)}" for role, prefix in prefixes if prefix)])
 
@@ -145,7 +145,7 @@ def _reply_bytes(count: int, dim: int) -> int:
     return min(REPLY_BYTES, _ENVELOPE_BYTES + count * (_ITEM_BYTES + (dim or _WIDEST) * _NUMBER_BYTES))
 
 
-def _url(provider: Provider, model: Model, wire: Wire) -> httpx.URL:
+def _url(provider: ProviderRecord, model: ModelRecord, wire: Wire) -> httpx.URL:
     address = (provider.base_url or wire.base_url) + (model.api_path or wire.path)
     try:
         url = httpx.URL(address)

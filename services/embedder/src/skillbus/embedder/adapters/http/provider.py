@@ -12,7 +12,7 @@ from typing import Final
 import httpx
 import structlog
 
-from skillbus.contracts.registry import Provider
+from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.embedder.adapters.http.exchange import ACCEPTED_ENCODING, Question, exchange
 from skillbus.embedder.adapters.http.failure import Blame, Failure
 from skillbus.embedder.adapters.http.reply import NotVectorsError
@@ -51,7 +51,12 @@ class HttpProvider:
     """One provider in one version of its registration, shared by its models. Closes the client that it is given."""
 
     def __init__(
-        self, registered: Provider, client: httpx.AsyncClient, secrets: Secrets, remaining: Remaining, tuning: Tuning
+        self,
+        registered: ProviderRecord,
+        client: httpx.AsyncClient,
+        secrets: Secrets,
+        remaining: Remaining,
+        tuning: Tuning,
     ):
         self.name = registered.name
         self._reference = registered.api_key
@@ -176,7 +181,7 @@ async def _rows_of(body: bytes, read: Read) -> Rows | Failure:
         return Failure(str(error))
 
 
-def http_client(registered: Provider, base_url: str, tls: ssl.SSLContext) -> httpx.AsyncClient:
+def http_client(registered: ProviderRecord, base_url: str, tls: ssl.SSLContext) -> httpx.AsyncClient:
     """Connections of one provider, as many as it may be asked at the same time."""
     return httpx.AsyncClient(
         verify=tls,

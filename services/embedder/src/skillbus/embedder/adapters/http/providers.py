@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from skillbus.contracts.registry import Provider
+from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.embedder.adapters.http.provider import HttpProvider, Remaining, Tuning, http_client
 from skillbus.embedder.adapters.http.wire import wire_of
 from skillbus.embedder.adapters.secrets import Secrets
@@ -41,7 +41,7 @@ class HttpProviders:
     ) -> None:
         await self.close()
 
-    async def acquire(self, registered: Provider) -> HttpProvider:
+    async def acquire(self, registered: ProviderRecord) -> HttpProvider:
         """The provider as it is registered, to be released once.
 
         Raises:
@@ -59,7 +59,7 @@ class HttpProviders:
         self._users[key] = self._users.get(key, 0) + 1
         return self._providers[key]
 
-    async def release(self, registered: Provider) -> None:
+    async def release(self, registered: ProviderRecord) -> None:
         """Closes its connections when nobody else has acquired it."""
         key = (registered.name, registered.version)
         if key not in self._users:

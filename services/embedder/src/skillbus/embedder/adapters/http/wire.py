@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.registry import ProviderKind
+from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http import ollama, openai
 from skillbus.embedder.adapters.http.reply import Answer
 from skillbus.embedder.domain.errors import ModelUnavailableError

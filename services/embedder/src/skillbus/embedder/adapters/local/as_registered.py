@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from skillbus.contracts.embedder import Role
-from skillbus.contracts.registry import Model
+from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec, Rows
 
 
@@ -17,7 +17,7 @@ class Prefixes:
     document: str
 
     @classmethod
-    def of(cls, model: Model) -> Self:
+    def of(cls, model: ModelRecord) -> Self:
         return cls(model.query_prefix, model.document_prefix)
 
     @property
@@ -25,8 +25,8 @@ class Prefixes:
         """Other prefixes make other vectors; empty if there are none."""
         return f", prefixes {self.query!r} {self.document!r}" if self.query or self.document else ""
 
-    def before(self, texts: Sequence[str], role: Role) -> Sequence[str]:
-        prefix = self.query if role is Role.QUERY else self.document
+    def before(self, texts: Sequence[str], role: TextRole) -> Sequence[str]:
+        prefix = self.query if role is TextRole.QUERY else self.document
         return [prefix + text for text in texts] if prefix else texts
 
 
@@ -41,7 +41,7 @@ class AsRegistered:
     async def open(self) -> None:
         await self._model.open()
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         return await self._model.embed(self._prefixes.before(texts, role), role)
 
     async def close(self) -> None:

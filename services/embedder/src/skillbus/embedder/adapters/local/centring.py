@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 
 FloatArray = NDArray[np.float32]
 
@@ -50,9 +50,9 @@ class Centring:
     def write(self, path: Path) -> None:
         np.savez(path, query_mean=self.query_mean, document_mean=self.document_mean, direction=self.direction)
 
-    def apply(self, rows: FloatArray, role: Role) -> FloatArray:
+    def apply(self, rows: FloatArray, role: TextRole) -> FloatArray:
         """The centred rows, again of length 1."""
-        centred = rows - (self.query_mean if role is Role.QUERY else self.document_mean)
+        centred = rows - (self.query_mean if role is TextRole.QUERY else self.document_mean)
         centred -= np.outer(centred @ self.direction, self.direction)
         unit: FloatArray = centred / np.linalg.norm(centred, axis=1, keepdims=True)
         return unit

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import structlog
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.centring import Centring
 from skillbus.embedder.adapters.local.e5_process import ChildDiedError, ChildHungError, E5Process, E5Program
 from skillbus.embedder.adapters.local.e5_wire import DIM, request
@@ -80,8 +80,8 @@ class E5Model:
         for seat in self._seats:
             await seat.start()
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
-        payload = request(texts, queries=role is Role.QUERY)
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
+        payload = request(texts, queries=role is TextRole.QUERY)
         async with self._slots:
             seat = self._free.pop()
             try:

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.blame import blamed_on
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
@@ -69,10 +69,10 @@ class FastembedModel:
             )
         self._model = self._cached() or self._fetched()
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._model is None:
             raise ModelUnavailableError("the model is not loaded; call load() first")
-        embed = self._model.query_embed if role is Role.QUERY else self._model.passage_embed
+        embed = self._model.query_embed if role is TextRole.QUERY else self._model.passage_embed
         rows = np.stack([np.asarray(row, np.float32) for row in embed(list(texts))])
         unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit

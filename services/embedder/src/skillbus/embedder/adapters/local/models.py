@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from skillbus.contracts.registry import LocalRuntime, Model, Provider
+from skillbus.contracts.embedder.registry import LocalRuntime, ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.local.as_registered import AsRegistered, Prefixes
 from skillbus.embedder.adapters.local.centring import Centring
 from skillbus.embedder.adapters.local.e5_model import E5Model, e5_centring, e5_model_file, e5_spec
@@ -52,7 +52,7 @@ class LocalModels:
         self._settings = settings
         self._digests = Digests()
 
-    def spec(self, provider: Provider, model: Model) -> ModelSpec | None:
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         """None while the dimensions of an ONNX or fastembed model are unknown: it has to be asked for them.
 
         Raises:
@@ -61,7 +61,7 @@ class LocalModels:
         spec = self._spec(provider, model)
         return spec if spec.dim else None
 
-    def make(self, provider: Provider, model: Model) -> EmbeddingModel:
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
         """The model, not opened. Where the dimensions are unknown, its spec has `dim` 0 and any width is taken.
 
         Raises:
@@ -83,7 +83,7 @@ class LocalModels:
     def _use_spec(self) -> ModelSpec:
         return UseModel(slots=self._settings.slots).spec
 
-    def _spec(self, provider: Provider, model: Model) -> ModelSpec:
+    def _spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
         own = self._own_spec(model)
         return replace(
             own,
@@ -93,7 +93,7 @@ class LocalModels:
             batch_texts=provider.max_batch_texts or own.batch_texts,
         )
 
-    def _own_spec(self, model: Model) -> ModelSpec:
+    def _own_spec(self, model: ModelRecord) -> ModelSpec:
         match runtime_of(model):
             case LocalRuntime.USE:
                 return _checked(self._use_spec, model)
@@ -106,7 +106,7 @@ class LocalModels:
             case LocalRuntime.FASTEMBED:
                 return self._encoder_spec(model, fastembed_revision(), "nfkc, fastembed")
 
-    def _encoder_spec(self, model: Model, revision: str, preprocessing: str) -> ModelSpec:
+    def _encoder_spec(self, model: ModelRecord, revision: str, preprocessing: str) -> ModelSpec:
         packaged = model.path is None and runtime_of(model) is LocalRuntime.ONNX
         spec = ModelSpec(
             provider=model.provider,
@@ -121,7 +121,7 @@ class LocalModels:
         )
         return _checked(spec, model) if packaged else spec
 
-    def _made(self, model: Model, spec: ModelSpec) -> EmbeddingModel:
+    def _made(self, model: ModelRecord, spec: ModelSpec) -> EmbeddingModel:
         folder, threads, slots = self._settings.models_folder, self._settings.threads, self._settings.slots
         match runtime_of(model):
             case LocalRuntime.USE:
@@ -134,12 +134,12 @@ class LocalModels:
                 return threaded(FastembedModel(spec, folder / "fastembed", threads))
 
 
-def runtime_of(model: Model) -> LocalRuntime:
+def runtime_of(model: ModelRecord) -> LocalRuntime:
     """What computes it: as the record says, or as its name tells."""
     return model.runtime or _RUNTIMES.get(model.name, LocalRuntime.ONNX)
 
 
-def _checked(own: ModelSpec, model: Model) -> ModelSpec:
+def _checked(own: ModelSpec, model: ModelRecord) -> ModelSpec:
     """The spec of a model whose dimensions are known; it reads no more characters than it can."""
     if model.dimensions not in {None, own.dim}:
         raise ModelUnavailableError(

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
 
-from skillbus.contracts.registry import Model
+from skillbus.contracts.embedder.registry import ModelRecord
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 
 GRAPHS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
@@ -64,7 +64,7 @@ class OnnxFiles:
         )
 
     @classmethod
-    def registered(cls, model: Model, models_folder: Path) -> Self:
+    def registered(cls, model: ModelRecord, models_folder: Path) -> Self:
         """The directory that a record names.
 
         Raises:

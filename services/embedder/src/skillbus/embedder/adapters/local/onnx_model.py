@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.blame import blamed_on
 from skillbus.embedder.adapters.local.onnx_files import OnnxFiles
 from skillbus.embedder.adapters.local.onnx_settings import OnnxSettings, Pooling
@@ -70,7 +70,7 @@ class OnnxModel:
             )
         self._loaded = loaded
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._loaded is None:
             raise ModelUnavailableError("the model is not loaded; call load() first")
         return _vectors(self._loaded, texts)

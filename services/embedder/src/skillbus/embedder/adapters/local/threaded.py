@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import DenseModel, EmbeddingModel, ModelSpec, Rows, estimated_tokens
 
@@ -44,10 +44,14 @@ class _Threaded:
             self._loading = self._submit(self._workers, self._model.load)
         await asyncio.shield(self._loading)
 
-    async def embed(self, texts: Sequence[str], role: Role) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
         if self._workers is None:
             raise self._unavailable()
-        if role is Role.QUERY and self._is_loaded() and sum(map(estimated_tokens, texts)) <= self.spec.inline_tokens:
+        if (
+            role is TextRole.QUERY
+            and self._is_loaded()
+            and sum(map(estimated_tokens, texts)) <= self.spec.inline_tokens
+        ):
             return Rows(self._model.embed(texts, role))
         return await self._submit(self._workers, lambda: Rows(self._model.embed(texts, role)))
 

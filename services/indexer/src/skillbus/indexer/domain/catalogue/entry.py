@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import Skill
-from skillbus.contracts.tools import SKILLS_SOURCE, ToolState, ToolType
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.tools import SKILLS_SOURCE, ToolState, ToolType
 from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord

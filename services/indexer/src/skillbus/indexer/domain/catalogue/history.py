@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal
 
-from skillbus.contracts.indexer import Skill, SkillVersion
+from skillbus.contracts.indexer.skill_record import Skill, SkillVersion
 from skillbus.indexer.domain.errors import VersionMissingError
 
 VERSIONS: Final = 20

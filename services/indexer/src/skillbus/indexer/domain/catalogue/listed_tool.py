@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.contracts.tools import CatalogueTool, ListTools, ToolState, ToolSummary, ToolType
+from skillbus.contracts.indexer.tools import CatalogueTool, ListTools, ToolState, ToolSummary, ToolType
 
 _GIST_CHARS: Final = 200
 

@@ -4,8 +4,9 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from skillbus.contracts.indexer import ListSkills, Skill, SkillsListed
-from skillbus.contracts.tools import (
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import ListSkills, SkillsListed
+from skillbus.contracts.indexer.tools import (
     SKILLS_SOURCE,
     CatalogueTool,
     ListTools,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from skillbus.contracts.indexer import Skill, SkillVersion
+from skillbus.contracts.indexer.skill_record import Skill, SkillVersion
 from skillbus.contracts.message import Message
 from skillbus.indexer.domain.catalogue.history import Reason, version_of, with_version
 from skillbus.indexer.domain.errors import PlaceNotWantedError

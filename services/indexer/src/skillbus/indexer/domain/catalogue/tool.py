@@ -5,8 +5,8 @@ import json
 from datetime import datetime
 from typing import Final
 
+from skillbus.contracts.indexer.tools import CatalogueTool, ToolDescription, ToolFieldChange, ToolFinding, ToolState
 from skillbus.contracts.message import Message, Project
-from skillbus.contracts.tools import CatalogueTool, FieldChange, ToolDescription, ToolFinding, ToolState
 
 _SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
@@ -22,7 +22,7 @@ class ToolRecord(Message):
     """About `tool`, or about `pending` where there is one."""
     pending: ToolDescription | None = None
     pending_digest: str | None = None
-    changes: tuple[FieldChange, ...] = ()
+    changes: tuple[ToolFieldChange, ...] = ()
     accepted: bool = True
     """False of a tool that waits for an operator since it came."""
     disabled: bool = False

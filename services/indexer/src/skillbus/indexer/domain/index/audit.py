@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic
 
-from skillbus.contracts.tools import Difference
+from skillbus.contracts.indexer.tools import AuditDifference
 from skillbus.indexer.domain.index.batches import in_batches
 from skillbus.indexer.domain.index.differences import NONE, SETTLE_S, Differences, lasting_differences, still_different
 from skillbus.indexer.domain.index.index import Index
@@ -26,7 +26,7 @@ class IndexAuditor(Generic[EntryT]):
     """Of the kinds of differences."""
     settle_s: tuple[float, ...] = SETTLE_S
 
-    async def audit(self, project: str | None, *, fix: bool) -> tuple[Differences, list[Difference]]:
+    async def audit(self, project: str | None, *, fix: bool) -> tuple[Differences, list[AuditDifference]]:
         """What a look found, and what of it was no write under way; with `fix`, how much of that differs no more."""
         collections, live = self.index.collections, await self.index.opened()
         if live is None:
@@ -45,8 +45,8 @@ class IndexAuditor(Generic[EntryT]):
         return found, told
 
 
-def report_difference(kind: str, keys: Sequence[Key], unmended: set[Key]) -> Difference:
-    return Difference(
+def report_difference(kind: str, keys: Sequence[Key], unmended: set[Key]) -> AuditDifference:
+    return AuditDifference(
         kind=kind,
         ids=tuple(f"{project}/{tool_id}" for project, tool_id in sorted(keys)[:_TOLD]),
         count=len(keys),

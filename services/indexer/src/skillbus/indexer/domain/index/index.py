@@ -17,7 +17,7 @@ from typing import Final, Generic
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import IndexModel
+from skillbus.contracts.indexer.index_switch import IndexModel
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.batches import BATCH, in_batches
 from skillbus.indexer.domain.index.differences import differences

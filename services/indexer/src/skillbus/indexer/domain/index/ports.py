@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from skillbus.contracts.index_switch import IndexModel
+from skillbus.contracts.indexer.index_switch import IndexModel
 
 Key = tuple[str, str]
 """Project and id of an entry."""

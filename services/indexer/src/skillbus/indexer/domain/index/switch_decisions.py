@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 
-from skillbus.contracts.index_switch import IndexModel, IndexState, SwitchPhase
+from skillbus.contracts.indexer.index_switch import IndexModel, IndexState, SwitchPhase
 from skillbus.indexer.domain.errors import (
     IndexMissingError,
     NoDefaultModelError,

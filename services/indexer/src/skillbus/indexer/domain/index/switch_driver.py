@@ -15,7 +15,7 @@ from typing import Final, Generic
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import SwitchPhase
+from skillbus.contracts.indexer.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexerError, SwitchConflictError
 from skillbus.indexer.domain.index.backfill import Filling
 from skillbus.indexer.domain.index.batches import together

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from skillbus.contracts.index_switch import IndexSwitch
+from skillbus.contracts.indexer.index_switch import IndexSwitch
 from skillbus.indexer.domain.index.switch_record import StoredSwitch, Switches, SwitchRecord, owned
 
 

@@ -13,7 +13,7 @@ import structlog
 from pydantic import Field
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.index_switch import IndexModel, IndexSwitch, SwitchPhase
+from skillbus.contracts.indexer.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.message import Message
 
 READERS_LAG_S: Final = 5.0

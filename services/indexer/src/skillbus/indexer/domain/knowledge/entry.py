@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.knowledge_index import ItemDigest
+from skillbus.contracts.learner.index import KnowledgeItemDigest
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.indexer.domain.index.ports import Digested, Key
 
 
@@ -30,7 +30,7 @@ class KnowledgeEntry:
 class KnowledgeDigest:
     """An item that is to be found, for a comparison."""
 
-    item: ItemDigest
+    item: KnowledgeItemDigest
 
     @property
     def key(self) -> Key:
@@ -54,7 +54,7 @@ class KnowledgeRecord(Protocol):
         """Find out whether it can be had."""
         ...
 
-    def digests(self, project: str | None = None) -> AsyncIterator[ItemDigest]:
+    def digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
         """Every active item, or those of a project."""
         ...
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key

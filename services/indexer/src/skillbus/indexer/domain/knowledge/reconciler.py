@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.indexer.domain.index.batches import in_batches
 from skillbus.indexer.domain.index.differences import lasting_differences
 from skillbus.indexer.domain.index.index import Index

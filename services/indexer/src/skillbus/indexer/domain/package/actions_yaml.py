@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import ArgsMode, EntryPoint, Finding
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, SkillFinding
 from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.files import PackageFiles, runtime_of
 from skillbus.indexer.domain.package.findings import FindingCode, finding
@@ -30,10 +30,10 @@ class _SkippedError(Exception):
     """An action is left out; the message says why."""
 
 
-def entries_of_actions_yaml(files: PackageFiles) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
+def entries_of_actions_yaml(files: PackageFiles) -> tuple[tuple[EntryPoint, ...], tuple[SkillFinding, ...]]:
     """The actions that can be kept, the first of a name, and a warning for each that cannot."""
     points: dict[str, EntryPoint] = {}
-    warnings: list[Finding] = []
+    warnings: list[SkillFinding] = []
     try:
         actions = _actions(files.read(ACTIONS_YAML))
     except (frontmatter.FrontmatterError, UnicodeDecodeError) as error:

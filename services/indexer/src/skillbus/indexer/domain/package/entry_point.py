@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import ArgsMode, EntryPoint, Finding, Runtime
+from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, SkillFinding
 from skillbus.indexer.domain.package.actions_yaml import ACTIONS_YAML, entries_of_actions_yaml
 from skillbus.indexer.domain.package.argparse_schema import ScriptArguments, read_arguments
 from skillbus.indexer.domain.package.files import PackageFiles, Script, runtime_of
@@ -56,7 +56,7 @@ _MAX_READ_BYTES = 2 * 1024 * 1024
 
 def entry_points_of(
     metadata: Mapping[str, str], scripts: Sequence[Script], files: PackageFiles
-) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[EntryPoint, ...], tuple[SkillFinding, ...]]:
     """A skill's entry points and what there is to say about them.
 
     Raises:
@@ -66,7 +66,7 @@ def entry_points_of(
     return points, (*_unknown_keys(metadata), *notes)
 
 
-def _unknown_keys(metadata: Mapping[str, str]) -> tuple[Finding, ...]:
+def _unknown_keys(metadata: Mapping[str, str]) -> tuple[SkillFinding, ...]:
     """Keys that look like ours and are not: a slip of the pen would otherwise change what a skill does in silence."""
     known = {_ENTRY, _ARGS, _SCHEMA, _DESCRIPTION, LIMITS_KEY}
     strange = [key for key in metadata if key.lower().startswith("skillbus") and key.partition(".")[0] not in known]
@@ -82,7 +82,7 @@ def _unknown_keys(metadata: Mapping[str, str]) -> tuple[Finding, ...]:
 
 def _found(
     metadata: Mapping[str, str], scripts: Sequence[Script], files: PackageFiles
-) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[EntryPoint, ...], tuple[SkillFinding, ...]]:
     declared = {key: value for key, value in metadata.items() if key == _ENTRY or key.startswith(f"{_ENTRY}.")}
     if declared:
         return _declared(declared, metadata, files), ()
@@ -131,7 +131,7 @@ def _declared(declared: Mapping[str, str], metadata: Mapping[str, str], files: P
         message = f"{len(declared)} actions are declared; at most {_MAX_ACTIONS} are allowed"
         raise BadEntryPointError((finding(FindingCode.BAD_ENTRY_POINT, message, "metadata"),))
     points: list[EntryPoint] = []
-    errors: list[Finding] = []
+    errors: list[SkillFinding] = []
     for key, script in declared.items():
         action = key.removeprefix(_ENTRY).removeprefix(".") or DEFAULT_ACTION
         suffix = key.removeprefix(_ENTRY)
@@ -222,9 +222,11 @@ def _schema_file(written: str, files: PackageFiles) -> bytes:
     return files.read(path)
 
 
-def _inferred(scripts: Sequence[Script], files: PackageFiles) -> tuple[tuple[EntryPoint, ...], tuple[Finding, ...]]:
+def _inferred(
+    scripts: Sequence[Script], files: PackageFiles
+) -> tuple[tuple[EntryPoint, ...], tuple[SkillFinding, ...]]:
     points: list[EntryPoint] = []
-    warnings: list[Finding] = []
+    warnings: list[SkillFinding] = []
     if len(scripts) > _MAX_ACTIONS:
         message = f"there are {len(scripts)} scripts; only the first {_MAX_ACTIONS} can be run"
         warnings.append(finding(FindingCode.ACTION_SKIPPED, message))

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from skillbus.common.archive import ArchiveError
-from skillbus.contracts.indexer import Finding
+from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.indexer.domain.errors import SkillPinnedError
 
 
@@ -70,25 +70,25 @@ _OF_THE_FORMAT: Final = frozenset(
 """Warnings for which skills-ref, the validator of the Agent Skills format, refuses a skill."""
 
 
-def breaches_of(errors: Sequence[Finding], warnings: Sequence[Finding]) -> tuple[Finding, ...]:
+def breaches_of(errors: Sequence[SkillFinding], warnings: Sequence[SkillFinding]) -> tuple[SkillFinding, ...]:
     """What a strict reader of the format refuses a package for."""
     return (*errors, *(warning for warning in warnings if warning.code in _OF_THE_FORMAT))
 
 
-def finding(code: FindingCode, message: str, where: str = "") -> Finding:
+def finding(code: FindingCode, message: str, where: str = "") -> SkillFinding:
     """A finding with its code as the plain string that crosses the bus."""
-    return Finding(code=code.value, message=message, where=where)
+    return SkillFinding(code=code.value, message=message, where=where)
 
 
-def finding_of(error: ArchiveError) -> Finding:
+def finding_of(error: ArchiveError) -> SkillFinding:
     """What an archive was refused for, as a finding."""
-    return Finding(code=error.code.value, message=error.message, where=error.entry)
+    return SkillFinding(code=error.code.value, message=error.message, where=error.entry)
 
 
 class PackageError(Exception):
     """The package is not a skill that can be installed."""
 
-    def __init__(self, errors: tuple[Finding, ...], warnings: tuple[Finding, ...] = ()) -> None:
+    def __init__(self, errors: tuple[SkillFinding, ...], warnings: tuple[SkillFinding, ...] = ()) -> None:
         super().__init__("; ".join(f"{item.code}: {item.message}" for item in errors))
         self.errors = errors
         self.warnings = warnings
@@ -99,7 +99,7 @@ class PackageError(Exception):
         return self.errors[0].code
 
 
-def findings_of(error: PackageError | SkillPinnedError) -> tuple[Finding, ...]:
+def findings_of(error: PackageError | SkillPinnedError) -> tuple[SkillFinding, ...]:
     """Why a package was not installed."""
     if isinstance(error, PackageError):
         return error.errors

@@ -11,8 +11,8 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from skillbus.contracts.network import PLACES_MAX, normal_place
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import SkillLimits
+from skillbus.contracts.network import PLACES_MAX, normalize_place
 from skillbus.indexer.domain.package.frontmatter import Node
 
 LIMITS_KEY: Final = "skillbus-limits"
@@ -98,4 +98,4 @@ def wished_network(fields: Mapping[str, Node], metadata: Mapping[str, Node]) -> 
 def _normal(place: JsonValue) -> str:
     if not isinstance(place, str):
         raise ValueError(f"{str(place)[:80]!a} is no place: write it as text, like api.example.org:443")  # noqa: TRY004
-    return normal_place(place)
+    return normalize_place(place)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from skillbus.contracts.indexer import NetworkWish, Runtime, SkillScan
+from skillbus.contracts.indexer.skill_record import NetworkCallSite, Runtime, SkillScan
 from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, runtime_of
 from skillbus.indexer.domain.package.network_scan import wishes_of_node, wishes_of_python, wishes_of_shell
 
@@ -60,7 +60,7 @@ class _Look:
         self._left_bytes = _ALL_SCRIPTS_BYTES
         self.unread: list[str] = []
 
-    def into(self, file: PackageFile) -> Iterator[NetworkWish]:
+    def into(self, file: PackageFile) -> Iterator[NetworkCallSite]:
         """The wishes of a file; none of one that is no script."""
         runtime = runtime_of(file.path, self._files.read)
         if runtime is None:
@@ -70,7 +70,7 @@ class _Look:
             return
         self._left_bytes -= file.size_bytes
         told = dict.fromkeys(_wishes(runtime, self._files.read(file.path)))
-        yield from (NetworkWish(file=file.path, line=line, what=what[:_WHAT_CHARACTERS]) for line, what in told)
+        yield from (NetworkCallSite(file=file.path, line=line, what=what[:_WHAT_CHARACTERS]) for line, what in told)
 
 
 def _wishes(runtime: Runtime, source: bytes) -> Iterator[tuple[int, str]]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from skillbus.contracts.indexer import Finding
-from skillbus.contracts.skill_limits import SkillLimits
+from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
 from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.findings import BadDescriptionError, FindingCode, finding
 from skillbus.indexer.domain.package.frontmatter import Frontmatter, Node
@@ -72,16 +71,16 @@ class SkillMdReport:
     """The strict report. `skill` is there exactly if there are no errors."""
 
     skill: SkillMd | None
-    errors: tuple[Finding, ...] = ()
-    warnings: tuple[Finding, ...] = ()
+    errors: tuple[SkillFinding, ...] = ()
+    warnings: tuple[SkillFinding, ...] = ()
 
 
 class _Notes:
     """Findings while a file is read."""
 
     def __init__(self) -> None:
-        self.errors: list[Finding] = []
-        self.warnings: list[Finding] = []
+        self.errors: list[SkillFinding] = []
+        self.warnings: list[SkillFinding] = []
 
     def error(self, code: FindingCode, message: str, where: str = "SKILL.md") -> None:
         self.errors.append(finding(code, message, where))

@@ -15,7 +15,7 @@ from skillbus.common.archive import (
     pack_directory,
     pack_files,
 )
-from skillbus.contracts.indexer import EntryPoint, Finding, SkillScan
+from skillbus.contracts.indexer.skill_record import EntryPoint, SkillFinding, SkillScan
 from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of
 from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, scripts_of
 from skillbus.indexer.domain.package.findings import BadEntryPointError, FindingCode, PackageError, finding, finding_of
@@ -59,7 +59,7 @@ class SkillPackage:
     scripts: tuple[Script, ...]
     entry_points: tuple[EntryPoint, ...]
     scan: SkillScan
-    warnings: tuple[Finding, ...]
+    warnings: tuple[SkillFinding, ...]
 
     @property
     def skill_hash(self) -> str:
@@ -174,7 +174,7 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
     )
 
 
-def _find_skill_md(archive: Archive) -> tuple[str, tuple[Finding, ...]]:
+def _find_skill_md(archive: Archive) -> tuple[str, tuple[SkillFinding, ...]]:
     """The path of the one SKILL.md that the others, if any, lie below; and what is odd about its place."""
     found = [entry.path for entry in archive.files if entry.path.rpartition("/")[2] in {SKILL_MD, "skill.md"}]
     if not found:
@@ -192,7 +192,7 @@ def _find_skill_md(archive: Archive) -> tuple[str, tuple[Finding, ...]]:
     return candidates[0], _notes_on_place(archive, candidates[0], prefix)
 
 
-def _notes_on_place(archive: Archive, skill_md: str, prefix: str) -> tuple[Finding, ...]:
+def _notes_on_place(archive: Archive, skill_md: str, prefix: str) -> tuple[SkillFinding, ...]:
     paths = [entry.path for entry in archive.files]
     outside = [path for path in paths if not path.startswith(prefix)]
     notes = [

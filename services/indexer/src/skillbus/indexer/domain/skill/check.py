@@ -3,7 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
-from skillbus.contracts.indexer import Finding, SkillChecked
+from skillbus.contracts.indexer.skill_record import SkillFinding
+from skillbus.contracts.indexer.skills import SkillChecked
 from skillbus.indexer.domain.catalogue.skill import Change, record_of
 from skillbus.indexer.domain.package.findings import PackageError, breaches_of
 from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package
@@ -29,7 +30,9 @@ def _check(folders: SkillFolders, project: str, data: bytes) -> SkillChecked:
     return _checked(package, (), package.warnings)
 
 
-def _checked(package: SkillPackage | None, errors: tuple[Finding, ...], warnings: tuple[Finding, ...]) -> SkillChecked:
+def _checked(
+    package: SkillPackage | None, errors: tuple[SkillFinding, ...], warnings: tuple[SkillFinding, ...]
+) -> SkillChecked:
     breaches = breaches_of(errors, warnings)
     return SkillChecked(
         valid=not breaches,

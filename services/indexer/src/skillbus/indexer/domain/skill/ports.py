@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from skillbus.common.archive import Archive
-from skillbus.contracts.indexer import Finding
+from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.contracts.message import Content
 from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
 from skillbus.indexer.domain.package.skill_package import SkillPackage
@@ -127,7 +127,7 @@ class Announcer(Protocol):
         """An upload was dealt with."""
         ...
 
-    async def rejected(self, project: str, source: str, errors: tuple[Finding, ...], *, once: bool) -> None:
+    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
         """An upload or a folder is not a valid skill; with `once`, what was said of it just now is not said again."""
         ...
 

@@ -5,12 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from skillbus.contracts.tools import (
-    BUILTIN_SOURCE,
-    MCP_SOURCE_PREFIX,
-    SKILLS_SOURCE,
-    ToolDescription,
-)
+from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, MCP_SOURCE_PREFIX, SKILLS_SOURCE, ToolDescription
 from skillbus.indexer.domain.catalogue.entry import SKILL_ID_PREFIX
 
 _PARAMETERS_BYTES: Final = 64 * 1024

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from skillbus.contracts.tools import PutOutcome, PutTools, ToolPut, ToolsPut
+from skillbus.contracts.indexer.tools import PutTools, ToolPut, ToolPutOutcome, ToolsPut
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of_tool
 from skillbus.indexer.domain.catalogue.ports import ListedTools, StoredTool, ToolCatalogue, ToolWrite
 from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
@@ -70,7 +70,7 @@ class _Candidate:
     @property
     def rejected(self) -> bool:
         """Whether it was not taken."""
-        return self.decision is not None and self.decision.outcome is PutOutcome.REJECTED
+        return self.decision is not None and self.decision.outcome is ToolPutOutcome.REJECTED
 
 
 class ToolKeeper:
@@ -174,7 +174,7 @@ class ToolKeeper:
             return candidates  # what is told of that is told where they are taken
         for candidate in same:
             if candidate.key in there:
-                candidate.decision = Decision(PutOutcome.UNCHANGED)
+                candidate.decision = Decision(ToolPutOutcome.UNCHANGED)
         return [candidate for candidate in candidates if candidate.decision is None]
 
     async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
@@ -285,12 +285,12 @@ def _read(request: PutTools) -> tuple[dict[int, ToolPut], list[_Candidate]]:
         try:
             tool = read_description(value, request.source)
         except DescriptionError as error:
-            results[at] = ToolPut(id=id_of(value), outcome=PutOutcome.REJECTED, error=str(error))
+            results[at] = ToolPut(id=id_of(value), outcome=ToolPutOutcome.REJECTED, error=str(error))
             continue
         described = Described(request.project, tool, digest_of(tool), request.review_changes)
         if (earlier := last.get(tool.id)) is not None:
             again = f"is described again further down, as number {at + 1}, which is taken"
-            results[earlier.at] = ToolPut(id=tool.id, outcome=PutOutcome.REJECTED, error=again)
+            results[earlier.at] = ToolPut(id=tool.id, outcome=ToolPutOutcome.REJECTED, error=again)
         last[tool.id] = _Candidate(at, described)
     return results, list(last.values())
 

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from skillbus.common.suspicion import scan_schema, scan_text
-from skillbus.contracts.tools import FieldChange, PutOutcome, ToolDescription, ToolFinding
+from skillbus.contracts.indexer.tools import ToolDescription, ToolFieldChange, ToolFinding, ToolPutOutcome
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 
 _REVIEWED: Final = ("name", "description", "tool_type", "parameters")
@@ -59,21 +59,21 @@ def reviewed_otherwise(before: ToolDescription, after: ToolDescription) -> bool:
     return any(getattr(before, field) != getattr(after, field) for field in _REVIEWED)
 
 
-def changes_of(before: ToolDescription, after: ToolDescription) -> tuple[FieldChange, ...]:
+def changes_of(before: ToolDescription, after: ToolDescription) -> tuple[ToolFieldChange, ...]:
     """By field, and in schemas by the path to what differs; the first fifty, long values cut."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     found = (change for field in _SHOWN for change in _between(field, old[field], new[field]))
     return tuple(islice(found, _MAX_CHANGES))
 
 
-def _between(path: str, before: JsonValue, after: JsonValue) -> Iterator[FieldChange]:
+def _between(path: str, before: JsonValue, after: JsonValue) -> Iterator[ToolFieldChange]:
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in [*before, *(key for key in after if key not in before)]:
             yield from _between(f"{path}.{key}"[:_MAX_CHARS], before.get(key, _ABSENT), after.get(key, _ABSENT))
     else:
-        yield FieldChange(field=path, before=_cut(before), after=_cut(after))
+        yield ToolFieldChange(field=path, before=_cut(before), after=_cut(after))
 
 
 def _cut(value: JsonValue) -> JsonValue:
@@ -96,7 +96,7 @@ class Described:
 class Decision:
     """What becomes of a description."""
 
-    outcome: PutOutcome
+    outcome: ToolPutOutcome
     record: ToolRecord | None = None
     """To be written; None when nothing is."""
     findings: tuple[ToolFinding, ...] = ()
@@ -113,17 +113,19 @@ def decide(described: Described, earlier: ToolRecord | None, now: datetime) -> D
     """
     tool = described.tool
     if earlier is not None and earlier.tool.source != tool.source:
-        return Decision(PutOutcome.REJECTED, error=f"id: {tool.id!r} belongs to {earlier.tool.source}; choose another")
+        return Decision(
+            ToolPutOutcome.REJECTED, error=f"id: {tool.id!r} belongs to {earlier.tool.source}; choose another"
+        )
     if earlier is not None and earlier.digest == described.digest:
         return _again(described, earlier, now)
     if earlier is not None and described.review and earlier.pending_digest == described.digest:
-        return Decision(PutOutcome.QUARANTINED, findings=earlier.findings)
+        return Decision(ToolPutOutcome.QUARANTINED, findings=earlier.findings)
     findings = findings_of(tool)
     reason = _reason(tool, earlier, findings) if described.review else None
     if reason is None:
-        outcome = PutOutcome.UPDATED if earlier else PutOutcome.CREATED
+        outcome = ToolPutOutcome.UPDATED if earlier else ToolPutOutcome.CREATED
         return Decision(outcome, _taken(described, earlier, findings, now), findings)
-    return Decision(PutOutcome.QUARANTINED, _held(described, earlier, findings, now), findings, held_for=reason)
+    return Decision(ToolPutOutcome.QUARANTINED, _held(described, earlier, findings, now), findings, held_for=reason)
 
 
 def accepted(record: ToolRecord, now: datetime) -> ToolRecord:
@@ -137,7 +139,7 @@ def accepted(record: ToolRecord, now: datetime) -> ToolRecord:
 def _again(described: Described, earlier: ToolRecord, now: datetime) -> Decision:
     """Described as it is recorded."""
     if earlier.pending is None and (earlier.accepted or described.review):
-        outcome = PutOutcome.UNCHANGED if earlier.accepted else PutOutcome.QUARANTINED
+        outcome = ToolPutOutcome.UNCHANGED if earlier.accepted else ToolPutOutcome.QUARANTINED
         return Decision(outcome, findings=earlier.findings)
     findings = findings_of(earlier.tool)
     record = earlier.model_copy(
@@ -150,7 +152,7 @@ def _again(described: Described, earlier: ToolRecord, now: datetime) -> Decision
             "updated_at": now,
         }
     )
-    return Decision(PutOutcome.QUARANTINED if record.held else PutOutcome.UPDATED, record, findings)
+    return Decision(ToolPutOutcome.QUARANTINED if record.held else ToolPutOutcome.UPDATED, record, findings)
 
 
 def _reason(tool: ToolDescription, earlier: ToolRecord | None, findings: tuple[ToolFinding, ...]) -> str | None:

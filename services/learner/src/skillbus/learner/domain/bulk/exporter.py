@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_bulk import ExportKnowledge, KnowledgeExported
+from skillbus.contracts.learner.bulk import ExportKnowledge, KnowledgeExported
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.domain.message_size import fitting
 
 

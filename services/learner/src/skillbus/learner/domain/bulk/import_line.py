@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from skillbus.contracts.knowledge import IMPORTED, KnowledgeDraft, KnowledgeStatus, Source
+from skillbus.contracts.learner.knowledge import IMPORTED, KnowledgeDraft, KnowledgeSource, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
 _MAY_BE_EMPTIED: Final = frozenset({"valid_from", "valid_to"})
@@ -28,7 +28,7 @@ class Line:
     """That of an item in an export."""
 
 
-def read_line(value: JsonValue, source: Source | None) -> Line:
+def read_line(value: JsonValue, source: KnowledgeSource | None) -> Line:
     """A line, whose `source` is that of the request, or `import`, where it names none.
 
     Fields that an item does not have are ignored, and so is null where a field cannot be empty.

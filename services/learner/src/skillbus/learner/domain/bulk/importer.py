@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.contracts.knowledge_bulk import ItemPut, KnowledgePut, PutKnowledge, PutOutcome
+from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePut, KnowledgePutOutcome, PutKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.learner.domain.bulk.import_line import Line, read_line
 from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
@@ -32,7 +32,7 @@ class Known:
 class Plan:
     """What becomes of the lines."""
 
-    results: tuple[ItemPut, ...]
+    results: tuple[KnowledgeItemPut, ...]
     changes: tuple[Change, ...]
     """In their order; an item can have several."""
     awaited: tuple[KnowledgeRef, ...]
@@ -147,21 +147,25 @@ def _plan(lines: Sequence[Line | UnfitError], known: Sequence[Known], request: P
     return Plan(results, tuple(items.changes), awaited)
 
 
-def _put(line: Line | UnfitError, items: _Items, status: KnowledgeStatus, by: By) -> ItemPut:
+def _put(line: Line | UnfitError, items: _Items, status: KnowledgeStatus, by: By) -> KnowledgeItemPut:
     if isinstance(line, UnfitError):
-        return ItemPut(outcome=PutOutcome.REJECTED, error=str(line))
+        return KnowledgeItemPut(outcome=KnowledgePutOutcome.REJECTED, error=str(line))
     try:
         known = items.named(line)
         if known is None:
-            return _told(PutOutcome.CREATED, _create(line, items, status, by))
+            return _told(KnowledgePutOutcome.CREATED, _create(line, items, status, by))
         newer = _update(line, known, items, by)
-        return _told(PutOutcome.UNCHANGED, known) if newer is None else _told(PutOutcome.UPDATED, newer)
+        return (
+            _told(KnowledgePutOutcome.UNCHANGED, known) if newer is None else _told(KnowledgePutOutcome.UPDATED, newer)
+        )
     except LearnerError as error:
-        return ItemPut(external_id=line.draft.external_id, outcome=PutOutcome.REJECTED, error=str(error))
+        return KnowledgeItemPut(
+            external_id=line.draft.external_id, outcome=KnowledgePutOutcome.REJECTED, error=str(error)
+        )
 
 
-def _told(outcome: PutOutcome, item: KnowledgeItem) -> ItemPut:
-    return ItemPut(id=item.id, external_id=item.external_id, outcome=outcome, version=item.version)
+def _told(outcome: KnowledgePutOutcome, item: KnowledgeItem) -> KnowledgeItemPut:
+    return KnowledgeItemPut(id=item.id, external_id=item.external_id, outcome=outcome, version=item.version)
 
 
 def _create(line: Line, items: _Items, status: KnowledgeStatus, by: By) -> KnowledgeItem:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.knowledge_index import FindKnowledge, FoundItem, KnowledgeMatched
-from skillbus.contracts.scope import match
+from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.scope import match_scope
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
 from skillbus.learner.domain.usage.votes import Vote, weights
 
@@ -88,7 +88,7 @@ def may_be_shown(item: KnowledgeItem, wanted: FindKnowledge, at: datetime) -> bo
         and (not wanted.sources or item.source in wanted.sources)
         and (not wanted.tags or any(tag in item.tags for tag in wanted.tags))
         and all(tag in item.tags for tag in wanted.all_tags)
-        and (wanted.scope is None or match(item.scope, wanted.scope) is not None)
+        and (wanted.scope is None or match_scope(item.scope, wanted.scope) is not None)
     )
 
 

@@ -5,27 +5,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
-from skillbus.contracts.knowledge_index import (
-    DigestsListed,
-    ItemDigest,
-    ItemKey,
+from skillbus.contracts.learner.index import (
+    KnowledgeDigestsListed,
     KnowledgeIndexed,
+    KnowledgeItemDigest,
+    KnowledgeKey,
     KnowledgeRead,
-    ListDigests,
+    ListKnowledgeDigests,
     ReadKnowledge,
 )
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.learner.domain.message_size import fitting
 
 
 class IndexedRecord(Protocol):
     """The record, for the index. Everything raises KnowledgeUnavailableError."""
 
-    async def read(self, keys: Sequence[ItemKey]) -> Sequence[KnowledgeItem]:
+    async def read(self, keys: Sequence[KnowledgeKey]) -> Sequence[KnowledgeItem]:
         """Those that are there, in the order of the keys, whatever their status."""
         ...
 
-    async def digests(self, wanted: ListDigests) -> Sequence[ItemDigest]:
+    async def digests(self, wanted: ListKnowledgeDigests) -> Sequence[KnowledgeItemDigest]:
         """A page of active items, in the order of project and id."""
         ...
 
@@ -46,13 +46,13 @@ class IndexFeed:
     async def read(self, wanted: ReadKnowledge) -> KnowledgeRead:
         items = await self.record.read(wanted.keys)
         fit = fitting(items)
-        left = tuple(ItemKey(project=item.project, id=item.id) for item in items[len(fit) :])
+        left = tuple(KnowledgeKey(project=item.project, id=item.id) for item in items[len(fit) :])
         return KnowledgeRead(items=tuple(fit), left=left)
 
-    async def digests(self, wanted: ListDigests) -> DigestsListed:
+    async def digests(self, wanted: ListKnowledgeDigests) -> KnowledgeDigestsListed:
         items = await self.record.digests(wanted)
         last = items[-1] if len(items) == wanted.limit else None
-        return DigestsListed(items=tuple(items), next=last and ItemKey(project=last.project, id=last.id))
+        return KnowledgeDigestsListed(items=tuple(items), next=last and KnowledgeKey(project=last.project, id=last.id))
 
     async def indexed(self, said: KnowledgeIndexed) -> None:
         await self.record.indexed(said.items, self.now())

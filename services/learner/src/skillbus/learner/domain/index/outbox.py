@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Protocol
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 
 TAKEN_AT_ONCE: Final = 256
 REFS_OF_AN_EVENT: Final = 64

@@ -7,14 +7,14 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem
-from skillbus.contracts.knowledge_items import KnowledgeListed, ListKnowledge
-from skillbus.contracts.knowledge_versions import (
+from skillbus.contracts.learner.items import KnowledgeListed, ListKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
+from skillbus.contracts.learner.versions import (
     DiffKnowledge,
-    FieldDiff,
     KnowledgeDiffed,
-    ListVersions,
-    VersionsListed,
+    KnowledgeFieldDiff,
+    KnowledgeVersionsListed,
+    ListKnowledgeVersions,
 )
 from skillbus.learner.domain.item import cursor as pages
 from skillbus.learner.domain.item.ports import KnowledgeReader, Place
@@ -37,10 +37,10 @@ class ItemBrowser:
         last = pages.written(Place(items[-1].updated_at, items[-1].id)) if more else None
         return KnowledgeListed(items=tuple(items), total=found.total, next=last)
 
-    async def versions(self, request: ListVersions) -> VersionsListed:
+    async def versions(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:
         found = await self.reader.versions(request.project, request.id, request.before, request.limit)
         last = found.versions[-1].version if found.more else None
-        return VersionsListed(id=request.id, versions=tuple(found.versions), total=found.total, next=last)
+        return KnowledgeVersionsListed(id=request.id, versions=tuple(found.versions), total=found.total, next=last)
 
     async def diff(self, request: DiffKnowledge) -> KnowledgeDiffed:
         before = await self.reader.at_version(request.project, request.id, request.from_version)
@@ -53,7 +53,7 @@ class ItemBrowser:
         )
 
 
-def differences(before: KnowledgeItem, after: KnowledgeItem) -> tuple[FieldDiff, ...]:
+def differences(before: KnowledgeItem, after: KnowledgeItem) -> tuple[KnowledgeFieldDiff, ...]:
     """The fields that differ."""
     old, new = _values(before), _values(after)
     return tuple(_difference(field, old[field], new[field]) for field in _FIELDS if old[field] != new[field])
@@ -64,6 +64,6 @@ def _values(item: KnowledgeItem) -> Mapping[str, JsonValue]:
     return values
 
 
-def _difference(field: str, old: JsonValue, new: JsonValue) -> FieldDiff:
+def _difference(field: str, old: JsonValue, new: JsonValue) -> KnowledgeFieldDiff:
     said = spans(old, new) if field in _TEXTS and isinstance(old, str) and isinstance(new, str) else ()
-    return FieldDiff(field=field, before=old, after=new, spans=said)
+    return KnowledgeFieldDiff(field=field, before=old, after=new, spans=said)

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef
-from skillbus.contracts.knowledge_items import (
-    ChangeStatus,
+from skillbus.contracts.learner.items import (
+    ArchiveKnowledge,
     CreateKnowledge,
+    GetKnowledge,
     KnowledgeWritten,
-    NameKnowledge,
     RestoreKnowledge,
     UpdateKnowledge,
 )
-from skillbus.contracts.knowledge_versions import Reviewed, ReviewKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
+from skillbus.contracts.learner.versions import ItemReviewed, ReviewKnowledge
 from skillbus.learner.domain.errors import LearnerError, UnfitError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item import lifecycle
@@ -52,7 +52,7 @@ class KnowledgeBase:
 
         return await self._change(request.project, request.id, decide)
 
-    async def archive(self, request: ChangeStatus) -> KnowledgeWritten:
+    async def archive(self, request: ArchiveKnowledge) -> KnowledgeWritten:
         by = self._by(request.actor, request.reason)
 
         def decide(item: KnowledgeItem) -> Change | None:
@@ -74,7 +74,7 @@ class KnowledgeBase:
 
         return await self._change(request.project, request.id, decide)
 
-    async def review(self, request: ReviewKnowledge) -> tuple[Reviewed, ...]:
+    async def review(self, request: ReviewKnowledge) -> tuple[ItemReviewed, ...]:
         """Each item by itself; the answer does not wait for the index."""
         by = self._by(request.actor, request.reason)
         outcomes = await self.store.change_each(
@@ -84,7 +84,7 @@ class KnowledgeBase:
             self.wrote()
         return tuple(_reviewed(item, outcome) for item, outcome in zip(request.ids, outcomes, strict=True))
 
-    async def get(self, request: NameKnowledge) -> KnowledgeItem:
+    async def get(self, request: GetKnowledge) -> KnowledgeItem:
         """As it is, at a version, or as it was at a time."""
         if request.version is not None and request.as_of is not None:
             raise UnfitError("`version` and `as_of` are given: name one of both")
@@ -116,7 +116,7 @@ def _once(request: CreateKnowledge, at: datetime) -> Once | None:
     return Once(request.idempotency_key, sha256(said.encode()).hexdigest(), at - _KEYS_ARE_KEPT)
 
 
-def _reviewed(item: str, outcome: Outcome | LearnerError) -> Reviewed:
+def _reviewed(item: str, outcome: Outcome | LearnerError) -> ItemReviewed:
     if isinstance(outcome, LearnerError):
-        return Reviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
-    return Reviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)
+        return ItemReviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
+    return ItemReviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.knowledge import ChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
-from skillbus.contracts.knowledge_items import UpdateKnowledge
-from skillbus.contracts.knowledge_versions import ReviewAction
+from skillbus.contracts.learner.items import UpdateKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item.values import changed, item_of
 
 _CLEARABLE: Final = ("valid_from", "valid_to", "external_id")
-_REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, ChangeKind]]] = {
-    ReviewAction.APPROVE: (KnowledgeStatus.ACTIVE, ChangeKind.APPROVED),
-    ReviewAction.REJECT: (KnowledgeStatus.ARCHIVED, ChangeKind.REJECTED),
+_REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, KnowledgeChangeKind]]] = {
+    ReviewAction.APPROVE: (KnowledgeStatus.ACTIVE, KnowledgeChangeKind.APPROVED),
+    ReviewAction.REJECT: (KnowledgeStatus.ARCHIVED, KnowledgeChangeKind.REJECTED),
 }
 
 
@@ -34,7 +34,7 @@ class Change:
     """None of a new item."""
     item: KnowledgeItem
     """Whole, as it becomes; `updated_by` changes it at `updated_at`."""
-    kind: ChangeKind
+    kind: KnowledgeChangeKind
     reason: str = ""
 
 
@@ -52,7 +52,7 @@ def create(draft: KnowledgeDraft, item: str, project: str, status: KnowledgeStat
     if status is KnowledgeStatus.ARCHIVED:
         raise UnfitError("a new item is `active` or `pending`: archive it once it is there")
     made = item_of(draft, item=item, project=project, status=status, actor=by.actor, at=by.at)
-    return Change(None, made, ChangeKind.CREATED, by.reason)
+    return Change(None, made, KnowledgeChangeKind.CREATED, by.reason)
 
 
 def expect(item: KnowledgeItem, version: int | None) -> None:
@@ -65,7 +65,7 @@ def update(item: KnowledgeItem, changes: Mapping[str, object], by: By) -> Change
     """Fields with other values; None when they have them. Raises UnfitError, WrongStatusError."""
     if item.status is KnowledgeStatus.ARCHIVED:
         raise WrongStatusError(item.id, item.status, "restore it first")
-    return _change(item, changes, ChangeKind.UPDATED, by)
+    return _change(item, changes, KnowledgeChangeKind.UPDATED, by)
 
 
 def changes_of(request: UpdateKnowledge) -> dict[str, object]:
@@ -83,14 +83,14 @@ def changes_of(request: UpdateKnowledge) -> dict[str, object]:
 
 def archive(item: KnowledgeItem, by: By) -> Change | None:
     """Into the archive; None when it is there."""
-    return _change(item, {"status": KnowledgeStatus.ARCHIVED}, ChangeKind.ARCHIVED, by)
+    return _change(item, {"status": KnowledgeStatus.ARCHIVED}, KnowledgeChangeKind.ARCHIVED, by)
 
 
 def restore(item: KnowledgeItem, by: By) -> Change | None:
     """Out of the archive; None when it is active. Raises WrongStatusError."""
     if item.status is KnowledgeStatus.PENDING:
         raise WrongStatusError(item.id, item.status, "`review_knowledge` approves it")
-    return _change(item, {"status": KnowledgeStatus.ACTIVE}, ChangeKind.RESTORED, by)
+    return _change(item, {"status": KnowledgeStatus.ACTIVE}, KnowledgeChangeKind.RESTORED, by)
 
 
 def revert(item: KnowledgeItem, then: KnowledgeItem, by: By) -> Change | None:
@@ -98,7 +98,7 @@ def revert(item: KnowledgeItem, then: KnowledgeItem, by: By) -> Change | None:
     changes: dict[str, object] = {field: getattr(then, field) for field in KnowledgeDraft.model_fields}
     if item.status is KnowledgeStatus.ARCHIVED:
         changes["status"] = KnowledgeStatus.ACTIVE
-    return _change(item, changes, ChangeKind.REVERTED, by)
+    return _change(item, changes, KnowledgeChangeKind.REVERTED, by)
 
 
 def review(item: KnowledgeItem, action: ReviewAction, by: By) -> Change:
@@ -110,6 +110,6 @@ def review(item: KnowledgeItem, action: ReviewAction, by: By) -> Change:
     return change
 
 
-def _change(item: KnowledgeItem, changes: Mapping[str, object], kind: ChangeKind, by: By) -> Change | None:
+def _change(item: KnowledgeItem, changes: Mapping[str, object], kind: KnowledgeChangeKind, by: By) -> Change | None:
     made = changed(item, changes, actor=by.actor, at=by.at)
     return None if made is None else Change(item, made, kind, by.reason)

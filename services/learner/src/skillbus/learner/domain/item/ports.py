@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
-from skillbus.contracts.knowledge_projects import AuditEntry
-from skillbus.contracts.knowledge_versions import KnowledgeVersion
+from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.projects import KnowledgeAuditEntry
+from skillbus.contracts.learner.versions import KnowledgeVersion
 from skillbus.learner.domain.errors import LearnerError
 from skillbus.learner.domain.item.lifecycle import By, Change
 
@@ -128,6 +128,6 @@ class ProjectStore(Protocol):
 class AuditLog(Protocol):
     """What was done."""
 
-    async def entries(self, project: str, item: str | None, after: int, limit: int) -> Sequence[AuditEntry]:
+    async def entries(self, project: str, item: str | None, after: int, limit: int) -> Sequence[KnowledgeAuditEntry]:
         """At most `limit` with a greater sequence, oldest first."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from skillbus.contracts.knowledge_versions import Span
+from skillbus.contracts.learner.versions import TextSpan
 
 _STEPS: Final = 1_000_000
 """Of one pair of texts: half a second."""
@@ -39,14 +39,14 @@ class _Steps:
         self.left = left
 
 
-def spans(before: str, after: str) -> tuple[Span, ...]:
+def spans(before: str, after: str) -> tuple[TextSpan, ...]:
     """Both texts as one row of spans: those not added make up `before`, those not removed `after`."""
     by_line = _pieces(_LINE.findall(before), _LINE.findall(after), steps := _Steps(_STEPS))
     by_word = _merged(_refined(by_line, steps))
     for pieces in (by_word, _merged(by_line)):
         if len(pieces) <= _SPANS:
-            return tuple(Span(kind=kind, text=text) for kind, text in pieces)
-    return (Span(kind="removed", text=before), Span(kind="added", text=after))
+            return tuple(TextSpan(kind=kind, text=text) for kind, text in pieces)
+    return (TextSpan(kind="removed", text=before), TextSpan(kind="added", text=after))
 
 
 def _refined(pieces: Sequence[_Piece], steps: _Steps) -> Iterable[_Piece]:

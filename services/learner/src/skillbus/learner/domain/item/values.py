@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
-from skillbus.contracts.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
 _SEEN: Final = ("type", "title", "content", "scope", "tags", "priority", "source", "valid_from", "valid_to")

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from skillbus.contracts.knowledge_projects import AuditListed, KnowledgeProject, ListAudit, NameProject, SetParent
+from skillbus.contracts.learner.projects import (
+    GetKnowledgeProject,
+    KnowledgeAuditListed,
+    KnowledgeProject,
+    ListKnowledgeAudit,
+    SetKnowledgeParent,
+)
 from skillbus.learner.domain.item import cursor as pages
 from skillbus.learner.domain.item.lifecycle import By
 from skillbus.learner.domain.item.ports import AuditLog, ProjectStore
@@ -18,17 +24,17 @@ class Projects:
     log: AuditLog
     now: Callable[[], datetime]
 
-    async def parents(self, request: NameProject) -> KnowledgeProject:
+    async def parents(self, request: GetKnowledgeProject) -> KnowledgeProject:
         return KnowledgeProject(project=request.project, parents=await self.store.parents(request.project))
 
-    async def set_parent(self, request: SetParent) -> KnowledgeProject:
+    async def set_parent(self, request: SetKnowledgeParent) -> KnowledgeProject:
         by = By(request.actor, self.now())
         return KnowledgeProject(
             project=request.project, parents=await self.store.set_parent(request.project, request.parent, by)
         )
 
-    async def audit(self, request: ListAudit) -> AuditListed:
+    async def audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
         found = await self.log.entries(request.project, request.id, request.after, request.limit + 1)
         entries = pages.fitting(found[: request.limit])
         more = len(entries) < len(found)
-        return AuditListed(entries=tuple(entries), next=entries[-1].sequence if more else None)
+        return KnowledgeAuditListed(entries=tuple(entries), next=entries[-1].sequence if more else None)

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Protocol
 
-from skillbus.contracts.knowledge_usage import (
-    AskStats,
+from skillbus.contracts.learner.usage import (
+    GetKnowledgeStats,
+    GetKnowledgeUsage,
     GiveFeedback,
     ItemUsage,
     KnowledgeStats,
     KnowledgeUsed,
-    NameUsage,
 )
 
 
@@ -26,11 +26,11 @@ class UsageRecord(Protocol):
         """Keep what somebody says of an item of the project or of those above it. Raises UnknownItemError."""
         ...
 
-    async def usage(self, named: NameUsage) -> ItemUsage:
+    async def usage(self, named: GetKnowledgeUsage) -> ItemUsage:
         """Of an item of the project. Raises UnknownItemError."""
         ...
 
-    async def stats(self, asked: AskStats, stale_before: datetime) -> KnowledgeStats:
+    async def stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
         """A project in numbers."""
         ...
 
@@ -51,10 +51,10 @@ class Usage:
     async def feedback(self, said: GiveFeedback) -> ItemUsage:
         return await self._record.vote(said, query_hash(said.query), self._now())
 
-    async def of_item(self, named: NameUsage) -> ItemUsage:
+    async def of_item(self, named: GetKnowledgeUsage) -> ItemUsage:
         return await self._record.usage(named)
 
-    async def stats(self, asked: AskStats) -> KnowledgeStats:
+    async def stats(self, asked: GetKnowledgeStats) -> KnowledgeStats:
         return await self._record.stats(asked, self._now() - timedelta(days=asked.stale_after_days))
 
     async def count(self, used: KnowledgeUsed) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from math import sqrt
 from typing import Final
 
-from skillbus.contracts.knowledge_usage import Rate
+from skillbus.contracts.learner.usage import HelpfulRate
 
 HALF_LIFE: Final = timedelta(days=180)
 """After which a vote counts half. Source: research, "Storage, ranking, packing"."""
@@ -34,7 +34,7 @@ def weights(votes: Sequence[Vote], now: datetime) -> tuple[float, float]:
     return helpful, unhelpful
 
 
-def rate(helpful: int, unhelpful: int) -> Rate | None:
+def rate(helpful: int, unhelpful: int) -> HelpfulRate | None:
     """The share that helped with its 95 % interval; None where nothing was said.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
@@ -49,4 +49,4 @@ def rate(helpful: int, unhelpful: int) -> Rate | None:
     # At the ends rounding may carry it a little beyond, or past the share itself.
     low = min(max((centre - spread) / scale, 0.0), share)
     high = max(min((centre + spread) / scale, 1.0), share)
-    return Rate(share=share, low=low, high=high, count=count)
+    return HelpfulRate(share=share, low=low, high=high, count=count)

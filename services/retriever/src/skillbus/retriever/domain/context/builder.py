@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 from uuid import uuid4
 
-from skillbus.contracts.knowledge import CONTENT_CHARACTERS
-from skillbus.contracts.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
+from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS
+from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
+from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
 from skillbus.retriever.domain.context.packer import REPLY_BYTES, Blocks, Packed, Packer, most, ranked, size_of
 from skillbus.retriever.domain.context.token_count import TokenCounter, Tokenizers, UpperBound
 from skillbus.retriever.domain.errors import TemplateRefusedError
@@ -194,7 +194,7 @@ def _search_of(request: BuildContext) -> SearchKnowledge:
 
 def _use_of(request: BuildContext, built: ContextBuilt) -> AnsweredRequest:
     uses = (
-        Use(id=item.id, project=item.project, version=item.version, position=position)
+        KnowledgeUse(id=item.id, project=item.project, version=item.version, position=position)
         for position, item in enumerate(built.items[:_USES], start=1)
     )
     return AnsweredRequest(

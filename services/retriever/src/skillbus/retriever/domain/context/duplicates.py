@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Final
 from unicodedata import normalize
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.scope import ScopeMatch, match
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.scope import ScopeMatch, match_scope
 
 LEAST: Final = 0.8
 """Jaccard index from which on texts are alike."""
@@ -120,7 +120,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 def _holds_for(above: str, below: str, wanted: str | None) -> bool:
     """Whether the scope above covers the one below, or all that is asked for."""
-    return match(above, below) in _COVERING or (wanted is not None and match(above, wanted) in _COVERING)
+    return match_scope(above, below) in _COVERING or (wanted is not None and match_scope(above, wanted) in _COVERING)
 
 
 def _decisive(text: str) -> Counter[str]:

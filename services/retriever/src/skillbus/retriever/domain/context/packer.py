@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Protocol
 
-from skillbus.contracts.knowledge import KnowledgeType
-from skillbus.contracts.knowledge_search import ContextItem, KnowledgeHit, Omitted
+from skillbus.contracts.learner.knowledge import KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import ContextItem, KnowledgeHit, OmittedItems
 from skillbus.retriever.domain.context.duplicates import Said, wording_of
 from skillbus.retriever.domain.context.sentences import ends
 from skillbus.retriever.domain.context.token_count import TokenCounter
@@ -75,11 +75,11 @@ class Packed:
         return tuple(Group(kind, tuple(some)) for kind, some in groupby(ordered, key=lambda item: item.type))
 
     @property
-    def omitted(self) -> Omitted:
+    def omitted(self) -> OmittedItems:
         """What was left out."""
         placed = {item.id for item in self.items}
         ids = tuple(identity for identity in self.ids if identity not in placed)
-        return Omitted(over_budget=len(ids) - len(self.alike), alike=len(self.alike), ids=ids[:_NAMED])
+        return OmittedItems(over_budget=len(ids) - len(self.alike), alike=len(self.alike), ids=ids[:_NAMED])
 
 
 @dataclass(slots=True)

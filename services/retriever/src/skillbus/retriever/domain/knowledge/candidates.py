@@ -12,9 +12,9 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.knowledge_search import SearchKnowledge
+from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.message import Project
+from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
 from skillbus.retriever.domain.knowledge.ports import (

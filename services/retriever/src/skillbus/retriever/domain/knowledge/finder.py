@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.contracts.knowledge_search import KnowledgeExplanation, KnowledgeHit, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, KnowledgeSearchExplanation, SearchKnowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class FoundKnowledge:
     """Name of the model that embedded the query."""
     degraded: bool = False
     """Whether the lexical side answered alone."""
-    explanation: KnowledgeExplanation | None = None
+    explanation: KnowledgeSearchExplanation | None = None
 
 
 class KnowledgeFinder(Protocol):

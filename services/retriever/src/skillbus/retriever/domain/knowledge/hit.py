@@ -4,10 +4,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_search import KnowledgeHit, SearchKnowledge
-from skillbus.contracts.knowledge_usage import AnsweredRequest, Use
-from skillbus.contracts.retriever import Reason
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
+from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
+from skillbus.contracts.retriever.tool_search import MatchReason
 from skillbus.retriever.domain.knowledge.ranking import RankedItem
 from skillbus.retriever.domain.parts import parts_with
 from skillbus.retriever.domain.relevance import probability
@@ -59,19 +59,21 @@ def used_in(request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: 
         query=request.query,
         at=at,
         uses=tuple(
-            Use.model_construct(id=hit.item.id, project=hit.item.project, version=hit.item.version, position=position)
+            KnowledgeUse.model_construct(
+                id=hit.item.id, project=hit.item.project, version=hit.item.version, position=position
+            )
             for position, hit in enumerate(hits, start=1)
         ),
     )
 
 
-def _reasons(ranked: RankedItem, terms: tuple[str, ...]) -> Iterator[Reason]:
+def _reasons(ranked: RankedItem, terms: tuple[str, ...]) -> Iterator[MatchReason]:
     scored = ranked.scored
     if scored.cosine is not None and ranked.dense_rank is not None:
-        yield Reason.model_construct(side="dense", rank=ranked.dense_rank, score=scored.cosine)
+        yield MatchReason.model_construct(side="dense", rank=ranked.dense_rank, score=scored.cosine)
     if scored.bm25 is not None and ranked.lexical_rank is not None:
         parts = parts_with(terms, _parts(scored.found.item))
-        yield Reason.model_construct(
+        yield MatchReason.model_construct(
             side="lexical", rank=ranked.lexical_rank, score=scored.bm25, terms=terms, parts=parts
         )
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.knowledge_index import FoundItem
+from skillbus.contracts.learner.index import FoundItem
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.retriever.domain.knowledge.ranking import ScoredItem
 from skillbus.retriever.domain.query import EmbeddedQuery

@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.contracts.knowledge import KnowledgeItem
-from skillbus.contracts.knowledge_index import FoundItem, KnowledgeMatched
-from skillbus.contracts.knowledge_search import KnowledgeFilter, SearchKnowledge
+from skillbus.contracts.learner.index import FoundItem, KnowledgeMatched
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.message import Project
+from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter, SearchKnowledge
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.tools.ranking import Candidate

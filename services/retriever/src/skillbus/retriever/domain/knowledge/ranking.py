@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
-from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
-from skillbus.contracts.scope import ScopeMatch, match
+from skillbus.contracts.learner.index import FoundItem
+from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
+from skillbus.contracts.scope import ScopeMatch, match_scope
 from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
 from skillbus.retriever.domain.relevance import probability
@@ -43,7 +43,7 @@ class RankedItem:
     scored: ScoredItem
     evidence: float
     """Log-odds of fitting, without the factors."""
-    factors: Factors
+    factors: ScoreFactors
     scope_match: ScopeMatch | None
     dense_rank: int | None
     """Its place by cosine among all candidates, from 1; None without one. So is `lexical_rank` by BM25."""
@@ -96,7 +96,7 @@ class KnowledgeRanking:
         ]
         return tuple(sorted(ranked, key=lambda it: (-it.log_odds, -_or_least(it.scored.cosine), it.id)))
 
-    def _factors(self, found: FoundItem, near: ScopeMatch | None) -> Factors:
+    def _factors(self, found: FoundItem, near: ScopeMatch | None) -> ScoreFactors:
         request = self.request
         return self.weights.factors(found, near, self.now, query=request.query, feedback=request.feedback)
 
@@ -104,7 +104,7 @@ class KnowledgeRanking:
         """How its scope lies to the one asked for; nothing where it says nothing about it."""
         if self.request.scope is None:
             return (None,)
-        near = match(one.found.item.scope, self.request.scope)
+        near = match_scope(one.found.item.scope, self.request.scope)
         return (near,) if near else ()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from skillbus.contracts.knowledge_search import KnowledgeExplanation, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
 from skillbus.retriever.domain.knowledge.candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
 from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
 from skillbus.retriever.domain.knowledge.hit import hit_of
@@ -82,10 +82,10 @@ def _fitting(ranked: tuple[RankedItem, ...], gathered: Gathered, least: float) -
 
 def _explanation(
     gathered: Gathered, stages: Stages, ranked: tuple[RankedItem, ...], fitting: int, least: float
-) -> KnowledgeExplanation:
+) -> KnowledgeSearchExplanation:
     begun = gathered.begun
     threshold = begun.question.request.threshold
-    return KnowledgeExplanation(
+    return KnowledgeSearchExplanation(
         stages=stages.told(),
         indexed=begun.indexed,
         threshold=probability(least) if threshold is None else threshold,

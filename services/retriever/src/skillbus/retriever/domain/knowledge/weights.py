@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
-from skillbus.contracts.knowledge_index import FoundItem
-from skillbus.contracts.knowledge_search import Factors, SearchKnowledge
-from skillbus.contracts.scope import ScopeMatch, fixed_part
+from skillbus.contracts.learner.index import FoundItem
+from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
+from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
+from skillbus.contracts.scope import ScopeMatch, get_fixed_part
 from skillbus.retriever.domain.knowledge.named_tags import names_one
 
 _DAY_S: Final = 86_400.0
@@ -50,9 +50,9 @@ class KnowledgeWeights:
 
     def factors(
         self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, query: str = "", feedback: bool
-    ) -> Factors:
+    ) -> ScoreFactors:
         """What moves an item. `match` is None where no scope was asked for."""
-        return Factors.model_construct(
+        return ScoreFactors.model_construct(
             scope=self._scope(match, found.item.scope),
             tag=self.tag if names_one(query, found.item.tags) else 0.0,
             priority=self.priority * (found.item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
@@ -67,7 +67,7 @@ class KnowledgeWeights:
             case ScopeMatch.WITHIN:
                 return self.within
             case ScopeMatch.PATTERN:
-                return self.pattern + self.pattern_segment * len(fixed_part(scope))
+                return self.pattern + self.pattern_segment * len(get_fixed_part(scope))
             case ScopeMatch.PARENT:
                 return self.parent
             case ScopeMatch.GENERAL:

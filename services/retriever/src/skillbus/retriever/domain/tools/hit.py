@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from skillbus.contracts.retriever import Reason, ToolHit
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.tool_search import MatchReason, ToolHit
 from skillbus.retriever.domain.parts import parts_with
 from skillbus.retriever.domain.tools.ranking import Ranked, Weights
 
@@ -63,9 +63,9 @@ def hit_of(
     )
 
 
-def _reasons(ranked: Ranked, terms: tuple[str, ...], tool: StoredTool) -> Iterator[Reason]:
+def _reasons(ranked: Ranked, terms: tuple[str, ...], tool: StoredTool) -> Iterator[MatchReason]:
     if ranked.cosine is not None and ranked.dense_rank is not None:
-        yield Reason(side="dense", rank=ranked.dense_rank, score=ranked.cosine)
+        yield MatchReason(side="dense", rank=ranked.dense_rank, score=ranked.cosine)
     if ranked.bm25 is not None and ranked.lexical_rank is not None:
         parts = parts_with(terms, tool.parts)
-        yield Reason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)
+        yield MatchReason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)

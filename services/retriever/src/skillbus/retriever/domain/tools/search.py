@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from skillbus.contracts.retriever import Explanation, SearchTools, ToolHit
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.relevance import probability
@@ -60,7 +60,7 @@ class Found:
     degraded: bool = field(default=False)
     """Whether the lexical side answered alone."""
     split: tuple[str, ...] = ()
-    explanation: Explanation | None = None
+    explanation: ToolSearchExplanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class ToolSearch:
         stages.end("fetch", len(hits))
         explanation = None
         if request.explain:
-            explanation = Explanation(
+            explanation = ToolSearchExplanation(
                 stages=stages.told(),
                 threshold=probability(least) if request.threshold is None else request.threshold,
                 below_threshold=len(ranked) - len(fitting),

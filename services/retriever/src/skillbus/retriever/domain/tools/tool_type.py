@@ -2,7 +2,7 @@
 
 import structlog
 
-from skillbus.contracts.tools import ToolType
+from skillbus.contracts.indexer.tools import ToolType
 
 
 def tool_type_of(tool_id: str, stored: str | None) -> ToolType | None:

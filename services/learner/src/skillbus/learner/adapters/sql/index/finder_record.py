@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, case, false, func, select
 
-from skillbus.contracts.knowledge_index import FindKnowledge
+from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.learner.adapters.sql.index.unindexed import newest_unindexed
 from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.project.project_chain import chain_of

@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.contracts.knowledge_index import ItemDigest, ItemKey, ListDigests
+from skillbus.contracts.learner.index import KnowledgeItemDigest, KnowledgeKey, ListKnowledgeDigests
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading, written
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
@@ -35,14 +35,14 @@ class SqlIndexRecord:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def read(self, keys: Sequence[ItemKey]) -> list[KnowledgeItem]:
+    async def read(self, keys: Sequence[KnowledgeKey]) -> list[KnowledgeItem]:
         async with reading(self._engine) as connection:
             rows = await connection.execute(_WHOLE, {"ids": [key.id for key in keys]})
             items = {(item.project, item.id): item for item in map(item_of, rows)}
         wanted = dict.fromkeys((key.project, key.id) for key in keys)
         return [items[key] for key in wanted if key in items]
 
-    async def digests(self, wanted: ListDigests) -> list[ItemDigest]:
+    async def digests(self, wanted: ListKnowledgeDigests) -> list[KnowledgeItemDigest]:
         page = select(_of.project, _of.id, _of.version, _of.digest, _of.indexed_version >= _of.version)
         page = page.where(_of.status == KnowledgeStatus.ACTIVE.value)
         page = page.order_by(_of.project, _of.id).limit(wanted.limit)
@@ -52,7 +52,7 @@ class SqlIndexRecord:
             page = page.where(tuple_(_of.project, _of.id) > tuple_(wanted.after.project, wanted.after.id))
         async with reading(self._engine) as connection:
             return [
-                ItemDigest(project=project, id=item, version=version, digest=digest, indexed=bool(indexed))
+                KnowledgeItemDigest(project=project, id=item, version=version, digest=digest, indexed=bool(indexed))
                 for project, item, version, digest, indexed in await connection.execute(page)
             ]
 

@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeRef
+from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.adapters.sql.record import reading, writing, written
 from skillbus.learner.adapters.sql.tables import OUTBOX
 from skillbus.learner.domain.index.outbox import Written

@@ -6,8 +6,8 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, literal_column, or_, select
 
-from skillbus.contracts.knowledge_index import FindKnowledge
-from skillbus.contracts.scope import ANY, match
+from skillbus.contracts.learner.index import FindKnowledge
+from skillbus.contracts.scope import ANY, match_scope
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE, TAGS
 
 _SCANNED: Final = 2_000
@@ -89,4 +89,4 @@ def _above(scope: str) -> list[str]:
 
 
 def _covers(scope: str, wanted: str | None) -> bool:
-    return wanted is None or match(scope, wanted) is not None
+    return wanted is None or match_scope(scope, wanted) is not None

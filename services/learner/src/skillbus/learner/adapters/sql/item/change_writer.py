@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
 
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, HISTORY, KNOWLEDGE, OUTBOX, TAGS
 from skillbus.learner.domain.errors import ChangedMeanwhileError
 from skillbus.learner.domain.item.lifecycle import Change

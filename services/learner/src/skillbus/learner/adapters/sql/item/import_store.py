@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Connection, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import ANYBODY, KnowledgeItem
-from skillbus.contracts.knowledge_bulk import ExportKnowledge
+from skillbus.contracts.learner.bulk import ExportKnowledge
+from skillbus.contracts.learner.knowledge import ANYBODY, KnowledgeItem
 from skillbus.learner.adapters.sql.item.change_writer import write_audit, write_changes
 from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading, written

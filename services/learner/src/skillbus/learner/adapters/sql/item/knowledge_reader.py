@@ -7,9 +7,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.knowledge import ChangeKind, KnowledgeItem
-from skillbus.contracts.knowledge_items import KnowledgeSummary, ListKnowledge
-from skillbus.contracts.knowledge_versions import KnowledgeVersion
+from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
+from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem
+from skillbus.contracts.learner.versions import KnowledgeVersion
 from skillbus.learner.adapters.sql.item.change_writer import folded
 from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import reading
@@ -121,7 +121,7 @@ def _summary(row: Row[tuple[object, ...]]) -> KnowledgeSummary:
 def _version(row: Row[tuple[object, ...]]) -> KnowledgeVersion:
     return KnowledgeVersion(
         version=row.version,
-        change=ChangeKind(row.change),
+        change=KnowledgeChangeKind(row.change),
         at=row.at,
         by=row.actor,
         reason=row.reason,

@@ -6,7 +6,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from skillbus.contracts.knowledge import KnowledgeItem
+from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.item.change_writer import write_changes
 from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
 from skillbus.learner.adapters.sql.record import written

@@ -6,7 +6,7 @@ They are not validated again: what the record holds was, when it was written, an
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from skillbus.contracts.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus, KnowledgeType
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 
 _FIELDS: Final = tuple(KnowledgeItem.model_fields)

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from skillbus.contracts.knowledge_usage import ItemUsage
+from skillbus.contracts.learner.usage import ItemUsage
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.domain.usage.votes import rate
 

@@ -7,8 +7,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, Select, and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from skillbus.contracts.knowledge import KnowledgeStatus, KnowledgeType
-from skillbus.contracts.knowledge_usage import AskStats, ItemUsage, KnowledgeStats, Rate, UnansweredQuery
+from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
+from skillbus.contracts.learner.usage import GetKnowledgeStats, HelpfulRate, ItemUsage, KnowledgeStats, UnansweredQuery
 from skillbus.learner.adapters.sql.index.unindexed import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage.item_usage import usage_of
@@ -18,7 +18,7 @@ _QUERY_CHARACTERS: Final = 500
 _of = KNOWLEDGE.c
 
 
-async def stats_of(connection: AsyncConnection, asked: AskStats, stale_before: datetime) -> KnowledgeStats:
+async def stats_of(connection: AsyncConnection, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
     """Of a project: what its own items are used for, and what its own callers ask."""
     active = and_(_of.project == asked.project, _of.status == KnowledgeStatus.ACTIVE.value)
     unused = and_(active, ~exists().where(USES.c.project == _of.project, USES.c.id == _of.id))
@@ -60,13 +60,15 @@ def _helped_since(moment: datetime) -> ColumnElement[bool]:
     )
 
 
-def _most_used(asked: AskStats) -> Select[str]:
+def _most_used(asked: GetKnowledgeStats) -> Select[str]:
     used = select(USES.c.id).join(KNOWLEDGE, _of.id == USES.c.id).where(USES.c.project == asked.project)
     used = used.where(_of.project == asked.project)
     return used.group_by(USES.c.id).order_by(func.count().desc(), USES.c.id).limit(asked.limit)
 
 
-async def _ids(connection: AsyncConnection, wanted: Select[str], asked: AskStats | None = None) -> Sequence[str]:
+async def _ids(
+    connection: AsyncConnection, wanted: Select[str], asked: GetKnowledgeStats | None = None
+) -> Sequence[str]:
     limited = wanted if asked is None else wanted.limit(asked.limit)
     return (await connection.execute(limited)).scalars().all()
 
@@ -86,13 +88,13 @@ async def _requests(connection: AsyncConnection, project: str) -> dict[bool, int
     return {row[0]: row[1] for row in await connection.execute(requests.group_by(REQUESTS.c.applied))}
 
 
-async def _feedback(connection: AsyncConnection, project: str) -> Rate | None:
+async def _feedback(connection: AsyncConnection, project: str) -> HelpfulRate | None:
     votes = select(FEEDBACK.c.helpful, func.count()).where(FEEDBACK.c.project == project).group_by(FEEDBACK.c.helpful)
     counts = {row[0]: row[1] for row in await connection.execute(votes)}
     return rate(counts.get(True, 0), counts.get(False, 0))
 
 
-async def _least_helpful(connection: AsyncConnection, asked: AskStats) -> Sequence[str]:
+async def _least_helpful(connection: AsyncConnection, asked: GetKnowledgeStats) -> Sequence[str]:
     """Active items that did not help somebody, by the upper end of the interval of their rate."""
     votes = select(FEEDBACK.c.id, FEEDBACK.c.helpful, func.count()).join(KNOWLEDGE, _of.id == FEEDBACK.c.id)
     votes = votes.where(FEEDBACK.c.project == asked.project, _of.status == KnowledgeStatus.ACTIVE.value)
@@ -104,7 +106,7 @@ async def _least_helpful(connection: AsyncConnection, asked: AskStats) -> Sequen
     return [item for _, item in highs[: asked.limit]]
 
 
-async def _unanswered(connection: AsyncConnection, asked: AskStats) -> tuple[UnansweredQuery, ...]:
+async def _unanswered(connection: AsyncConnection, asked: GetKnowledgeStats) -> tuple[UnansweredQuery, ...]:
     last = func.max(REQUESTS.c.at)
     queries = select(func.substr(REQUESTS.c.query, 1, _QUERY_CHARACTERS), func.count(), last)
     queries = queries.where(REQUESTS.c.project == asked.project, REQUESTS.c.uses == 0).group_by(REQUESTS.c.query)

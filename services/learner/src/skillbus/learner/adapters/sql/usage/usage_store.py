@@ -7,13 +7,13 @@ from sqlalchemy import Connection, Table, delete, func, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from skillbus.contracts.knowledge_usage import (
-    AskStats,
+from skillbus.contracts.learner.usage import (
+    GetKnowledgeStats,
+    GetKnowledgeUsage,
     GiveFeedback,
     ItemUsage,
     KnowledgeStats,
     KnowledgeUsed,
-    NameUsage,
 )
 from skillbus.learner.adapters.sql.project.project_chain import chain_of
 from skillbus.learner.adapters.sql.record import reading, writing, written
@@ -62,13 +62,13 @@ class SqlUsage:
             asking = None if owner == feedback.project else feedback.project
             return (await usage_of(connection, owner, [feedback.id], asking))[feedback.id]
 
-    async def usage(self, named: NameUsage) -> ItemUsage:
+    async def usage(self, named: GetKnowledgeUsage) -> ItemUsage:
         async with reading(self._engine) as connection:
             if await _owner(connection, named.id) != named.project:
                 raise UnknownItemError(named.project, named.id)
             return (await usage_of(connection, named.project, [named.id]))[named.id]
 
-    async def stats(self, asked: AskStats, stale_before: datetime) -> KnowledgeStats:
+    async def stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
         async with reading(self._engine) as connection:
             return await stats_of(connection, asked, stale_before)
 

@@ -1,135 +1,24 @@
-"""What the indexer answers, and the facts it publishes about skills."""
+"""Requests about skills, and the events that the indexer publishes about them."""
 
-from base64 import b64encode
-from datetime import datetime
-from enum import StrEnum
+from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
-from skillbus.contracts.endpoint import Endpoint, Event, health_of
+from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, without_nul
-from skillbus.contracts.network import NetworkPlace
-from skillbus.contracts.skill_limits import SkillLimits
-from skillbus.contracts.smallest_skill import HELLO
+from skillbus.contracts.indexer import SERVICE
+from skillbus.contracts.indexer.skill_record import Skill, SkillFinding, SkillScan, SkillVersion
+from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, reject_nul
+from skillbus.contracts.network import PLACES_MAX, NetworkPlace
 
-SERVICE: Final = "indexer"
-
-
-class Runtime(StrEnum):
-    """What runs a script."""
-
-    PYTHON = "python"
-    NODE = "node"
-    BASH = "bash"
-
-
-class ArgsMode(StrEnum):
-    """How an entry point takes its arguments."""
-
-    STDIN_JSON = "stdin-json"
-    ARGV = "argv"
-    NONE = "none"
-
-
-class EntryPoint(Message):
-    """One thing that a skill can do when it is run."""
-
-    action: str
-    script: str
-    """Path inside the skill, with forward slashes."""
-    runtime: Runtime
-    args_mode: ArgsMode
-    input_schema: dict[str, JsonValue] | None = None
-    """JSON Schema of the arguments; absent when the skill does not say."""
-    description: str | None = None
-
-
-class Finding(Message):
-    """Something that the validation of a package has to say."""
-
-    code: str
-    message: str
-    where: str = ""
-    """The file or field it is about."""
-
-
-class NetworkWish(Message):
-    """A place in a script that would reach for the network, which a run has only as far as it was approved."""
-
-    file: str
-    line: int
-    what: str
-    """The module or command: `requests`, `curl`."""
-
-
-class SkillScan(Message):
-    """What a look at a package's files found. Nothing of it is run for that."""
-
-    files: int
-    unpacked_bytes: int
-    scripts: tuple[str, ...] = ()
-    """Files that a runtime could run; the first hundred."""
-    network: tuple[NetworkWish, ...] = ()
-    """The first hundred."""
-    executables: tuple[str, ...] = ()
-    """Files that are no text and that a machine could run, as ELF or PE; the first hundred."""
-    unread: tuple[str, ...] = ()
-    """Scripts that were not looked into, being too large, or too many together; the first hundred."""
-
-
-class SkillVersion(Message):
-    """A package that was installed under the name of a skill, and can be gone back to."""
-
-    content_digest: str
-    digest: str
-    """Of the package as it came."""
-    version: str | None = None
-    description: str
-    """The first 500 characters."""
-    size_bytes: int = 0
-    """Size of the package as it came."""
-    installed_at: datetime
-    """When it became the current one."""
-    reason: Literal["installed", "updated", "described", "rolled_back"]
-
-
-class Skill(Message):
-    """An installed skill, as the catalogue records it."""
-
-    project: Project = DEFAULT_PROJECT
-    name: SkillName
-    description: str
-    version: str | None = None
-    tags: tuple[str, ...] = ()
-    license: str | None = None
-    digest: str
-    """SHA-256 of the package as it came, hex."""
-    content_digest: str
-    """SHA-256 of the package as it is kept: packed again, so that the same files always have the same one."""
-    size_bytes: int
-    """Size of the package as it came."""
-    entry_points: tuple[EntryPoint, ...] = ()
-    default_action: str | None = None
-    warnings: tuple[Finding, ...] = ()
-    installed_at: datetime
-    updated_at: datetime
-    indexed: bool = False
-    """Whether search can find it already."""
-    enabled: bool = True
-    """A disabled skill is neither found nor run."""
-    pinned: bool = False
-    """Whether only the package with this `content_digest` may be installed under the name."""
-    scan: SkillScan | None = None
-    """Absent for a skill that was installed before packages were looked at."""
-    limits: SkillLimits | None = None
-    """What the skill wants its runs to be limited to."""
-    network: tuple[NetworkPlace, ...] = ()
-    """What of the network the skill wants to reach when it runs: exact places, as `host:port`."""
-    network_approved: tuple[NetworkPlace, ...] = ()
-    """Of these, what an operator has approved: all that its runs reach."""
+HELLO: Final = b64decode(
+    "UEsDBBQAAAAAAAAAIVyJCYeaQgAAAEIAAAAIAAAAU0tJTEwubWQtLS0KbmFtZTogaGVsbG8KZGVzY3JpcHRpb246IFNheXMgaGVs"
+    "bG8uIOaJk+aLm+WRvOOAggotLS0KIyBIZWxsbwpQSwECFAMUAAAAAAAAACFciQmHmkIAAABCAAAACAAAAAAAAAAAAAAAgAEAAAAA"
+    "U0tJTEwubWRQSwUGAAAAAAEAAQA2AAAAaAAAAAAA"
+)
+"""A zip with a SKILL.md that says hello: the smallest skill."""
 
 
 class InstallSkill(Message):
@@ -147,7 +36,7 @@ class SkillInstalled(Message):
 
 
 NewDescription = Annotated[
-    str, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True), AfterValidator(without_nul)
+    str, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True), AfterValidator(reject_nul)
 ]
 """A description as the Agent Skills format allows it."""
 
@@ -167,9 +56,9 @@ class SkillChecked(Message):
     """Whether it follows the Agent Skills format to the letter: no breaches."""
     installable: bool
     """Whether it would be installed: no errors."""
-    errors: tuple[Finding, ...] = ()
-    warnings: tuple[Finding, ...] = ()
-    breaches: tuple[Finding, ...] = ()
+    errors: tuple[SkillFinding, ...] = ()
+    warnings: tuple[SkillFinding, ...] = ()
+    breaches: tuple[SkillFinding, ...] = ()
     """Those of both that a strict reader of the format refuses the package for."""
     name: str | None = None
     description: str | None = None
@@ -200,7 +89,7 @@ class SkillHistory(Message):
     versions: tuple[SkillVersion, ...]
 
 
-class NameSkill(Message):
+class SkillSelector(Message):
     """One skill."""
 
     project: Project = DEFAULT_PROJECT
@@ -284,10 +173,11 @@ class UploadRejected(Message):
     project: Project
     source: str
     """Name of the object or the folder."""
-    errors: tuple[Finding, ...]
+    errors: tuple[SkillFinding, ...]
 
 
 _SKILL_NOT_FOUND = (ErrorCode.SKILL_NOT_FOUND,)
+
 
 INSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
@@ -305,6 +195,8 @@ INSTALL_SKILL: Final = Endpoint(
         }
     },
 )
+
+
 UPDATE_SKILL: Final = Endpoint(
     service=SERVICE,
     name="update_skill",
@@ -315,25 +207,31 @@ UPDATE_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
 )
+
+
 UNINSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
     name="uninstall_skill",
-    request=NameSkill,
+    request=SkillSelector,
     reply=SkillUninstalled,
     summary="Remove a skill: folder, vectors, package and catalogue entry.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate"},
 )
+
+
 GET_SKILL: Final = Endpoint(
     service=SERVICE,
     name="get_skill",
-    request=NameSkill,
+    request=SkillSelector,
     reply=Skill,
     summary="One skill of the catalogue.",
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
+
+
 LIST_SKILLS: Final = Endpoint(
     service=SERVICE,
     name="list_skills",
@@ -342,6 +240,8 @@ LIST_SKILLS: Final = Endpoint(
     summary="A page of the catalogue.",
     example={"limit": 10},
 )
+
+
 CHECK_SKILL: Final = Endpoint(
     service=SERVICE,
     name="check_skill",
@@ -352,6 +252,8 @@ CHECK_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example=INSTALL_SKILL.example,
 )
+
+
 PIN_SKILL: Final = Endpoint(
     service=SERVICE,
     name="pin_skill",
@@ -362,6 +264,8 @@ PIN_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate", "pinned": False},
 )
+
+
 ROLL_BACK_SKILL: Final = Endpoint(
     service=SERVICE,
     name="roll_back_skill",
@@ -372,15 +276,19 @@ ROLL_BACK_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate"},
 )
+
+
 GET_SKILL_HISTORY: Final = Endpoint(
     service=SERVICE,
     name="get_skill_history",
-    request=NameSkill,
+    request=SkillSelector,
     reply=SkillHistory,
     summary="The packages that were installed under the name of a skill, the current one first.",
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
+
+
 GET_STATUS: Final = Endpoint(
     service=SERVICE,
     name="get_status",
@@ -388,11 +296,42 @@ GET_STATUS: Final = Endpoint(
     reply=IndexerStatus,
     summary="How many skills there are, and how many wait to be indexed.",
 )
-HEALTH: Final = health_of(SERVICE)
+
 
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill is in the catalogue.")
+
+
 SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package, or another state.")
+
+
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search can find a skill as it is now.")
+
+
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
+
+
 UPLOAD_TAKEN: Final = Event(SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or changes nothing.")
+
+
 UPLOAD_REJECTED: Final = Event(SERVICE, "upload", "rejected", UploadRejected, "An upload is not a valid skill.")
+
+
+class ApproveNetwork(Message):
+    """What of the network the runs of a skill may reach, from now on: all of it is told each time."""
+
+    project: Project = DEFAULT_PROJECT
+    name: SkillName
+    approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
+    """Of the places that the skill wants; none closes the network to it."""
+
+
+APPROVE_NETWORK: Final = Endpoint(
+    service=SERVICE,
+    name="approve_network",
+    request=ApproveNetwork,
+    reply=Skill,
+    summary="Approve what of the network the runs of a skill may reach.",
+    raises=(ErrorCode.SKILL_NOT_FOUND, ErrorCode.CONFLICT),
+    timeout_s=30.0,
+    example={"name": "calculate", "approved": []},
+)

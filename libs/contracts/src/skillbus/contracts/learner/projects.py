@@ -6,11 +6,12 @@ from pydantic import Field
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import ANYBODY, SERVICE, Actor, Instant, KnowledgeId
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import ANYBODY, Actor, Instant, KnowledgeId
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
 
-class AuditEntry(Message):
+class KnowledgeAuditEntry(Message):
     """Somebody did something."""
 
     sequence: int
@@ -26,7 +27,7 @@ class AuditEntry(Message):
     reason: str = ""
 
 
-class ListAudit(Message):
+class ListKnowledgeAudit(Message):
     """A page of the audit, oldest first. It only grows."""
 
     project: Project = DEFAULT_PROJECT
@@ -35,14 +36,14 @@ class ListAudit(Message):
     limit: int = Field(default=100, ge=1, le=1000)
 
 
-class AuditListed(Message):
+class KnowledgeAuditListed(Message):
     """A page of the audit; `next` is the `after` of the next one."""
 
-    entries: tuple[AuditEntry, ...]
+    entries: tuple[KnowledgeAuditEntry, ...]
     next: int | None = None
 
 
-class SetParent(Message):
+class SetKnowledgeParent(Message):
     """Where a project looks beside its own items: in those of its parent, and of that one's."""
 
     project: Project
@@ -51,7 +52,7 @@ class SetParent(Message):
     actor: Actor = ANYBODY
 
 
-class NameProject(Message):
+class GetKnowledgeProject(Message):
     """One project."""
 
     project: Project = DEFAULT_PROJECT
@@ -68,8 +69,8 @@ class KnowledgeProject(Message):
 LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
     service=SERVICE,
     name="list_knowledge_audit",
-    request=ListAudit,
-    reply=AuditListed,
+    request=ListKnowledgeAudit,
+    reply=KnowledgeAuditListed,
     summary="Who did what, and when.",
     example={"limit": 10},
 )
@@ -78,7 +79,7 @@ LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
 SET_KNOWLEDGE_PARENT: Final = Endpoint(
     service=SERVICE,
     name="set_knowledge_parent",
-    request=SetParent,
+    request=SetKnowledgeParent,
     reply=KnowledgeProject,
     summary="Let a project inherit the items of another, or of none.",
     raises=(ErrorCode.CONFLICT,),
@@ -89,7 +90,7 @@ SET_KNOWLEDGE_PARENT: Final = Endpoint(
 GET_KNOWLEDGE_PROJECT: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge_project",
-    request=NameProject,
+    request=GetKnowledgeProject,
     reply=KnowledgeProject,
     summary="The projects whose items a project inherits.",
     example={"project": "default"},

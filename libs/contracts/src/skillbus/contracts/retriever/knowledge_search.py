@@ -6,13 +6,13 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import Instant, KnowledgeItem, KnowledgeType, Source, Tags
-from skillbus.contracts.knowledge_usage import SHOWN, Scene
+from skillbus.contracts.learner.knowledge import Instant, KnowledgeItem, KnowledgeSource, KnowledgeType, Tags
+from skillbus.contracts.learner.usage import SHOWN, Scene
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
-from skillbus.contracts.retriever import Query, Reason, Stage
+from skillbus.contracts.retriever import SERVICE
+from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchStage
 from skillbus.contracts.scope import Scope, ScopeMatch
 
-SERVICE: Final = "retriever"
 MAX_BUDGET: Final = 1_000_000
 TEMPLATE_CHARACTERS: Final = 20_000
 
@@ -28,7 +28,7 @@ class KnowledgeFilter(Message):
     """Items that have one of them."""
     all_tags: Tags = ()
     """Items that have each of them."""
-    sources: Annotated[tuple[Source, ...], Field(max_length=50)] = ()
+    sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
     scope: Scope | None = None
     """Items of this scope first, those of everything last, and none of other scopes; all alike if absent."""
     at: Instant | None = None
@@ -53,7 +53,7 @@ class SearchKnowledge(KnowledgeFilter):
     explain: bool = False
 
 
-class Factors(Message):
+class ScoreFactors(Message):
     """What moved a hit beside its likeness to the query: log-odds, each within its bounds."""
 
     scope: float = 0.0
@@ -77,9 +77,9 @@ class KnowledgeHit(Message):
     """Of query and item; absent when the answer is lexical only."""
     scope_match: ScopeMatch | None = None
     """How its scope lies to the one asked for; absent where none was."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[MatchReason, ...] = ()
     """Why it was found, by each side; parts are `title`, `content`, `tags`, `scope`."""
-    factors: Factors | None = None
+    factors: ScoreFactors | None = None
     """With `explain`."""
     relevance: float | None = None
     """With `explain`: the score without the factors."""
@@ -87,10 +87,10 @@ class KnowledgeHit(Message):
     """False of what the index does not have yet, or at an older version: it was taken from the record."""
 
 
-class KnowledgeExplanation(Message):
+class KnowledgeSearchExplanation(Message):
     """What a search did."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[SearchStage, ...]
     """`embed`, `filter` (points of the index that pass it), `candidates`, `record`, `rank`."""
     indexed: int = 0
     """Points of the index, of all projects: what the filter began with."""
@@ -116,7 +116,7 @@ class KnowledgeFound(Message):
     degraded: Literal["lexical"] | None = None
     """Set when no dense vector could be had and the lexical side answered alone."""
     model: str | None = None
-    explanation: KnowledgeExplanation | None = None
+    explanation: KnowledgeSearchExplanation | None = None
     took_ms: float
 
 
@@ -161,7 +161,7 @@ class ContextItem(Message):
     tokens: int
 
 
-class Omitted(Message):
+class OmittedItems(Message):
     """What was found and is not in the context."""
 
     over_budget: int = 0
@@ -182,7 +182,7 @@ class ContextBuilt(Message):
     """The tokenizer, or `upper_bound`."""
     items: tuple[ContextItem, ...]
     """In their order in the text."""
-    omitted: Omitted
+    omitted: OmittedItems
     request_id: str
     degraded: Literal["lexical"] | None = None
     model: str | None = None

@@ -8,9 +8,8 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, JsonObject, Message, Project
-
-SERVICE: Final = "indexer"
 
 
 class ToolType(StrEnum):
@@ -33,7 +32,7 @@ class ToolState(StrEnum):
 
 ToolId = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^\S(.*\S)?$"), WITHOUT_NUL]
 """Unique in a project. `skill:<name>`, `mcp:<server>/<tool>` and `builtin:<name>` are given by skillbus."""
-Source = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
+ToolSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
 """Who describes a tool: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
 SKILLS_SOURCE: Final = "skills"
 BUILTIN_SOURCE: Final = "builtin"
@@ -63,7 +62,7 @@ class ToolDescription(Message):
     )
     """Questions that the tool answers, in a user's words."""
     provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
-    source: Source = IMPORTED_SOURCE
+    source: ToolSource = IMPORTED_SOURCE
     metadata: JsonObject = Field(default_factory=dict)
     """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""
 
@@ -78,7 +77,7 @@ class ToolFinding(Message):
     """The field it is about."""
 
 
-class FieldChange(Message):
+class ToolFieldChange(Message):
     """How a field of a quarantined tool differs from what was accepted."""
 
     field: str
@@ -99,7 +98,7 @@ class CatalogueTool(Message):
     pending: ToolDescription | None = None
     """What a quarantined tool would become; absent for one that is quarantined since it came."""
     pending_digest: str | None = None
-    changes: tuple[FieldChange, ...] = ()
+    changes: tuple[ToolFieldChange, ...] = ()
     """`pending` beside `tool`."""
     created_at: datetime
     updated_at: datetime
@@ -111,13 +110,13 @@ class PutTools(Message):
     project: Project = DEFAULT_PROJECT
     tools: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_TOOLS)
     """Each a `ToolDescription`; one that is not is refused, and the others are taken."""
-    source: Source | None = None
+    source: ToolSource | None = None
     """Of all of them, whatever they say themselves."""
     review_changes: bool = False
     """Whether a known tool that is described otherwise, or a suspicious one, waits for an operator to accept it."""
 
 
-class PutOutcome(StrEnum):
+class ToolPutOutcome(StrEnum):
     """What became of a description."""
 
     CREATED = "created"
@@ -132,7 +131,7 @@ class ToolPut(Message):
 
     id: str | None
     """Absent where the description has none that can be read."""
-    outcome: PutOutcome
+    outcome: ToolPutOutcome
     error: str | None = None
     """Why it was rejected."""
     findings: tuple[ToolFinding, ...] = ()
@@ -151,7 +150,7 @@ class RemoveTools(Message):
 
     project: Project = DEFAULT_PROJECT
     ids: tuple[ToolId, ...] = Field(default=(), max_length=MAX_IDS)
-    source: Source | None = None
+    source: ToolSource | None = None
     """Only tools of this source; without `ids`, all of it."""
 
 
@@ -161,7 +160,7 @@ class ToolsRemoved(Message):
     ids: tuple[str, ...]
 
 
-class NameTool(Message):
+class GetTool(Message):
     """One tool."""
 
     project: Project = DEFAULT_PROJECT
@@ -177,7 +176,7 @@ class ListTools(Message):
     """The last id of the page before."""
     tool_types: tuple[ToolType, ...] = Field(default=(), max_length=3)
     states: tuple[ToolState, ...] = Field(default=(), max_length=3)
-    source: Source | None = None
+    source: ToolSource | None = None
     tag: str | None = None
     text: str | None = Field(default=None, max_length=200)
     """Only tools with this in their name or description, whatever the case."""
@@ -232,7 +231,7 @@ class AuditIndex(Message):
     fix: bool = False
 
 
-class Difference(Message):
+class AuditDifference(Message):
     """A kind of disagreement."""
 
     kind: str
@@ -259,7 +258,7 @@ class IndexAudited(Message):
     """Points of the index of knowledge."""
     knowledge_problem: str | None = None
     """Why knowledge could not be compared."""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[AuditDifference, ...] = ()
 
 
 class ToolHeld(Message):
@@ -305,7 +304,7 @@ REMOVE_TOOLS: Final = Endpoint(
 GET_TOOL: Final = Endpoint(
     service=SERVICE,
     name="get_tool",
-    request=NameTool,
+    request=GetTool,
     reply=CatalogueTool,
     summary="One tool of the catalogue, with what is found suspicious in it and what it would become.",
     raises=_TOOL_NOT_FOUND,

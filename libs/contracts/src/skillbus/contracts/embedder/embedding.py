@@ -5,15 +5,14 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from skillbus.contracts.endpoint import Endpoint, health_of
+from skillbus.contracts.embedder import SERVICE
+from skillbus.contracts.embedder.registry import Calibration
+from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import FloatMatrix, Message
-from skillbus.contracts.registry import Calibration
-
-SERVICE: Final = "embedder"
 
 
-class Role(StrEnum):
+class TextRole(StrEnum):
     """What a text is: some models read a query otherwise than a document."""
 
     QUERY = "query"
@@ -26,7 +25,7 @@ class EmbedTexts(Message):
     texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(
         min_length=1, max_length=512, fail_fast=True
     )
-    role: Role = Role.DOCUMENT
+    role: TextRole = TextRole.DOCUMENT
     dense: bool = True
     sparse: bool = False
     asides: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
@@ -105,4 +104,3 @@ EMBED_TEXTS: Final = Endpoint(
     timeout_s=30.0,
     example={"texts": ["帮我提交代码"], "role": "query", "sparse": True},
 )
-HEALTH: Final = health_of(SERVICE)

@@ -9,15 +9,15 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import (
     ANYBODY,
-    SERVICE,
     Actor,
     Instant,
     KnowledgeId,
     KnowledgeStatus,
     KnowledgeType,
-    Why,
+    ReasonText,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 
@@ -32,7 +32,7 @@ Scene = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 UsedFor = Annotated[str, StringConstraints(max_length=8_000), WITHOUT_NUL]
 
 
-class Use(Message):
+class KnowledgeUse(Message):
     """An item at its place in an answer."""
 
     id: KnowledgeId
@@ -53,7 +53,7 @@ class AnsweredRequest(Message):
     applied: bool = False
     """Whether the items went into a context, and were not merely shown."""
     at: Instant
-    uses: Annotated[tuple[Use, ...], Field(max_length=100)] = ()
+    uses: Annotated[tuple[KnowledgeUse, ...], Field(max_length=100)] = ()
 
 
 class KnowledgeUsed(Message):
@@ -74,10 +74,10 @@ class GiveFeedback(Message):
     request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
     """Of the search or the context, where it is known."""
     actor: Actor = ANYBODY
-    comment: Why = ""
+    comment: ReasonText = ""
 
 
-class Rate(Message):
+class HelpfulRate(Message):
     """A share with its 95 % interval (Wilson)."""
 
     share: float
@@ -96,21 +96,21 @@ class ItemUsage(Message):
     """Times that it went into a context."""
     helpful: int = 0
     unhelpful: int = 0
-    rate: Rate | None = None
+    rate: HelpfulRate | None = None
     """Helpful of all that was said; absent where nothing was."""
     mean_position: float | None = None
     scenes: dict[str, int] = Field(default_factory=dict)
     last_used_at: Instant | None = None
 
 
-class NameUsage(Message):
+class GetKnowledgeUsage(Message):
     """One item."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
 
 
-class AskStats(Message):
+class GetKnowledgeStats(Message):
     """A project."""
 
     project: Project = DEFAULT_PROJECT
@@ -140,7 +140,7 @@ class KnowledgeStats(Message):
     """Active items that the index does not have yet, at their version."""
     searches: int
     contexts: int
-    feedback: Rate | None = None
+    feedback: HelpfulRate | None = None
     most_used: tuple[ItemUsage, ...] = ()
     never_used: tuple[ItemUsage, ...] = ()
     """Active, and neither shown nor applied so far; oldest first."""
@@ -164,7 +164,7 @@ GIVE_FEEDBACK: Final = Endpoint(
 GET_KNOWLEDGE_USAGE: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge_usage",
-    request=NameUsage,
+    request=GetKnowledgeUsage,
     reply=ItemUsage,
     summary="How an item is used, and what people say of it.",
     raises=(ErrorCode.NOT_FOUND,),
@@ -173,7 +173,7 @@ GET_KNOWLEDGE_USAGE: Final = Endpoint(
 GET_KNOWLEDGE_STATS: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge_stats",
-    request=AskStats,
+    request=GetKnowledgeStats,
     reply=KnowledgeStats,
     summary="A knowledge base in numbers: what is used, never used, stale, and what was asked in vain.",
     timeout_s=30.0,

@@ -7,30 +7,30 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import (
     ANYBODY,
     EXAMPLE_ID,
     MAX_IDS,
-    SERVICE,
     Actor,
-    ChangeKind,
     Instant,
+    KnowledgeChangeKind,
     KnowledgeId,
     KnowledgeItem,
     KnowledgeStatus,
-    Version,
-    Why,
+    ReasonText,
+    VersionNumber,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
 
-class ListVersions(Message):
+class ListKnowledgeVersions(Message):
     """Versions of an item, newest first."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     limit: int = Field(default=50, ge=1, le=200)
-    before: Version | None = Field(default=None, ge=2)
+    before: VersionNumber | None = Field(default=None, ge=2)
     """Only versions below it: `next` of the page before."""
 
 
@@ -38,7 +38,7 @@ class KnowledgeVersion(Message):
     """An item as it was from one change to the next."""
 
     version: int
-    change: ChangeKind
+    change: KnowledgeChangeKind
     at: Instant
     by: str
     reason: str = ""
@@ -46,7 +46,7 @@ class KnowledgeVersion(Message):
     """Whole."""
 
 
-class VersionsListed(Message):
+class KnowledgeVersionsListed(Message):
     """Versions of an item; `next` is the `before` of the next page."""
 
     id: KnowledgeId
@@ -60,24 +60,24 @@ class DiffKnowledge(Message):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    from_version: Version
-    to_version: Version
+    from_version: VersionNumber
+    to_version: VersionNumber
 
 
-class Span(Message):
+class TextSpan(Message):
     """A run of text that is in both versions, or in one of them."""
 
     kind: Annotated[str, StringConstraints(pattern="^(same|removed|added)$")]
     text: str
 
 
-class FieldDiff(Message):
+class KnowledgeFieldDiff(Message):
     """How a field differs."""
 
     field: str
     before: JsonValue
     after: JsonValue
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
     """Of title and content: word by word, characters of Chinese."""
 
 
@@ -87,7 +87,7 @@ class KnowledgeDiffed(Message):
     id: KnowledgeId
     from_version: int
     to_version: int
-    changes: tuple[FieldDiff, ...]
+    changes: tuple[KnowledgeFieldDiff, ...]
 
 
 class ReviewAction(StrEnum):
@@ -104,10 +104,10 @@ class ReviewKnowledge(Message):
     ids: Annotated[tuple[KnowledgeId, ...], Field(min_length=1, max_length=MAX_IDS)]
     action: ReviewAction
     actor: Actor = ANYBODY
-    reason: Why = ""
+    reason: ReasonText = ""
 
 
-class Reviewed(Message):
+class ItemReviewed(Message):
     """What became of one of them."""
 
     id: str
@@ -121,7 +121,7 @@ class Reviewed(Message):
 class KnowledgeReviewed(Message):
     """What became of each, in the order of the request."""
 
-    results: tuple[Reviewed, ...]
+    results: tuple[ItemReviewed, ...]
     succeeded: int
     failed: int
 
@@ -132,8 +132,8 @@ _FOUND = (ErrorCode.NOT_FOUND,)
 GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge_history",
-    request=ListVersions,
-    reply=VersionsListed,
+    request=ListKnowledgeVersions,
+    reply=KnowledgeVersionsListed,
     summary="Every version of an item, whole, with who made it, when, how and why.",
     raises=_FOUND,
     example={"id": EXAMPLE_ID},

@@ -1,20 +1,21 @@
-"""What the agent answers: MCP servers and their tools, and the builtin ones."""
+"""MCP servers: register, list, refresh and remove."""
 
 import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from skillbus.contracts.endpoint import Endpoint, Event, health_of
+from skillbus.contracts.agent import SERVICE
+from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Empty, Message, Project
-from skillbus.contracts.tools import Difference, ToolDescription, ToolFinding, ToolId
+from skillbus.contracts.indexer.tools import ToolFinding
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 
-SERVICE: Final = "agent"
+McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
 
-ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
+
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -54,7 +55,7 @@ class RegisterMcpServer(Message):
     """A server whose tools are to be in the catalogue; one of that name is replaced. Either `url` or `command`."""
 
     project: Project = DEFAULT_PROJECT
-    name: ServerName
+    name: McpServerName
     url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)] | None = None
     headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
         default_factory=dict
@@ -89,7 +90,7 @@ class McpServer(Message):
     """A registered server."""
 
     project: Project = DEFAULT_PROJECT
-    name: ServerName
+    name: McpServerName
     transport: McpTransport
     address: str
     """The URL, or the command with its arguments."""
@@ -112,11 +113,11 @@ class McpServer(Message):
     registered_at: datetime
 
 
-class NameMcpServer(Message):
+class McpServerSelector(Message):
     """One server."""
 
     project: Project = DEFAULT_PROJECT
-    name: ServerName
+    name: McpServerName
 
 
 class ListMcpServers(Message):
@@ -134,64 +135,15 @@ class McpServersListed(Message):
 class McpServerRemoved(Message):
     """The server is gone, and its tools with it."""
 
-    name: ServerName
+    name: McpServerName
     tools: int
-
-
-class BuiltinsListed(Message):
-    """The builtin tools, ordered by name."""
-
-    tools: tuple[ToolDescription, ...]
-
-
-class CallTool(Message):
-    """A call of an MCP or a builtin tool; skills are run by the sandbox."""
-
-    project: Project = DEFAULT_PROJECT
-    id: ToolId
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-class ToolCalled(Message):
-    """What a tool answered."""
-
-    id: str
-    is_error: bool = False
-    """Whether the tool says that it failed; `text` says why."""
-    text: str = ""
-    """The text parts of the answer."""
-    content: tuple[JsonValue, ...] = ()
-    """All parts, as MCP has them; those that are large are left out, and `truncated` says so."""
-    structured: JsonValue = None
-    truncated: bool = False
-    took_ms: float
-
-
-class AuditCallable(Message):
-    """Whether what the catalogue has can be called, and what can be called is in the catalogue."""
-
-    project: Project = DEFAULT_PROJECT
-    fix: bool = False
-    """Whether to list every server again and bring the catalogue up to date."""
-
-
-class CallableAudited(Message):
-    """What an audit of calls found. It agrees when there are no differences and no server is silent."""
-
-    callable: int
-    """Tools that servers and builtins offer now."""
-    catalogued: int
-    """Tools of these kinds in the catalogue, quarantined and disabled ones included."""
-    silent: tuple[str, ...] = ()
-    """Servers that do not answer: nothing is known of their tools."""
-    differences: tuple[Difference, ...] = ()
 
 
 class McpServerSeen(Message):
     """A server was listed, or could not be."""
 
     project: Project
-    name: ServerName
+    name: McpServerName
     tools: int = 0
     created: int = 0
     updated: int = 0
@@ -201,6 +153,7 @@ class McpServerSeen(Message):
 
 
 _NOT_FOUND = (ErrorCode.NOT_FOUND,)
+
 
 REGISTER_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
@@ -212,6 +165,8 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
 )
+
+
 LIST_MCP_SERVERS: Final = Endpoint(
     service=SERVICE,
     name="list_mcp_servers",
@@ -219,73 +174,48 @@ LIST_MCP_SERVERS: Final = Endpoint(
     reply=McpServersListed,
     summary="The MCP servers of a project, and how they are.",
 )
+
+
 GET_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="get_mcp_server",
-    request=NameMcpServer,
+    request=McpServerSelector,
     reply=McpServer,
     summary="One MCP server.",
     raises=_NOT_FOUND,
     example={"name": "nobody"},
 )
+
+
 REFRESH_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="refresh_mcp_server",
-    request=NameMcpServer,
+    request=McpServerSelector,
     reply=McpServer,
     summary="List an MCP server's tools again, now.",
     raises=_NOT_FOUND,
     timeout_s=60.0,
     example={"name": "nobody"},
 )
+
+
 REMOVE_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="remove_mcp_server",
-    request=NameMcpServer,
+    request=McpServerSelector,
     reply=McpServerRemoved,
     summary="Remove an MCP server and its tools.",
     raises=_NOT_FOUND,
     timeout_s=60.0,
     example={"name": "nobody"},
 )
-LIST_BUILTINS: Final = Endpoint(
-    service=SERVICE,
-    name="list_builtins",
-    request=Empty,
-    reply=BuiltinsListed,
-    summary="The builtin tools.",
-)
-CALL_TOOL: Final = Endpoint(
-    service=SERVICE,
-    name="call_tool",
-    request=CallTool,
-    reply=ToolCalled,
-    summary="Call an MCP or a builtin tool.",
-    raises=(
-        ErrorCode.NOT_FOUND,
-        ErrorCode.FORBIDDEN,
-        ErrorCode.INVALID_ARGUMENTS,
-        ErrorCode.PAYLOAD_TOO_LARGE,
-        ErrorCode.VECTOR_STORE_UNAVAILABLE,
-    ),
-    idempotent=False,
-    timeout_s=60.0,
-    example={"id": "builtin:calculate", "arguments": {"expression": "(1 + 2) * 3"}},
-)
-AUDIT_CALLABLE: Final = Endpoint(
-    service=SERVICE,
-    name="audit_callable",
-    request=AuditCallable,
-    reply=CallableAudited,
-    summary="Compare what the catalogue has with what servers and builtins offer.",
-    timeout_s=120.0,
-    example={"fix": False},
-)
-HEALTH: Final = health_of(SERVICE)
+
 
 MCP_SERVER_LISTED: Final = Event(
     SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue has a server's tools as they are now."
 )
+
+
 MCP_SERVER_FAILED: Final = Event(
     SERVICE, "mcp-server", "failed", McpServerSeen, "A server could not be listed; its tools stay as they were."
 )

@@ -10,9 +10,8 @@ from typing import Final
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.message import Empty, Message
-
-SERVICE: Final = "indexer"
 
 
 class SwitchPhase(StrEnum):
@@ -74,7 +73,7 @@ class IndexesListed(Message):
     indexes: tuple[IndexState, ...]
 
 
-class NameIndex(Message):
+class IndexSelector(Message):
     """One alias."""
 
     alias: str = "tools"
@@ -98,7 +97,7 @@ LIST_INDEXES: Final = Endpoint(
 START_SWITCH: Final = Endpoint(
     service=SERVICE,
     name="start_switch",
-    request=NameIndex,
+    request=IndexSelector,
     reply=IndexState,
     summary="Take an index to the default model now, also after a rollback; a switch that runs goes on.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
@@ -107,7 +106,7 @@ START_SWITCH: Final = Endpoint(
 ROLL_BACK: Final = Endpoint(
     service=SERVICE,
     name="roll_back",
-    request=NameIndex,
+    request=IndexSelector,
     reply=IndexState,
     summary="Go back to the collection before the last switch, or give up one that runs.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),

@@ -6,25 +6,25 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import (
     ANYBODY,
     EXAMPLE_ID,
-    SERVICE,
     Actor,
-    Content,
     ExternalId,
     Instant,
+    KnowledgeContent,
     KnowledgeDraft,
     KnowledgeId,
     KnowledgeItem,
+    KnowledgeSource,
     KnowledgeStatus,
+    KnowledgeTitle,
     KnowledgeType,
     Priority,
-    Source,
+    ReasonText,
     Tags,
-    Title,
-    Version,
-    Why,
+    VersionNumber,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.scope import Scope
@@ -37,7 +37,7 @@ class CreateKnowledge(KnowledgeDraft):
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
     """`active`, or `pending` for one that has to be reviewed."""
     actor: Actor = ANYBODY
-    reason: Why = ""
+    reason: ReasonText = ""
     idempotency_key: Annotated[str, StringConstraints(min_length=1, max_length=200), WITHOUT_NUL] | None = None
     """The same key with the same item again, within a day, is answered with what was made the first time."""
 
@@ -52,12 +52,12 @@ class KnowledgeWritten(Message):
     """Whether it was written before, by the same idempotency key; or nothing of it changed."""
 
 
-class NameKnowledge(Message):
+class GetKnowledge(Message):
     """One item, as it is or as it was."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    version: Version | None = None
+    version: VersionNumber | None = None
     as_of: Instant | None = None
     """As the record had it then. Not together with `version`."""
 
@@ -65,14 +65,14 @@ class NameKnowledge(Message):
 class KnowledgeChanges(Message):
     """Changes of an item; what is absent stays as it is."""
 
-    reason: Why = ""
+    reason: ReasonText = ""
     type: KnowledgeType | None = None
-    title: Title | None = None
-    content: Content | None = None
+    title: KnowledgeTitle | None = None
+    content: KnowledgeContent | None = None
     scope: Scope | None = None
     tags: Tags | None = None
     priority: Priority | None = None
-    source: Source | None = None
+    source: KnowledgeSource | None = None
     source_ref: Annotated[str, StringConstraints(max_length=300), WITHOUT_NUL] | None = None
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     lang: Annotated[str, StringConstraints(max_length=35), WITHOUT_NUL] | None = None
@@ -86,27 +86,27 @@ class UpdateKnowledge(KnowledgeChanges):
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    expected_version: Version | None = None
+    expected_version: VersionNumber | None = None
     """Refused with `precondition_failed` when the item is at another one. Others may have changed it."""
     actor: Actor = ANYBODY
     clear: tuple[str, ...] = Field(default=(), max_length=3)
     """Fields to empty: of `valid_from`, `valid_to`, `external_id`."""
 
 
-class ChangeStatus(Message):
+class ArchiveKnowledge(Message):
     """An item is archived."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
-    expected_version: Version | None = None
+    expected_version: VersionNumber | None = None
     actor: Actor = ANYBODY
-    reason: Why = ""
+    reason: ReasonText = ""
 
 
-class RestoreKnowledge(ChangeStatus):
+class RestoreKnowledge(ArchiveKnowledge):
     """An item comes out of the archive; or, with `version`, is again as it was then, as a new version."""
 
-    version: Version | None = None
+    version: VersionNumber | None = None
 
 
 class ListKnowledge(Message):
@@ -124,7 +124,7 @@ class ListKnowledge(Message):
     """Items that have each of them."""
     scope: Scope | None = None
     """Items of exactly this scope."""
-    source: Source | None = None
+    source: KnowledgeSource | None = None
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     text: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     """Items with all of these words in title or content, whatever the case."""
@@ -188,7 +188,7 @@ CREATE_KNOWLEDGE: Final = Endpoint(
 GET_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge",
-    request=NameKnowledge,
+    request=GetKnowledge,
     reply=KnowledgeItem,
     summary="One item, as it is, at a version, or as it was at a time.",
     raises=_FOUND,
@@ -222,7 +222,7 @@ UPDATE_KNOWLEDGE: Final = Endpoint(
 ARCHIVE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="archive_knowledge",
-    request=ChangeStatus,
+    request=ArchiveKnowledge,
     reply=KnowledgeWritten,
     summary="Put an item into the archive: it is kept with its history, and never found.",
     raises=_WRITTEN,

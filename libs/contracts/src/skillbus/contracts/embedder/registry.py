@@ -11,11 +11,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import WITHOUT_NUL, Empty, Message, PlainText
-
-SERVICE: Final = "embedder"
 
 
 class ProviderKind(StrEnum):
@@ -110,7 +109,7 @@ class CreateProvider(ProviderFields):
     name: ProviderName
 
 
-class Provider(ProviderFields):
+class ProviderRecord(ProviderFields):
     """A provider as it is kept: also one that was taken by older rules."""
 
     name: ProviderName
@@ -139,7 +138,7 @@ class UpdateProvider(ProviderChanges):
     name: ProviderName
 
 
-class NameProvider(Message):
+class ProviderSelector(Message):
     """One provider."""
 
     name: ProviderName
@@ -148,7 +147,7 @@ class NameProvider(Message):
 class ProvidersListed(Message):
     """All providers, by name."""
 
-    providers: tuple[Provider, ...]
+    providers: tuple[ProviderRecord, ...]
 
 
 class TestProvider(Message):
@@ -212,7 +211,7 @@ class CreateModel(ModelFields):
     is_default: bool = False
 
 
-class Model(ModelFields):
+class ModelRecord(ModelFields):
     """A model as it is kept."""
 
     id: str
@@ -249,7 +248,7 @@ class UpdateModel(ModelChanges):
     id: str
 
 
-class NameModel(Message):
+class ModelSelector(Message):
     """One model, by its id, its name, or `provider/name`."""
 
     id: str = Field(min_length=1, max_length=300)
@@ -258,10 +257,10 @@ class NameModel(Message):
 class ModelsListed(Message):
     """All models: the default first, then in the order in which they are tried."""
 
-    models: tuple[Model, ...]
+    models: tuple[ModelRecord, ...]
 
 
-class Deleted(Message):
+class RegistryEntryDeleted(Message):
     """It is gone."""
 
     name: str
@@ -290,8 +289,8 @@ LIST_PROVIDERS: Final = Endpoint(
 GET_PROVIDER: Final = Endpoint(
     service=SERVICE,
     name="get_provider",
-    request=NameProvider,
-    reply=Provider,
+    request=ProviderSelector,
+    reply=ProviderRecord,
     summary="One provider.",
     raises=_MISSING,
     example={"name": "local"},
@@ -300,7 +299,7 @@ CREATE_PROVIDER: Final = Endpoint(
     service=SERVICE,
     name="create_provider",
     request=CreateProvider,
-    reply=Provider,
+    reply=ProviderRecord,
     summary="Add a provider.",
     raises=(ErrorCode.CONFLICT,),
     idempotent=False,
@@ -310,7 +309,7 @@ UPDATE_PROVIDER: Final = Endpoint(
     service=SERVICE,
     name="update_provider",
     request=UpdateProvider,
-    reply=Provider,
+    reply=ProviderRecord,
     summary="Change a provider; the next text is embedded by what it is then.",
     raises=_CLASHES,
     example={"name": "local", "enabled": True},
@@ -318,8 +317,8 @@ UPDATE_PROVIDER: Final = Endpoint(
 DELETE_PROVIDER: Final = Endpoint(
     service=SERVICE,
     name="delete_provider",
-    request=NameProvider,
-    reply=Deleted,
+    request=ProviderSelector,
+    reply=RegistryEntryDeleted,
     summary="Remove a provider that has no models.",
     raises=_CLASHES,
     idempotent=False,
@@ -345,8 +344,8 @@ LIST_MODELS: Final = Endpoint(
 GET_MODEL: Final = Endpoint(
     service=SERVICE,
     name="get_model",
-    request=NameModel,
-    reply=Model,
+    request=ModelSelector,
+    reply=ModelRecord,
     summary="One model.",
     raises=_MISSING,
     example={"id": "use-multilingual-v3"},
@@ -355,14 +354,14 @@ GET_DEFAULT_MODEL: Final = Endpoint(
     service=SERVICE,
     name="get_default_model",
     request=Empty,
-    reply=Model,
+    reply=ModelRecord,
     summary="The default model, which is made first when there is none.",
 )
 CREATE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="create_model",
     request=CreateModel,
-    reply=Model,
+    reply=ModelRecord,
     summary="Add a model of a provider.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     idempotent=False,
@@ -373,7 +372,7 @@ UPDATE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="update_model",
     request=UpdateModel,
-    reply=Model,
+    reply=ModelRecord,
     summary="Change a model, or make it the default; the next text is embedded by what it is then.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     timeout_s=30.0,
@@ -382,8 +381,8 @@ UPDATE_MODEL: Final = Endpoint(
 DELETE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="delete_model",
-    request=NameModel,
-    reply=Deleted,
+    request=ModelSelector,
+    reply=RegistryEntryDeleted,
     summary="Remove a model that is not the default.",
     raises=_CLASHES,
     idempotent=False,

@@ -5,11 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from skillbus.contracts.endpoint import Endpoint, health_of
+from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName
-
-SERVICE: Final = "sandbox"
+from skillbus.contracts.sandbox import SERVICE
 
 
 class RunStatus(StrEnum):
@@ -182,4 +181,3 @@ GET_LIMITS: Final = Endpoint(
     reply=SandboxLimits,
     summary="The limits of runs, how they are isolated here, and how many there are now.",
 )
-HEALTH: Final = health_of(SERVICE)

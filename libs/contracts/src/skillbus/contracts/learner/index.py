@@ -10,15 +10,15 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from skillbus.contracts.endpoint import Endpoint, Event
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import (
     MAX_IDS,
-    SERVICE,
     Instant,
     KnowledgeId,
     KnowledgeItem,
     KnowledgeRef,
+    KnowledgeSource,
     KnowledgeType,
-    Source,
     Tags,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
@@ -27,7 +27,7 @@ from skillbus.contracts.scope import Scope
 INDEXER: Final = "indexer"
 
 
-class ItemKey(Message):
+class KnowledgeKey(Message):
     """An item of a project."""
 
     project: Project
@@ -37,27 +37,27 @@ class ItemKey(Message):
 class ReadKnowledge(Message):
     """Items to read as they are."""
 
-    keys: Annotated[tuple[ItemKey, ...], Field(min_length=1, max_length=MAX_IDS)]
+    keys: Annotated[tuple[KnowledgeKey, ...], Field(min_length=1, max_length=MAX_IDS)]
 
 
 class KnowledgeRead(Message):
     """Those that are there, whatever their status."""
 
     items: tuple[KnowledgeItem, ...]
-    left: tuple[ItemKey, ...] = ()
+    left: tuple[KnowledgeKey, ...] = ()
     """What did not fit this message: ask again for these."""
 
 
-class ListDigests(Message):
+class ListKnowledgeDigests(Message):
     """A page of what the index should hold, in the order of project and id."""
 
     project: Project | None = None
     """All when absent."""
-    after: ItemKey | None = None
+    after: KnowledgeKey | None = None
     limit: int = Field(default=2_000, ge=1, le=5_000)
 
 
-class ItemDigest(Message):
+class KnowledgeItemDigest(Message):
     """An active item, and what it is told from another by."""
 
     project: Project
@@ -68,11 +68,11 @@ class ItemDigest(Message):
     """Whether the learner was told that the index has it at this version."""
 
 
-class DigestsListed(Message):
+class KnowledgeDigestsListed(Message):
     """A page; `next` is the `after` of the next one."""
 
-    items: tuple[ItemDigest, ...]
-    next: ItemKey | None = None
+    items: tuple[KnowledgeItemDigest, ...]
+    next: KnowledgeKey | None = None
 
 
 class FindKnowledge(Message):
@@ -91,7 +91,7 @@ class FindKnowledge(Message):
     """One of them."""
     all_tags: Tags = ()
     """Each of them."""
-    sources: Annotated[tuple[Source, ...], Field(max_length=50)] = ()
+    sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
     scope: Scope | None = None
     """Only items that say something about it."""
     at: Instant | None = None
@@ -156,8 +156,8 @@ READ_KNOWLEDGE: Final = Endpoint(
 LIST_KNOWLEDGE_DIGESTS: Final = Endpoint(
     service=SERVICE,
     name="list_knowledge_digests",
-    request=ListDigests,
-    reply=DigestsListed,
+    request=ListKnowledgeDigests,
+    reply=KnowledgeDigestsListed,
     summary="What the index should hold, for a comparison with what it holds.",
     example={"limit": 100},
 )

@@ -9,7 +9,8 @@ from pydantic import Field
 from skillbus.contracts.endpoint import Endpoint, Feed
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Message, Project, SkillName
-from skillbus.contracts.sandbox import SERVICE, RunId, RunLimits, RunUsage
+from skillbus.contracts.sandbox import SERVICE
+from skillbus.contracts.sandbox.skill_runs import RunId, RunLimits, RunUsage
 
 FEED_BYTES: Final = 16 * 1024
 """The most output that one message of a feed carries."""
@@ -67,7 +68,7 @@ class RunEvent(Message):
     """At the end: how it ended."""
 
 
-class NameRun(Message):
+class RunSelector(Message):
     """One run."""
 
     project: Project = DEFAULT_PROJECT
@@ -147,7 +148,7 @@ RUN_PRINTED: Final = Feed(
 CANCEL_RUN: Final = Endpoint(
     service=SERVICE,
     name="cancel_run",
-    request=NameRun,
+    request=RunSelector,
     reply=RunCancelled,
     summary="End a run, whichever replica has it. Its caller is answered with what it gave so far.",
     raises=(ErrorCode.NOT_FOUND,),
@@ -164,7 +165,7 @@ LIST_RUNS: Final = Endpoint(
 GET_RUN: Final = Endpoint(
     service=SERVICE,
     name="get_run",
-    request=NameRun,
+    request=RunSelector,
     reply=RunRecord,
     summary="What is remembered of a run: its state, its limits, what it used, and which files it left.",
     raises=(ErrorCode.NOT_FOUND,),

@@ -4,12 +4,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
-from skillbus.contracts.endpoint import Endpoint, health_of
+from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer.tools import ToolSource, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
-from skillbus.contracts.tools import Source, ToolType
-
-SERVICE: Final = "retriever"
+from skillbus.contracts.retriever import SERVICE
 
 
 def _not_blank(value: str) -> str:
@@ -34,7 +33,7 @@ class SearchTools(Message):
     """Only these kinds; all when empty."""
     tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()
     """Only tools that have one of these tags; all when empty."""
-    sources: Annotated[tuple[Source, ...], Field(max_length=50, fail_fast=True)] = ()
+    sources: Annotated[tuple[ToolSource, ...], Field(max_length=50, fail_fast=True)] = ()
     """Only tools that one of these described; all when empty."""
     quotas: dict[ToolType, Annotated[int, Field(ge=0, le=100)]] = Field(default_factory=dict)
     """At most so many hits of a kind; as many as fit of the kinds that are not named."""
@@ -45,7 +44,7 @@ class SearchTools(Message):
     project: Project = DEFAULT_PROJECT
 
 
-class Reason(Message):
+class MatchReason(Message):
     """Why a tool was found, by one of the two sides of the search."""
 
     side: Literal["dense", "lexical"]
@@ -76,12 +75,12 @@ class ToolHit(Message):
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """More about the tool; `type` repeats `tool_type` for older callers."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[MatchReason, ...] = ()
     repeats: str | None = None
     """Id of a hit above that says much the same: the score is lowered for it."""
 
 
-class Stage(Message):
+class SearchStage(Message):
     """One step of a search."""
 
     name: str
@@ -91,10 +90,10 @@ class Stage(Message):
     """Tools that came out of it."""
 
 
-class Explanation(Message):
+class ToolSearchExplanation(Message):
     """What a search did."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[SearchStage, ...]
     threshold: float
     """That was applied."""
     below_threshold: int
@@ -115,7 +114,7 @@ class ToolsFound(Message):
     """Name of the model that embedded the query."""
     split: tuple[str, ...] = ()
     """The parts of the request that were searched each by itself; empty when it was searched as a whole."""
-    explanation: Explanation | None = None
+    explanation: ToolSearchExplanation | None = None
     took_ms: float
 
 
@@ -129,4 +128,3 @@ SEARCH_TOOLS: Final = Endpoint(
     timeout_s=10.0,
     example={"query": "帮我提交代码", "limit": 3},
 )
-HEALTH: Final = health_of(SERVICE)

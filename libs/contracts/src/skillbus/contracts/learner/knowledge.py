@@ -9,12 +9,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from skillbus.contracts.endpoint import health_of
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.scope import Scope
-
-SERVICE: Final = "learner"
-
 
 TITLE_CHARACTERS: Final = 500
 
@@ -49,7 +45,7 @@ class KnowledgeStatus(StrEnum):
     """Deleted or rejected: kept, and never found."""
 
 
-class ChangeKind(StrEnum):
+class KnowledgeChangeKind(StrEnum):
     """What made a version."""
 
     CREATED = "created"
@@ -83,10 +79,12 @@ NotBlank = AfterValidator(_not_blank)
 Instant = Annotated[datetime, AfterValidator(_in_utc), Field(description="A moment; UTC where it names no zone.")]
 
 
-Title = Annotated[str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NotBlank]
+KnowledgeTitle = Annotated[
+    str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NotBlank
+]
 
 
-Content = Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS), WITHOUT_NUL, NotBlank]
+KnowledgeContent = Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS), WITHOUT_NUL, NotBlank]
 
 
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL]
@@ -98,10 +96,10 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, fail_fast=True)]
 Actor = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), WITHOUT_NUL]
 
 
-Why = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
+ReasonText = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
 
 
-Source = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
+KnowledgeSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
 """Where it came from: `manual`, `import`, `log_learning`, `test_learning`, or a name that others chose."""
 
 
@@ -115,7 +113,7 @@ ExternalId = Annotated[str, StringConstraints(min_length=1, max_length=300), WIT
 Priority = Annotated[int, Field(ge=0, le=10)]
 
 
-Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+VersionNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 """Of an item, as a request names it; 32 bits, as databases keep it."""
 
 
@@ -135,15 +133,15 @@ class KnowledgeDraft(Message):
     """What people, imports and learning say of an item."""
 
     type: KnowledgeType
-    title: Title
-    content: Content
+    title: KnowledgeTitle
+    content: KnowledgeContent
     """Markdown. Kept as it is; whoever shows it sanitises it."""
     scope: Scope = ""
     tags: Tags = ()
     """In their order, each once."""
     priority: Priority = DEFAULT_PRIORITY
     """10 is the highest."""
-    source: Source = MANUAL
+    source: KnowledgeSource = MANUAL
     source_ref: Annotated[str, StringConstraints(max_length=300), WITHOUT_NUL] = ""
     """What of the source: the id of a task, a file."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
@@ -182,6 +180,3 @@ class KnowledgeRef(Message):
 
 
 EXAMPLE_ID: Final = "01890000-0000-7000-8000-000000000000"
-
-
-HEALTH: Final = health_of(SERVICE)

@@ -6,16 +6,16 @@ from typing import Annotated, Final
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.endpoint import Endpoint
-from skillbus.contracts.knowledge import (
+from skillbus.contracts.learner import SERVICE
+from skillbus.contracts.learner.knowledge import (
     ANYBODY,
-    SERVICE,
     Actor,
     KnowledgeId,
     KnowledgeItem,
+    KnowledgeSource,
     KnowledgeStatus,
     KnowledgeType,
-    Source,
-    Why,
+    ReasonText,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
@@ -29,17 +29,17 @@ class PutKnowledge(Message):
     project: Project = DEFAULT_PROJECT
     items: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_ITEMS)
     """Each a `KnowledgeDraft`. `id` is the `external_id` of a line that has none, unless it is an item's own id."""
-    source: Source | None = None
+    source: KnowledgeSource | None = None
     """Of items that name none; `import` if absent."""
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
     """Of new items."""
     dry_run: bool = False
     """Tell what would become of them, and write nothing."""
     actor: Actor = ANYBODY
-    reason: Why = ""
+    reason: ReasonText = ""
 
 
-class PutOutcome(StrEnum):
+class KnowledgePutOutcome(StrEnum):
     """What became of an item."""
 
     CREATED = "created"
@@ -48,12 +48,12 @@ class PutOutcome(StrEnum):
     REJECTED = "rejected"
 
 
-class ItemPut(Message):
+class KnowledgeItemPut(Message):
     """What became of one of them."""
 
     id: str | None = None
     external_id: str | None = None
-    outcome: PutOutcome
+    outcome: KnowledgePutOutcome
     version: int | None = None
     error: str | None = None
     """Why it was rejected."""
@@ -62,7 +62,7 @@ class ItemPut(Message):
 class KnowledgePut(Message):
     """What became of each, in the order of the request."""
 
-    results: tuple[ItemPut, ...]
+    results: tuple[KnowledgeItemPut, ...]
     indexed: bool
     """Whether the index has all of them by now."""
 

@@ -1,0 +1,8 @@
+"""Embeddings, and the registry of providers and models."""
+
+from typing import Final
+
+from skillbus.contracts.endpoint import make_health_endpoint
+
+SERVICE: Final = "embedder"
+HEALTH: Final = make_health_endpoint(SERVICE)

@@ -1,0 +1,8 @@
+"""Skills, tools and their index."""
+
+from typing import Final
+
+from skillbus.contracts.endpoint import make_health_endpoint
+
+SERVICE: Final = "indexer"
+HEALTH: Final = make_health_endpoint(SERVICE)

@@ -1,0 +1,8 @@
+"""Searches for tools and knowledge, and contexts."""
+
+from typing import Final
+
+from skillbus.contracts.endpoint import make_health_endpoint
+
+SERVICE: Final = "retriever"
+HEALTH: Final = make_health_endpoint(SERVICE)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from skillbus.cli.__main__ import create_app
-from skillbus.cli.demo_knowledge import BUDGET_TOKENS, QUESTION, SCOPE
+from skillbus.cli.demo.knowledge import BUDGET_TOKENS, QUESTION, SCOPE
 
 from .conftest import ROOT, Json, System
 

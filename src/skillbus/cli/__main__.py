@@ -11,32 +11,30 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli import (
-    evaluate,
-    index,
-    knowledge,
-    knowledge_edit,
-    knowledge_search,
-    mcp,
-    models,
-    providers,
-    skills,
-    tools,
-)
-from skillbus.cli.audit import audit
-from skillbus.cli.calibrate import calibrate
-from skillbus.cli.catalogue import list_skills, remove
-from skillbus.cli.demo import demo
-from skillbus.cli.export_knowledge import export_knowledge
-from skillbus.cli.import_knowledge import import_knowledge
-from skillbus.cli.import_tools import import_tools
-from skillbus.cli.install import install
-from skillbus.cli.run import WithArgv, run
-from skillbus.cli.runs import runs
-from skillbus.cli.search import search
+from skillbus.cli.demo.commands import demo
+from skillbus.cli.evaluate import commands as evaluate
+from skillbus.cli.knowledge import commands as knowledge
+from skillbus.cli.knowledge import search_commands as knowledge_search
+from skillbus.cli.knowledge import write_commands as knowledge_edit
+from skillbus.cli.knowledge.exporter import export_knowledge
+from skillbus.cli.knowledge.importer import import_knowledge
+from skillbus.cli.mcp import commands as mcp
+from skillbus.cli.models import commands as models
+from skillbus.cli.models import indexes as index
+from skillbus.cli.models import providers
+from skillbus.cli.models.calibrate import calibrate
+from skillbus.cli.runs.commands import runs
+from skillbus.cli.runs.run import WithArgv, run
+from skillbus.cli.server.audit import audit
+from skillbus.cli.server.status import status
+from skillbus.cli.server.up import up
 from skillbus.cli.session import Command, local, remote
-from skillbus.cli.status import status
-from skillbus.cli.up import up
+from skillbus.cli.skills import commands as skills
+from skillbus.cli.skills.catalogue import list_skills, remove
+from skillbus.cli.skills.install import install
+from skillbus.cli.tools import commands as tools
+from skillbus.cli.tools.importer import import_tools
+from skillbus.cli.tools.search import search
 
 _PROVIDERS: Final[Mapping[str, Command]] = {
     "list": providers.list_providers,

@@ -15,14 +15,14 @@ import typer
 
 from skillbus.cli.errors import CliError
 from skillbus.cli.output import Output, open_output
-from skillbus.cli.outside import Outside
+from skillbus.cli.server.launcher import Outside
 
 if TYPE_CHECKING:
-    from skillbus.cli.client import Client
-    from skillbus.cli.knowledge_client import KnowledgeClient
-    from skillbus.cli.models_client import ModelsClient
-    from skillbus.cli.runs_client import RunsClient
-    from skillbus.cli.tools_client import ToolsClient
+    from skillbus.cli.client.knowledge import KnowledgeClient
+    from skillbus.cli.client.models import ModelsClient
+    from skillbus.cli.client.runs import RunsClient
+    from skillbus.cli.client.skills import Client
+    from skillbus.cli.client.tools import ToolsClient
 
 ARGV: Final = "skillbus.argv"
 """Where the words after `--` are kept in Typer's context."""
@@ -54,28 +54,28 @@ class Session:
     @property
     def models(self) -> "ModelsClient":
         """The client of providers, models and indexes, over the same connection."""
-        from skillbus.cli.models_client import ModelsClient  # noqa: PLC0415 (slow)
+        from skillbus.cli.client.models import ModelsClient  # noqa: PLC0415 (slow)
 
         return ModelsClient(self.client.http)
 
     @property
     def tools(self) -> "ToolsClient":
         """The client of the catalogue of tools, MCP servers and the audit, over the same connection."""
-        from skillbus.cli.tools_client import ToolsClient  # noqa: PLC0415 (slow)
+        from skillbus.cli.client.tools import ToolsClient  # noqa: PLC0415 (slow)
 
         return ToolsClient(self.client.http, self.client.project)
 
     @property
     def knowledge(self) -> "KnowledgeClient":
         """The client of the knowledge base, over the same connection."""
-        from skillbus.cli.knowledge_client import KnowledgeClient  # noqa: PLC0415 (slow)
+        from skillbus.cli.client.knowledge import KnowledgeClient  # noqa: PLC0415 (slow)
 
         return KnowledgeClient(self.client.http, self.client.project)
 
     @property
     def runs(self) -> "RunsClient":
         """The client of runs, over the same connection."""
-        from skillbus.cli.runs_client import RunsClient  # noqa: PLC0415 (slow)
+        from skillbus.cli.client.runs import RunsClient  # noqa: PLC0415 (slow)
 
         return RunsClient(self.client)
 
@@ -102,7 +102,7 @@ def remote(command: Command, *, of_project: bool = True, url_option: str = "--ur
         as_json: JsonOption = False,
         **own: object,
     ) -> None:
-        from skillbus.cli.client import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
+        from skillbus.cli.client.skills import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
 
         outside = ctx.ensure_object(Outside)
         where = Remote(_checked(checked_url, url, url_option), _checked(checked_key, key, "--key"), project)

@@ -15,7 +15,7 @@ from skillbus.cli.text import plain_line, size
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from skillbus.cli.replies import SystemStatus
+    from skillbus.cli.client.replies import SystemStatus
     from skillbus.contracts.indexer.skill_record import Skill
     from skillbus.contracts.indexer.skills import IndexerStatus
     from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage, ToolsFound

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from skillbus.cli.client import Remote, open_client
+from skillbus.cli.client.skills import Remote, open_client
+from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import ProblemError
-from skillbus.cli.tools_client import ToolsClient
 from skillbus.common.bus.responder import route
 from skillbus.contracts.indexer.tools import MAX_TOOLS, PUT_TOOLS, PutTools, ToolPut, ToolPutOutcome, ToolsPut
 from skillbus.gateway.wiring import Gateway

@@ -18,8 +18,8 @@ from skillbus.calibration.judged import Judged, JudgedQuery
 from skillbus.calibration.pairs import survey
 from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
 from skillbus.cli.__main__ import create_app
-from skillbus.cli.calibrating import BATCH_TEXTS
-from skillbus.cli.outside import Outside
+from skillbus.cli.models.calibration import BATCH_TEXTS
+from skillbus.cli.server.launcher import Outside
 from skillbus.contracts.embedder.registry import Calibration
 
 from .synthetic import judged, vectors, write_lines

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from skillbus.cli.__main__ import create_app
-from skillbus.cli.outside import Outside
+from skillbus.cli.server.launcher import Outside
 
 from .fake_server import FakeServer
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from skillbus.cli.outside import Outside
+from skillbus.cli.server.launcher import Outside
 from skillbus.contracts.errors import ErrorCode
 
 from .fake_server import Json, problem, skill_record

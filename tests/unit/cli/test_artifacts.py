@@ -1,7 +1,7 @@
 import pytest
 
-from skillbus.cli.artifacts import local_name
 from skillbus.cli.errors import StrangeReplyError
+from skillbus.cli.runs.artifacts import local_name
 
 
 @pytest.mark.parametrize(

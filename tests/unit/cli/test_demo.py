@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from skillbus.cli.errors import StartFailedError
-from skillbus.cli.outside import Outside, Running, ServerPlan
+from skillbus.cli.server.launcher import Outside, Running, ServerPlan
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine

@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.advice import ADVICE
-from skillbus.cli.outside import Outside
+from skillbus.cli.client.advice import ADVICE
+from skillbus.cli.server.launcher import Outside
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from rich.console import Console
 
-from skillbus.cli import knowledge_tables
-from skillbus.cli.knowledge import Action
-from skillbus.cli.knowledge_options import Kind, Status
+from skillbus.cli.knowledge import view as knowledge_tables
+from skillbus.cli.knowledge.commands import Action
+from skillbus.cli.knowledge.options import Kind, Status
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.learner.versions import KnowledgeDiffed, ReviewAction

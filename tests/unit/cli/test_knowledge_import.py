@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.import_knowledge import OUTCOMES
+from skillbus.cli.knowledge.importer import OUTCOMES
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
 from skillbus.gateway.domain.knowledge_markdown import from_markdown

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from skillbus.cli import knowledge_hits
-from skillbus.cli.knowledge_search import Use
+from skillbus.cli.knowledge import search_view as knowledge_hits
+from skillbus.cli.knowledge.search_commands import Use
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeFound
 

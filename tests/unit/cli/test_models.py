@@ -6,10 +6,11 @@ import httpx
 import pytest
 from rich.console import Console
 
-from skillbus.cli import models, providers
+from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import SwitchNotBegunError
-from skillbus.cli.follow import follow_switch
-from skillbus.cli.models_client import ModelsClient
+from skillbus.cli.models import commands as models
+from skillbus.cli.models import providers
+from skillbus.cli.models.switch_follower import follow_switch
 from skillbus.cli.output import Output, open_output
 from skillbus.contracts.embedder.registry import LocalRuntime, ProviderKind
 from skillbus.contracts.errors import ErrorCode

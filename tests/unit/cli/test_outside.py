@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.cli.errors import StartFailedError
-from skillbus.cli.outside import ServerPlan, start_standalone
+from skillbus.cli.server.launcher import ServerPlan, start_standalone
 from skillbus.standalone.data_directory import owned
 
 

@@ -1,4 +1,4 @@
-from skillbus.cli.replies import Installed, Ran, SystemStatus
+from skillbus.cli.client.replies import Installed, Ran, SystemStatus
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.contracts.sandbox.skill_runs import RunStatus

@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from skillbus.cli import tables
-from skillbus.cli.names import NAME, NAME_CHARS_MAX
-from skillbus.cli.search import Kind
+from skillbus.cli.skills.names import NAME, NAME_CHARS_MAX
+from skillbus.cli.tools.search import Kind
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import SkillName
 from skillbus.contracts.retriever.tool_search import ToolsFound

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from skillbus.cli.tools import State
+from skillbus.cli.tools.commands import State
 from skillbus.contracts.indexer.tools import ToolState
 
 from .conftest import CommandLine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.cli.outside import Outside
+from skillbus.cli.server.launcher import Outside
 
 from .conftest import CommandLine
 

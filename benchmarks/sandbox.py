@@ -47,7 +47,7 @@ from skillbus.contracts.resources import PACKAGES, make_package_name
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.domain.isolation import Isolation, IsolationReport
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.nats_server import open_nats_server
@@ -139,7 +139,7 @@ class PlainIsolation:
         code, out, said = await plain_run(self.found.runtimes[spec.runtime], spec.skill_root / spec.script)
         status = RunStatus.FAILED if code else RunStatus.OK
         took_ms = 1000 * (time.monotonic() - began)
-        return RunOutcome(status, code, out, said, (), took_ms, 0.0, False, Level.NONE)
+        return RunOutcome(status, code, out, said, (), took_ms, 0.0, False, self.found.level)
 
 
 def skill(name: str, runtime: Runtime, script: str, package: bytes) -> Skill:

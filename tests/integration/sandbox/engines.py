@@ -9,25 +9,8 @@ from pathlib import Path
 import pytest
 
 from skillbus.sandbox.adapters.engine import Engine
-from skillbus.sandbox.adapters.engine_docker import DockerEngine
 from skillbus.sandbox.adapters.engine_runsc import RunscEngine
 from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
-
-IMAGES = ("skillbus-sandbox:test", "skillbus-sandbox:0.1.0")
-
-
-def docker_engine(_: Path) -> DockerEngine:
-    """On the engine that Docker's client finds, with an image of the sandbox that was built before."""
-    if shutil.which("docker") is None:
-        pytest.skip("there is no docker on this machine")
-    wanted = os.environ.get("SKILLBUS_TEST_SANDBOX_IMAGE")
-    for image in (wanted,) if wanted else IMAGES:
-        asked = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=False)
-        if asked.returncode == 0:
-            return DockerEngine(image)
-    pytest.skip(
-        f"no image of the sandbox: build one, or name it by SKILLBUS_TEST_SANDBOX_IMAGE: {asked.stderr.strip()}"
-    )
 
 
 def runsc_engine(folder: Path) -> RunscEngine:
@@ -38,7 +21,7 @@ def runsc_engine(folder: Path) -> RunscEngine:
     return RunscEngine(folder / "runsc", program=program)
 
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {"docker": docker_engine, "runsc": runsc_engine}
+ENGINES: dict[str, Callable[[Path], Engine]] = {"runsc": runsc_engine}
 
 
 def engine_isolation(name: str, folder: Path) -> Iterator[EngineIsolation]:

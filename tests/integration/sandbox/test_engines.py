@@ -13,14 +13,13 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.engine import Engine
-from skillbus.sandbox.adapters.engine_docker import DockerEngine
 from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
-from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
+from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run import RunOutcome, RunSpec
 
-from .engines import ENGINES, docker_engine, names
+from .engines import ENGINES, names
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 
@@ -150,14 +149,10 @@ async def test_a_run_is_refused_a_network_that_its_engine_does_not_give(run: Run
         await run("", network=(HostPort("example.org", 443),))
 
 
-async def test_packages_are_shown_read_only_or_refused(run: Run, engine: Engine, tmp_path: Path) -> None:
+async def test_packages_are_shown_read_only(run: Run, tmp_path: Path) -> None:
     (tmp_path / "layer").mkdir(mode=0o755)
     (tmp_path / "layer" / "wanted.py").write_text("ANSWER = 42")
     source = "import wanted; print(wanted.ANSWER); open('/deps/x', 'w')"
-    if not engine.layers:
-        with pytest.raises(RunRejected, match="packages"):
-            await run(source, layer=tmp_path / "layer")
-        return
     outcome = await run(source, layer=tmp_path / "layer")
     assert outcome.stdout == b"42\n"
     assert outcome.status is RunStatus.FAILED
@@ -200,13 +195,4 @@ async def test_a_service_that_was_killed_leaves_no_container_that_goes_on(
 
 
 def _written(engine: Engine) -> str:
-    if isinstance(engine, DockerEngine):
-        return f"DockerEngine({engine.image!r})"
     return f"RunscEngine(Path({str(engine.state)!r}), program={engine.program!r})"  # type: ignore[attr-defined]  # the other
-
-
-async def test_an_image_that_is_not_there_is_not_fetched_but_refused(tmp_path: Path) -> None:
-    docker_engine(tmp_path)
-    isolation = EngineIsolation(DockerEngine("skillbus.invalid/no-such-image:1"), owner_name(tmp_path))
-    with pytest.raises(SandboxUnavailable, match="no-such-image"):
-        await isolation.probe()

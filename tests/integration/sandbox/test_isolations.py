@@ -14,7 +14,6 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.unsafe import UnsafeIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.limits import MIB, Limits
@@ -35,16 +34,13 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture(params=["cold", "warm", "unsafe", *ENGINES])
+@pytest.fixture(params=["cold", "warm", *ENGINES])
 async def isolation(
     request: pytest.FixtureRequest,
     make_isolation: Callable[..., BubblewrapIsolation],
     nothing_left: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Isolation]:
-    if request.param == "unsafe":
-        yield UnsafeIsolation()
-        return
     if request.param in ENGINES:
         with contextmanager(engine_isolation)(request.param, tmp_path_factory.mktemp("engine")) as engine:
             yield engine

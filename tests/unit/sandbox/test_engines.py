@@ -2,7 +2,6 @@
 
 import json
 import resource
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.conversation import ProtocolError, rlimits
 from skillbus.sandbox.adapters.engine import AGENT, ContainerPlan
-from skillbus.sandbox.adapters.engine_docker import DockerEngine, client_environment
 from skillbus.sandbox.adapters.engine_job import engine_job, given_folders, sizes
 from skillbus.sandbox.adapters.engine_process import ToldMeter
 from skillbus.sandbox.adapters.engine_runsc import RunscEngine, Shown, make_root, oci_config
@@ -26,10 +24,6 @@ SHOWN = Shown(Path("/usr/bin/python3"), ("/usr",), {"/bin": "usr/bin", "/etc/alt
 ALL_OF_IT = str((100 + 8 + 4 + 2 + 1 + 1 + 64) * MIB)
 
 
-def docker(**options: object) -> tuple[str, ...]:
-    return DockerEngine("image:1", **options).run(PLAN, Path("/none"))  # type: ignore[arg-type]  # a test's shorthand
-
-
 def config(plan: ContainerPlan = PLAN, cgroup: str | None = None, cpus: float | None = None) -> dict[str, object]:
     written: dict[str, object] = json.loads(json.dumps(oci_config(plan, SHOWN, cgroup, cpus)))
     return written
@@ -39,47 +33,6 @@ def mounts(plan: ContainerPlan) -> dict[str, dict[str, object]]:
     listed = config(plan)["mounts"]
     assert isinstance(listed, list)
     return {mount["destination"]: mount for mount in listed}
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("--network", "none"),
-        ("--cap-drop", "ALL"),
-        ("--security-opt", "no-new-privileges"),
-        ("--user", "65534:65534"),
-        ("--pids-limit", "41"),
-        ("--memory", ALL_OF_IT),
-        ("--memory-swap", ALL_OF_IT),
-        ("--shm-size", str(2 * MIB)),
-        ("--pull", "never"),
-        ("--log-driver", "none"),
-        ("--name", "skillbus-run-0-1"),
-        ("--tmpfs", f"/work:rw,exec,nosuid,nodev,mode=1777,size={8 * MIB}"),
-        ("--tmpfs", f"/skill:rw,exec,nosuid,nodev,mode=1777,size={MIB}"),
-    ],
-)
-def test_a_container_is_started_with(option: str, value: str) -> None:
-    assert (option, value) in pairwise(docker())
-
-
-def test_a_container_is_removed_by_its_engine_and_is_given_nothing_of_the_host_s_files() -> None:
-    command = docker()
-    assert {"--rm", "--read-only", "--interactive", "--no-healthcheck"} <= set(command)
-    assert not {"--volume", "-v", "--mount", "--privileged", "--device", "--publish"} & set(command)
-    assert command[command.index("image:1") + 1 :] == AGENT
-
-
-def test_the_runtime_and_the_processors_are_the_operator_s() -> None:
-    assert {"--runtime", "--cpus"}.isdisjoint(docker())
-    chosen = list(pairwise(docker(runtime="runsc", cpus=1.5)))
-    assert ("--runtime", "runsc") in chosen
-    assert ("--cpus", "1.5") in chosen
-
-
-def test_the_client_of_docker_learns_where_its_engine_is_and_no_secret_of_the_service() -> None:
-    environment = {"DOCKER_HOST": "unix:///d.sock", "PATH": "/bin", "SKILLBUS_NATS_URL": "nats://user:secret@bus"}
-    assert client_environment(environment) == {"DOCKER_HOST": "unix:///d.sock", "PATH": "/bin"}
 
 
 def test_a_bundle_s_process_can_become_another_user_and_do_nothing_else_of_root_s() -> None:
@@ -190,15 +143,13 @@ def test_containers_are_told_by_the_name_of_their_service(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "engine",
     [
-        DockerEngine("image:1", program="no-such-docker"),
         RunscEngine(Path("/nowhere"), program="no-such-runsc"),
         RunscEngine(Path("/dev/null/state"), program="true"),
-        DockerEngine("image:1", program="false"),
     ],
-    ids=["no docker", "no runsc", "not runsc", "docker that does not answer"],
+    ids=["missing", "not runsc"],
 )
 async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(
-    engine: DockerEngine | RunscEngine, tmp_path: Path
+    engine: RunscEngine, tmp_path: Path
 ) -> None:
     isolation = EngineIsolation(engine, "skillbus-run-x-")
     tmp_path.joinpath("main.py").touch()
@@ -206,7 +157,7 @@ async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(
         with pytest.raises(SandboxUnavailable) as refused:
             await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))
         assert engine.program in str(refused.value)
-    assert engine.level in {Level.DOCKER, Level.RUNSC}
+    assert engine.level is Level.RUNSC
 
 
 def test_a_skill_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from skillbus.sandbox.wiring import builders_of
         ({"npm_registry": "http://127.0.0.1:1/"}, {Runtime.NODE}),
         ({"dependencies": True}, {Runtime.PYTHON, Runtime.NODE}),
         ({"dependencies": False, "index_url": "http://127.0.0.1:1/simple"}, set()),
-        ({"dependencies": True, "engine": "docker"}, set()),
+        ({"dependencies": True, "engine": "runsc"}, {Runtime.PYTHON, Runtime.NODE}),
     ],
 )
 def test_packages_are_had_from_where_an_operator_has_named_an_index(

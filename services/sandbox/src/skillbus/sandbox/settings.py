@@ -72,14 +72,8 @@ class SandboxSettings(BaseSettings):
     """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)
     """Processors that a run may use at once; wants a cgroup with the cpu controller."""
-    engine: Literal["bubblewrap", "runsc", "docker"] = "bubblewrap"
-    """What isolates runs. One that is not there refuses them; no other takes its place."""
-    image: str = "skillbus-sandbox:0.1.0"
-    """Of the containers of `docker`: it is there already, with Python in /usr/bin or /usr/local/bin."""
-    docker_runtime: str | None = None
-    """Of the containers of `docker`, when not the engine's own: `runsc`, where gVisor is set up for it."""
-    unsafe: bool = False
-    """Runs are not isolated at all. Nothing but this does that: a machine that cannot isolate runs nothing without."""
+    engine: Literal["bubblewrap", "runsc"] = "bubblewrap"
+    """Program that isolates runs. While it is missing, every run is refused: no other engine takes its place."""
 
     @field_validator("private_networks")
     @classmethod

@@ -20,8 +20,6 @@ from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, LIST_RUNS
 from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus_skills import BusSkills
-from skillbus.sandbox.adapters.engine import Engine
-from skillbus.sandbox.adapters.engine_docker import DockerEngine
 from skillbus.sandbox.adapters.engine_runsc import RunscEngine
 from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
 from skillbus.sandbox.adapters.installed_skills import preparing
@@ -31,7 +29,6 @@ from skillbus.sandbox.adapters.metering import ChosenMetering
 from skillbus.sandbox.adapters.run_files import BusRunFiles
 from skillbus.sandbox.adapters.run_lines import BusRunLines
 from skillbus.sandbox.adapters.stream_history import StreamHistory
-from skillbus.sandbox.adapters.unsafe import UnsafeIsolation
 from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
@@ -67,10 +64,9 @@ async def open_sandbox(
 
 @asynccontextmanager
 async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
-    if settings.unsafe:
-        yield UnsafeIsolation()
-        return
-    if (engine := _engine(settings)) is not None:
+    if settings.engine == "runsc":
+        state = (settings.data / "runsc").resolve()
+        engine = RunscEngine(state, cgroups=settings.cgroup != "off", cpus=settings.cpus)
         yield EngineIsolation(engine, owner_name(settings.data))
         return
     metering = ChosenMetering(settings.cgroup, settings.cpus)
@@ -78,18 +74,6 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
         warm=settings.warm, metering=metering, egress=settings.egress, forks=settings.forks
     ) as isolation:
         yield isolation
-
-
-def _engine(settings: SandboxSettings) -> Engine | None:
-    match settings.engine:
-        case "docker":
-            return DockerEngine(settings.image, settings.docker_runtime or None, settings.cpus)
-        case "runsc":
-            return RunscEngine(
-                (settings.data / "runsc").resolve(), cgroups=settings.cgroup != "off", cpus=settings.cpus
-            )
-        case "bubblewrap":
-            return None
 
 
 @asynccontextmanager
@@ -139,8 +123,6 @@ async def _dependencies(
 
 def builders_of(settings: SandboxSettings) -> dict[Runtime, Builder]:
     """Of the languages whose packages are had."""
-    if settings.engine == "docker":  # whose containers show nothing of this machine
-        return {}
     build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
     index, registry = _revealed(settings.index_url), _revealed(settings.npm_registry)
     builders: dict[Runtime, Builder] = {}

@@ -82,11 +82,6 @@ class Engine(Protocol):
         """Of the engine's own program."""
         ...
 
-    @property
-    def layers(self) -> bool:
-        """Whether packages of the host can be shown in a container."""
-        ...
-
     def find(self) -> Found:
         """Look whether it is there. Blocking.
 

@@ -57,7 +57,6 @@ class RunscEngine:
     rootless: bool = field(default_factory=lambda: os.geteuid() != 0)
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ.get("PATH", PATHS)})
     level: Level = Level.RUNSC
-    layers: bool = True
 
     def find(self) -> Found:
         """See `Engine.find`."""

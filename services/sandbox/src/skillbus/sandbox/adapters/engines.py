@@ -92,8 +92,6 @@ class EngineIsolation:
             raise RunRejected(
                 f"the engine {self._engine.level} gives no run a network: choose bubblewrap for this skill"
             )
-        if spec.layer is not None and not self._engine.layers:
-            raise RunRejected(f"the engine {self._engine.level} cannot show packages of the host")
         return await self._run(spec, str(interpreter), control or RunControl())
 
     async def _look(self) -> IsolationReport:

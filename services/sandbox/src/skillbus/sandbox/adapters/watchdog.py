@@ -30,16 +30,9 @@ _PF_EXITING: Final = 0x4
 
 _SOCKETS: Final = re.compile(r"^(sockets: used|TCP: inuse|TCP6: inuse) (\d+)", re.MULTILINE)
 
-Look = Callable[[int, Limits], Excess | None]
-"""At the tree under a process, in the host's numbering: whether it is over a limit."""
-
 
 class Watchdog:
     """`Metering` that needs nothing of the machine."""
-
-    def __init__(self, looks: Sequence[Look] | None = None) -> None:
-        """`looks` are those beside the one at memory."""
-        self._looks = (check_sockets, check_inodes) if looks is None else tuple(looks)
 
     def prepare(self) -> str:
         """See `Metering.prepare`."""
@@ -47,14 +40,13 @@ class Watchdog:
 
     def meter(self) -> "WatchdogMeter":
         """See `Metering.meter`."""
-        return WatchdogMeter(self._looks)
+        return WatchdogMeter()
 
 
 class WatchdogMeter:
     """`Meter` that looks at a tree from time to time."""
 
-    def __init__(self, looks: Sequence[Look]) -> None:
-        self._looks = looks
+    def __init__(self) -> None:
         self._roots: Sequence[int] = (0,)
         self._limits = Limits()
         self._peak_bytes: int | None = None
@@ -79,9 +71,8 @@ class WatchdogMeter:
         """See `Meter.leave`."""
 
     def _look(self) -> Excess | None:
-        return self._check_memory() or next(
-            (excess for look in self._looks if (excess := look(self._roots[0], self._limits)) is not None), None
-        )
+        init = self._roots[0]
+        return self._check_memory() or check_sockets(init, self._limits) or check_inodes(init, self._limits)
 
     def _check_memory(self) -> Excess | None:
         limit = self._limits.memory_bytes
@@ -138,14 +129,6 @@ def check_sockets(init: int, limits: Limits) -> Excess | None:
     # A TCP connection that nobody has accepted, or that was closed with words unsaid, is in use and no process's.
     used = max(found["sockets: used"], found["TCP: inuse"] + found.get("TCP6: inuse", 0))
     return Excess(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}") if used > limits.sockets else None
-
-
-def check_processes(init: int, limits: Limits) -> Excess | None:
-    """Whether the tree has too many processes: for where no limit of the kernel holds that."""
-    count = sum(1 for _ in process_tree((init,)))
-    if count <= limits.processes:
-        return None
-    return Excess(RunStatus.KILLED, f"{count} processes, the limit is {limits.processes}")
 
 
 def check_inodes(init: int, limits: Limits) -> Excess | None:

@@ -34,10 +34,6 @@ class Level(StrEnum):
     """As filtered, without a private /proc: for containers, whose /proc is masked."""
     RUNSC = "runsc"
     """By gVisor: another kernel than the host's answers its system calls. Only where an operator chose it."""
-    DOCKER = "docker"
-    """By a container engine, as strongly as its containers are. Only where an operator chose it."""
-    NONE = "none"
-    """No isolation at all: only where an operator asked for exactly that, never because nothing else holds."""
 
 
 ISOLATING: Final = (Level.FULL, Level.FILTERED, Level.CONTAINER)

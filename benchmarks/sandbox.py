@@ -45,9 +45,9 @@ from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtim
 from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
 from skillbus.contracts.resources import PACKAGES, make_package_name
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.isolation import Isolation, IsolationReport
-from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.nats_server import open_nats_server

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.run import Level, runtime_of
+from skillbus.sandbox.domain.run.spec import Level, runtime_of
 
 from .canaries import Planted, planted
 from .harness import UIDS, WAYS, Harness, Way, opened

@@ -13,13 +13,13 @@ from typing import Final
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.watchdog import process_tree
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.names import is_safe_name
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.kernel.watchdog import process_tree
 from skillbus.sandbox.domain.network import HostPort
-from skillbus.sandbox.domain.result import json_result
-from skillbus.sandbox.domain.run import ISOLATING, Level, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.names import is_safe_name
+from skillbus.sandbox.domain.run.result import json_result
+from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome, RunSpec, runtime_of
 
 from .canaries import Planted
 from .leftovers import Traces

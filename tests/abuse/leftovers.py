@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skillbus.common.testing import sandbox_mounts
-from skillbus.sandbox.adapters.watchdog import is_ending
+from skillbus.sandbox.adapters.kernel.watchdog import is_ending
 
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _SEGMENTS = Path("/proc/sysvipc/shm")

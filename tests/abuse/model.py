@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.profile import Plan
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.adapters.bubblewrap.profile import Plan
+from skillbus.sandbox.domain.run.limits import Limits
 
 from .canaries import Planted
 

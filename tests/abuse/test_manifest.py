@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.domain.run import Level
+from skillbus.sandbox.domain.run.spec import Level
 
 from .harness import HELPERS, PAYLOADS, WAYS
 from .manifest import ABUSES, BY_NAME

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.sandbox.domain.run import Level
+from skillbus.sandbox.domain.run.spec import Level
 
 from .canaries import Planted
 from .harness import UIDS, Harness, Way, weakened

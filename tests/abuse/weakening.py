@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.forking import agent_sources
-from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.adapters.profile import INIT, Entry, Plan, command_line, entry_of
-from skillbus.sandbox.adapters.starting import Profile
+from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.profile import INIT, Entry, Plan, command_line, entry_of
+from skillbus.sandbox.adapters.bubblewrap.starter import Profile
+from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run import Level
+from skillbus.sandbox.domain.run.spec import Level
 
 from .canaries import Planted
 from .model import Step
@@ -57,7 +57,7 @@ class Weakened(BubblewrapIsolation):
             told = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--setenv"}
             return replace(entry, namespaces=entry.namespaces & ~absent, environment={**entry.environment, **told})
 
-        sources = agent_sources()
+        sources = read_agent_sources()
         for step in steps:
             if isinstance(step, AgentStep):
                 sources = step.change(sources)

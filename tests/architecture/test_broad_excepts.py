@@ -27,8 +27,8 @@ ALLOWED: Final = {
     "services/learner/src/skillbus/learner/domain/recurring_task.py": "supervises recurring work",
     "services/retriever/src/skillbus/retriever/adapters/template_child.py": "tells a caller what its template raised",
     "services/retriever/src/skillbus/retriever/adapters/tokenizers.py": "tokenizers raises plain Exception",
-    "services/sandbox/src/skillbus/sandbox/adapters/clearing.py": "supervises what is cleared behind a reply",
-    "services/sandbox/src/skillbus/sandbox/adapters/agent_python.py": "reports what ends a script",
+    "services/sandbox/src/skillbus/sandbox/adapters/bubblewrap/cleanup.py": "supervises what is cleared behind a reply",
+    "services/sandbox/src/skillbus/sandbox/adapters/inside/agent_python.py": "reports what ends a script",
 }
 
 

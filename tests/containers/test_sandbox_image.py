@@ -13,7 +13,7 @@ PROFILE = ROOT / "deploy" / "seccomp-sandbox.json"
 TAG = "skillbus-sandbox:test"
 PROBE = """
 import asyncio, ctypes, os, socket
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 
 KEYCTL, IO_URING_SETUP = {"x86_64": (250, 425), "aarch64": (219, 425)}[os.uname().machine]
 libc = ctypes.CDLL(None, use_errno=True)

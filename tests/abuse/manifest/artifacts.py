@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from skillbus.sandbox.domain.limits import MIB
+from skillbus.sandbox.domain.run.limits import MIB
 
 from ..model import USUAL, Abuse, Weakening
 from ..weakening import agent

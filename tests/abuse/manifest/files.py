@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.domain.limits import MIB
+from skillbus.sandbox.domain.run.limits import MIB
 
 from ..model import ANY_INODES, USUAL, Abuse, Weakening
 from ..weakening import FOLDER_LEFT_OPEN, SHARED_TMP, SHOWN, added, without

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from skillbus.sandbox.adapters.profile import DEPS, SKILL
+from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, SKILL
 
 from ..model import ANY_INODES, Abuse, Weakening
 from ..weakening import SHARED_TMP, UNFILTERED, agent, without, writable

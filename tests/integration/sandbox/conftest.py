@@ -8,10 +8,10 @@ import pytest
 
 from skillbus.common.testing import eventually, sandbox_mounts
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, runtime_of
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.engine import Engine
-from skillbus.sandbox.adapters.engine_runsc import RunscEngine
-from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.engine import Engine
+from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine
 
 
 def runsc_engine(folder: Path) -> RunscEngine:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.cgroup import Cgroups
-from skillbus.sandbox.adapters.delegation import NotDelegatedError, find_delegated
-from skillbus.sandbox.adapters.metering import ChosenMetering
-from skillbus.sandbox.domain.limits import MIB, Limits
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.kernel.cgroup import Cgroups
+from skillbus.sandbox.adapters.kernel.delegation import NotDelegatedError, find_delegated
+from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
 from skillbus.sandbox.domain.metering import Meter
-from skillbus.sandbox.domain.run import RunOutcome
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.spec import RunOutcome
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Make = Callable[..., BubblewrapIsolation]

@@ -12,10 +12,10 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.watchdog import is_ending
-from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.kernel.watchdog import is_ending
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, runtime_of
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]

@@ -12,12 +12,12 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.engine import Engine
-from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.engine import Engine
+from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
 from skillbus.sandbox.domain.errors import RunRejected
-from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.network import HostPort
-from skillbus.sandbox.domain.run import RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec
 
 from .engines import ENGINES, names
 
@@ -49,8 +49,8 @@ SERVICE = """
 import asyncio, sys
 from pathlib import Path
 from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.adapters.engines import EngineIsolation
-from skillbus.sandbox.domain.run import RunControl, RunSpec
+from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation
+from skillbus.sandbox.domain.run.spec import RunControl, RunSpec
 from {module} import {kind}
 
 engine = {engine}

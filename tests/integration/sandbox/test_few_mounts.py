@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.few_mounts import FewMounts, FewMountsError
-from skillbus.sandbox.adapters.installation import Installation, find_installation
-from skillbus.sandbox.adapters.profile import Plan, command_line
-from skillbus.sandbox.adapters.starting import Profile
-from skillbus.sandbox.domain.run import RunSpec, runtime_of
+from skillbus.sandbox.adapters.bubblewrap.few_mounts import FewMounts, FewMountsError
+from skillbus.sandbox.adapters.bubblewrap.installation import Installation, find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.profile import Plan, command_line
+from skillbus.sandbox.adapters.bubblewrap.starter import Profile
+from skillbus.sandbox.domain.run.spec import RunSpec, runtime_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make one")
 

@@ -20,14 +20,15 @@ from structlog.testing import capture_logs
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.forking import ForkPlan, ForkServer, agent_sources
-from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.adapters.profile import Entry
-from skillbus.sandbox.adapters.starting import Wanted
+from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
+from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.profile import Entry
+from skillbus.sandbox.adapters.bubblewrap.starter import Wanted
+from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import Level, RunOutcome, RunSpec
 
 from .conftest import UIDS
 
@@ -192,7 +193,7 @@ async def test_a_fork_that_fails_is_heard_of_by_who_waits_for_it_and_the_next_ma
         f'exec setpriv --reuid {UIDS[-1]} --regid {UIDS[-1]} --clear-groups prlimit --nproc=2 -- {python} "$@"\n'
     )
     limited.chmod(0o755)
-    plan = ForkPlan(limited, {"PATH": "/usr/bin:/bin"}, agent_sources(), (b"", b""), forks=9)
+    plan = ForkPlan(limited, {"PATH": "/usr/bin:/bin"}, read_agent_sources(), (b"", b""), forks=9)
     other = await asyncio.create_subprocess_exec("/bin/sleep", "60", user=UIDS[-1])
     server = await ForkServer.open(plan, 10)
     try:

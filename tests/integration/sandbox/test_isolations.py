@@ -13,11 +13,11 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.run import RunControl, RunOutcome, RunSpec, Stream, runtime_of
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, Stream, runtime_of
 
 from .engines import ENGINES, engine_isolation
 

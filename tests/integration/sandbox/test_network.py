@@ -10,12 +10,12 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.watchdog import Watchdog
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.limits import Limits
 from skillbus.sandbox.domain.network import EgressPolicy, HostPort, parse_networks
-from skillbus.sandbox.domain.run import ISOLATING, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec, runtime_of
 
 POLICY = EgressPolicy(private_networks=parse_networks("127.0.0.0/8"), head_s=1.0, idle_s=2.0)
 MODULE = """

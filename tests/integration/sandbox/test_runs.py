@@ -12,14 +12,14 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.forking import agent_sources
-from skillbus.sandbox.adapters.installation import find_installation
-from skillbus.sandbox.adapters.profile import Plan, command_line
-from skillbus.sandbox.adapters.starting import Profile
+from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.profile import Plan, command_line
+from skillbus.sandbox.adapters.bubblewrap.starter import Profile
+from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import ISOLATING, Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome, RunSpec
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
@@ -132,7 +132,7 @@ def open_process_1(plan: Plan) -> tuple[str, ...]:
 
 
 def agent_without(words: str) -> dict[str, str]:
-    sources = agent_sources()
+    sources = read_agent_sources()
     assert words in sources["agent_sandbox"]
     return {**sources, "agent_sandbox": sources["agent_sandbox"].replace(f"    {words}\n", "")}
 

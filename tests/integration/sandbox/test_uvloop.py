@@ -8,8 +8,8 @@ import uvloop
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.domain.run import RunSpec
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.domain.run.spec import RunSpec
 
 
 async def _runs(root: Path) -> list[RunStatus]:

@@ -11,11 +11,11 @@ from typing import Protocol
 import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder, find_uv
-from skillbus.sandbox.adapters.layers import Layers, open_layers
+from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder, find_uv
+from skillbus.sandbox.adapters.packages.layers import Layers, open_layers
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.limits import MIB
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.limits import MIB
+from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
 
 from .indexes import Index, serving
 

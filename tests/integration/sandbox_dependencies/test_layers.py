@@ -13,11 +13,11 @@ from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.bubblewrap import UIDS
-from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, UvBuilder
-from skillbus.sandbox.adapters.layers import Layers, open_layers
+from skillbus.sandbox.adapters.bubblewrap.isolation import UIDS
+from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, UvBuilder
+from skillbus.sandbox.adapters.packages.layers import Layers, open_layers
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable
-from skillbus.sandbox.domain.limits import MIB
+from skillbus.sandbox.domain.run.limits import MIB
 
 from .conftest import Interpreters, MakeSkill, OpenLayers, needs_npm, needs_uv
 from .indexes import Index, sdist

@@ -8,9 +8,9 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.run import RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec
 
 from .conftest import MakeSkill, OpenLayers, needs_npm, needs_uv
 from .indexes import Index

@@ -21,7 +21,7 @@ from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import PACKAGES, RUN_FILES, make_package_name
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SkillRan
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.settings import SandboxSettings

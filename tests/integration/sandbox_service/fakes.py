@@ -5,7 +5,7 @@ import asyncio
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec, Stream
+from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec, Stream
 
 
 class HeldIsolation:

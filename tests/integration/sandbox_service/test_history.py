@@ -20,7 +20,7 @@ from skillbus.contracts.sandbox.run_history import (
     RunState,
 )
 from skillbus.contracts.sandbox.skill_runs import RunLimits
-from skillbus.sandbox.adapters.stream_history import StreamHistory
+from skillbus.sandbox.adapters.bus.history import StreamHistory
 
 from .conftest import OpenSandbox, Sandbox
 from .fakes import HeldIsolation, NoIsolation

@@ -11,8 +11,8 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SkillChanged
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.layer_builders import find_uv
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.packages.layer_builders import find_uv
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 
 from ..sandbox_dependencies.indexes import Index, serving

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from skillbus.contracts.indexer.skill_record import ArgsMode
-from skillbus.sandbox.domain.arguments import (
+from skillbus.sandbox.domain.errors import ArgumentsInvalid
+from skillbus.sandbox.domain.run.arguments import (
     ARGUMENT_BYTES_MAX,
     Json,
     Layout,
@@ -11,7 +12,6 @@ from skillbus.sandbox.domain.arguments import (
     check_argv,
     input_from_args,
 )
-from skillbus.sandbox.domain.errors import ArgumentsInvalid
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from skillbus.sandbox.adapters.conversation import ProtocolError, Told, listen
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, Told, listen
+from skillbus.sandbox.domain.run.limits import Limits
 
 LIMITS = Limits(artifacts=2, artifacts_bytes=100)
 EXIT = b"X" + (12).to_bytes(4, "big") + b"".join(value.to_bytes(4, "big", signed=True) for value in (0, 0, 7))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.cgroup import Cgroups
-from skillbus.sandbox.adapters.delegation import NotDelegatedError, find_delegated
-from skillbus.sandbox.adapters.metering import AUTOMATIC, OFF, ChosenMetering
-from skillbus.sandbox.adapters.watchdog import WatchdogMeter
+from skillbus.sandbox.adapters.kernel.cgroup import Cgroups
+from skillbus.sandbox.adapters.kernel.delegation import NotDelegatedError, find_delegated
+from skillbus.sandbox.adapters.kernel.metering import AUTOMATIC, OFF, ChosenMetering
+from skillbus.sandbox.adapters.kernel.watchdog import WatchdogMeter
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 
 

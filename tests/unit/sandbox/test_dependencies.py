@@ -6,10 +6,10 @@ import time
 import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.domain.dependencies import FILE_BYTES_MAX, requirements_of
 from skillbus.sandbox.domain.errors import DependenciesInvalid
-from skillbus.sandbox.domain.python_version import fits
-from skillbus.sandbox.domain.requirements import Requirements
+from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, requirements_of
+from skillbus.sandbox.domain.packages.python_version import fits
+from skillbus.sandbox.domain.packages.requirements import Requirements
 
 SHA = "0" * 64
 INTEGRITY = "sha512-" + "A" * 86 + "=="

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skillbus.sandbox.adapters.egress_head import read_head
+from skillbus.sandbox.adapters.egress.head import read_head
 from skillbus.sandbox.domain.errors import EgressRefused
 from skillbus.sandbox.domain.network import HostPort
 

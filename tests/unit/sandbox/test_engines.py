@@ -8,15 +8,15 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.conversation import ProtocolError, rlimits
-from skillbus.sandbox.adapters.engine import AGENT, ContainerPlan
-from skillbus.sandbox.adapters.engine_job import engine_job, given_folders, sizes
-from skillbus.sandbox.adapters.engine_process import ToldMeter
-from skillbus.sandbox.adapters.engine_runsc import RunscEngine, Shown, make_root, oci_config
-from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.container import ToldMeter
+from skillbus.sandbox.adapters.gvisor.engine import AGENT, ContainerPlan
+from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.job import engine_job, given_folders, sizes
+from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine, Shown, make_root, oci_config
+from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, rlimits
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
-from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.run import Level, RunSpec
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.spec import Level, RunSpec
 
 LIMITS = Limits(memory_bytes=100 * MIB, work_bytes=8 * MIB, tmp_bytes=4 * MIB, shm_bytes=2 * MIB, processes=40)
 PLAN = ContainerPlan("skillbus-run-0-1", LIMITS, {"/skill": MIB, "/in": MIB})

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skillbus.sandbox.adapters.few_mounts import detachable
+from skillbus.sandbox.adapters.bubblewrap.few_mounts import detachable
 
 MOUNTINFO = rb"""22 27 0:21 / /proc rw - proc proc rw
 23 22 0:22 / /proc/sys ro - proc proc rw

@@ -8,7 +8,7 @@ import pytest
 
 from skillbus.contracts.sandbox.run_history import ListRuns, RunFile, RunRecord, RunsListed, RunState
 from skillbus.contracts.sandbox.skill_runs import RunLimits
-from skillbus.sandbox.domain.history import Portion, as_of, list_runs
+from skillbus.sandbox.domain.run.history import Portion, as_of, list_runs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = RunLimits(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvloop
 
-from skillbus.sandbox.adapters.incoming import Incoming
+from skillbus.sandbox.adapters.bubblewrap.incoming import Incoming
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.domain.run import Level
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.domain.run.spec import Level
 
 
 @pytest.mark.parametrize("levels", [(), (Level.RUNSC,), (Level.FULL, Level.RUNSC)])

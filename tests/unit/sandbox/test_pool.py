@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from skillbus.common.testing import eventually
-from skillbus.sandbox.adapters.pool import WarmPool
+from skillbus.sandbox.adapters.bubblewrap.pool import WarmPool
 from skillbus.sandbox.domain.errors import SandboxBroken
 
 

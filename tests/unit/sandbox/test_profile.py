@@ -4,12 +4,19 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.installation import Installation
-from skillbus.sandbox.adapters.profile import NETWORK_ENVIRONMENT, Descriptors, Plan, Warm, command_line, entry_of
-from skillbus.sandbox.adapters.syscalls import ARCHITECTURES
+from skillbus.sandbox.adapters.bubblewrap.installation import Installation
+from skillbus.sandbox.adapters.bubblewrap.profile import (
+    NETWORK_ENVIRONMENT,
+    Descriptors,
+    Plan,
+    Warm,
+    command_line,
+    entry_of,
+)
+from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import Level
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import Level
 
 HOST = Installation(
     bwrap=Path("/usr/bin/bwrap"),

@@ -3,8 +3,8 @@ import pytest
 from skillbus.common.bus.codec import decode, encode
 from skillbus.contracts.message import Content
 from skillbus.contracts.sandbox.skill_runs import RunStatus, SkillRan
-from skillbus.sandbox.domain.arguments import Json
-from skillbus.sandbox.domain.result import NESTING_MAX, RESULT_BYTES_MAX, json_result
+from skillbus.sandbox.domain.run.arguments import Json
+from skillbus.sandbox.domain.run.result import NESTING_MAX, RESULT_BYTES_MAX, json_result
 
 
 @pytest.mark.parametrize(

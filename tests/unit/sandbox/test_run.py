@@ -4,8 +4,8 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import RunRejected
-from skillbus.sandbox.domain.limits import Limits
-from skillbus.sandbox.domain.run import RunSpec, check_names, runtime_of
+from skillbus.sandbox.domain.run.limits import Limits
+from skillbus.sandbox.domain.run.spec import RunSpec, check_names, runtime_of
 
 
 @pytest.mark.parametrize(

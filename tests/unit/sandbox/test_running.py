@@ -13,10 +13,10 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill, SkillLimits
 from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.network import HostPort
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
-from skillbus.sandbox.domain.running import Ran, Runner
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.runner import Ran, Runner
+from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,9 +3,9 @@ import time
 
 import pytest
 
-from skillbus.sandbox.domain.arguments import Json
 from skillbus.sandbox.domain.errors import ArgumentsInvalid, SchemaInvalid
-from skillbus.sandbox.domain.schema import check_args
+from skillbus.sandbox.domain.run.arguments import Json
+from skillbus.sandbox.domain.run.schema import check_args
 
 SCHEMA: dict[str, Json] = {
     "type": "object",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.seccomp import (
+from skillbus.sandbox.adapters.kernel.seccomp import (
     ALLOW,
     JUMP_ANY_BIT,
     JUMP_AT_LEAST,
@@ -23,7 +23,7 @@ from skillbus.sandbox.adapters.seccomp import (
     compile_filter,
     denied,
 )
-from skillbus.sandbox.adapters.syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
+from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
 
 DOCKER = Path(__file__).parents[3] / "deploy" / "seccomp-sandbox.json"
 AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]

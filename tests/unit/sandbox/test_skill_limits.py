@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from skillbus.contracts.indexer.skill_record import SkillLimits
-from skillbus.sandbox.domain.limits import MIB, Limits
-from skillbus.sandbox.domain.skill_limits import limits_of, told
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.skill_limits import limits_of, told
 from skillbus.sandbox.settings import SandboxSettings
 
 DEFAULT = Limits(wall_s=10, cpu_s=5, memory_bytes=256 * MIB)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.slots import Slot, sweep
+from skillbus.sandbox.adapters.bubblewrap.slots import Slot, sweep
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken
 
 LEFT = """
 import pathlib, sys
-from skillbus.sandbox.adapters import slots
-slots.shared_folder = lambda: pathlib.Path(sys.argv[1])
+from skillbus.sandbox.adapters.bubblewrap import slots
+slots.find_shared_folder = lambda: pathlib.Path(sys.argv[1])
 slot = slots.Slot.make(None)
 slot.given.joinpath("secret").write_text("of a run")
 print(slot.given.parent, flush=True)
@@ -28,7 +28,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for temporary files that is this test's alone."""
     folder = tmp_path / "shared"
     folder.mkdir()
-    monkeypatch.setattr("skillbus.sandbox.adapters.slots.shared_folder", lambda: folder)
+    monkeypatch.setattr("skillbus.sandbox.adapters.bubblewrap.slots.find_shared_folder", lambda: folder)
     return folder
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters import watchdog
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.adapters.kernel import watchdog
+from skillbus.sandbox.domain.run.limits import Limits
 
 _RUNNING = "41 (a (strange) name) S 1 41 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 1 1 1 1\n"
 _ENDING = _RUNNING.replace("4194560", str(4194560 | 0x4))

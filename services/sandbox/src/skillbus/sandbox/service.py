@@ -15,12 +15,12 @@ from skillbus.contracts.message import Empty
 from skillbus.contracts.sandbox.run_history import ListRuns, RunCancelled, RunRecord, RunSelector, RunsListed
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.files import RunFiles
-from skillbus.sandbox.domain.history import History, find_run, list_runs
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.recorded import RecordedRun, RecordedRuns
-from skillbus.sandbox.domain.result import json_result
-from skillbus.sandbox.domain.skill_limits import Bounds, told
+from skillbus.sandbox.domain.run.files import RunFiles
+from skillbus.sandbox.domain.run.history import History, find_run, list_runs
+from skillbus.sandbox.domain.run.recorder import RecordedRun, RecordedRuns
+from skillbus.sandbox.domain.run.result import json_result
+from skillbus.sandbox.domain.run.skill_limits import Bounds, told
 
 _TO_REPLY_S: Final = 3.0
 """Kept back from the caller's time for unpacking and for storing what the run gave."""

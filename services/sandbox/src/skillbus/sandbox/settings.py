@@ -6,9 +6,9 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from skillbus.sandbox.domain.limits import MIB, Limits
 from skillbus.sandbox.domain.network import EgressPolicy, parse_networks
-from skillbus.sandbox.domain.skill_limits import Bounds, fitting
+from skillbus.sandbox.domain.run.limits import MIB, Limits
+from skillbus.sandbox.domain.run.skill_limits import Bounds, fitting
 
 
 class SandboxSettings(BaseSettings):

@@ -18,24 +18,24 @@ from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.contracts.sandbox.run_history import CANCEL_RUN, GET_RUN, LIST_RUNS
-from skillbus.sandbox.adapters.bubblewrap import BubblewrapIsolation
-from skillbus.sandbox.adapters.bus_skills import BusSkills
-from skillbus.sandbox.adapters.engine_runsc import RunscEngine
-from skillbus.sandbox.adapters.engines import EngineIsolation, owner_name
-from skillbus.sandbox.adapters.installed_skills import preparing
-from skillbus.sandbox.adapters.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
-from skillbus.sandbox.adapters.layers import open_layers
-from skillbus.sandbox.adapters.metering import ChosenMetering
-from skillbus.sandbox.adapters.run_files import BusRunFiles
-from skillbus.sandbox.adapters.run_lines import BusRunLines
-from skillbus.sandbox.adapters.stream_history import StreamHistory
-from skillbus.sandbox.domain.dependencies import Dependencies, NoDependencies
+from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bus.history import StreamHistory
+from skillbus.sandbox.adapters.bus.run_files import BusRunFiles
+from skillbus.sandbox.adapters.bus.run_lines import BusRunLines
+from skillbus.sandbox.adapters.bus.skill_events import preparing
+from skillbus.sandbox.adapters.bus.skills import BusSkills
+from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine
+from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
+from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
+from skillbus.sandbox.adapters.packages.layers import open_layers
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.limits import MIB
-from skillbus.sandbox.domain.preparing import prepare_skill
-from skillbus.sandbox.domain.recorded import RecordedRuns
-from skillbus.sandbox.domain.running import Runner
+from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
+from skillbus.sandbox.domain.packages.preparation import prepare_skill
+from skillbus.sandbox.domain.run.limits import MIB
+from skillbus.sandbox.domain.run.recorder import RecordedRuns
+from skillbus.sandbox.domain.run.runner import Runner
 from skillbus.sandbox.domain.skill import Skills
 from skillbus.sandbox.errors_on_the_wire import to_wire
 from skillbus.sandbox.service import SandboxHandlers

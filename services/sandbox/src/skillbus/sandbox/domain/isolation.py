@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.domain.run import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.domain.limits import Limits
+from skillbus.sandbox.domain.run.limits import Limits
 
 
 class Excess(NamedTuple):

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_net
 from typing import Final, Protocol
 
 from skillbus.contracts.network import join_place, split_place
-from skillbus.sandbox.domain.limits import MIB
+from skillbus.sandbox.domain.run.limits import MIB
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

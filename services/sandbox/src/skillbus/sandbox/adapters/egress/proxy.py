@@ -1,0 +1,278 @@
+"""The way out of one run: an HTTP proxy on a unix socket that connects to approved places and to nothing else."""
+
+import asyncio
+import os
+import socket
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from skillbus.common.in_time import in_time
+from skillbus.sandbox.adapters.egress.head import END, Asked, malformed, read_head
+from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopted
+from skillbus.sandbox.adapters.egress.tunnel import Budget, Tunnel
+from skillbus.sandbox.adapters.waits import wait_readable
+from skillbus.sandbox.domain.errors import EgressRefused
+from skillbus.sandbox.domain.network import (
+    Address,
+    Connection,
+    EgressPolicy,
+    HostPort,
+    Outside,
+    Verdict,
+    is_own,
+    is_reachable,
+)
+
+_BACKLOG: Final = 64
+_PARTING_S: Final = 1.0
+"""For the last bytes to be taken by an end that may not care."""
+_PARTING_BYTES: Final = 1024 * 1024
+_NO_ACCEPT_S: Final = 0.1
+_CONNECTED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_egress(
+    allowed: frozenset[HostPort],
+    policy: EgressPolicy | None = None,
+    *,
+    folder: Path | None = None,
+    owner: int | None = None,
+    outside: Outside | None = None,
+) -> AsyncGenerator[Path]:
+    """A proxy's socket, for one run; at the end its connections, its socket and its folder are gone.
+
+    Args:
+        allowed: The only places that it connects to.
+        policy: Its bounds.
+        folder: Where a folder of its own is made; the one for temporary files if absent.
+        owner: The user who may use it, when it is another one; nobody else can, but root.
+        outside: The network behind it; the host's if absent.
+
+    Raises:
+        OSError: There can be no socket.
+    """
+    policy = policy or EgressPolicy()
+    with ExitStack() as stack:
+        if outside is None:
+            outside = host = HostNetwork()
+            stack.callback(host.close)
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillbus-net-", dir=folder)), "proxy")
+        listener = stack.enter_context(_listen(path, owner))
+        gate = _Gate(allowed, policy, outside)
+        # Not in a TaskGroup: what the caller's body raises is the caller's, and is not to come out as a group.
+        serving = asyncio.create_task(gate.serve(listener))
+        try:
+            yield path
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+            if not serving.cancelled() and (error := serving.exception()) is not None:
+                log.error("egress_failed", exc_info=error)
+
+
+def _listen(path: Path, owner: int | None) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)
+        listener.bind(str(path))
+        path.chmod(0o600)
+        if owner is not None:
+            for inode in (path, path.parent):
+                os.chown(inode, owner, owner)
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@dataclass(slots=True)
+class _Account:
+    """One connection, as the log has it: whereto, how much, and what became of it; never what was said."""
+
+    place: HostPort | None = None
+    address: Address | None = None
+    tunnel: Tunnel | None = None
+    verdict: str = Verdict.BROKEN
+
+    def log(self) -> None:
+        tunnel = self.tunnel
+        log.info(
+            "egress_connection",
+            host=self.place.host if self.place is not None else None,
+            port=self.place.port if self.place is not None else None,
+            address=str(self.address) if self.address is not None else None,
+            sent_bytes=tunnel.sent if tunnel is not None else 0,
+            received_bytes=tunnel.received if tunnel is not None else 0,
+            verdict=self.verdict,
+        )
+
+
+class _Gate:
+    """Takes a run's connections, a few at a time."""
+
+    def __init__(self, allowed: frozenset[HostPort], policy: EgressPolicy, outside: Outside) -> None:
+        self._allowed = allowed
+        self._policy = policy
+        self._outside = outside
+        self._budget = Budget(policy.bytes_max)
+        self._room = asyncio.Semaphore(policy.connections_at_once)
+        self._taken = 0
+        self._unattended: set[socket.socket] = set()
+        """Accepted, but the task that is to attend to them has not begun."""
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Until cancelled; each connection is ended with it, and no other is taken."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._room.acquire()
+                    client = await _accept(listener)
+                    self._unattended.add(client)
+                    attending = group.create_task(self._attend(client))
+                    attending.add_done_callback(lambda _: self._room.release())
+        finally:
+            for end in (listener, *self._unattended):
+                end.close()
+
+    async def _attend(self, client: socket.socket) -> None:
+        self._taken += 1
+        self._unattended.discard(client)
+        account = _Account()
+        try:
+            async with _connected(client, self._policy.head_bytes) as inside:
+                await self._answer(inside, account)
+        except OSError:
+            pass  # the run's end broke: the account says so
+        finally:
+            if self._taken <= self._policy.connections_max + 1:
+                account.log()
+
+    async def _answer(self, inside: Connection, account: _Account) -> None:
+        try:
+            async with asyncio.timeout(self._policy.connection_s):
+                await self._serve_one(inside, account)
+            if account.tunnel is not None:
+                account.verdict = account.tunnel.verdict
+        except TimeoutError:
+            account.verdict = Verdict.TIMED_OUT
+        except EgressRefused as refused:
+            account.verdict = refused.verdict
+            await _refuse(inside, refused)
+
+    async def _serve_one(self, inside: Connection, account: _Account) -> None:
+        if self._taken > self._policy.connections_max:
+            reason = f"this run has made its {self._policy.connections_max} connections"
+            raise EgressRefused(Verdict.TOO_MANY, 403, reason)
+        asked = await self._read(inside[0])
+        account.place = asked.place
+        if asked.place not in self._allowed:
+            raise EgressRefused(Verdict.NOT_APPROVED, 403, f"{asked.place} is not among the places approved here")
+        async with self._reached(asked.place, account) as beyond:
+            account.tunnel, account.verdict = Tunnel(inside, beyond, self._budget), Verdict.ALLOWED
+            if asked.head is None:
+                inside[1].write(_CONNECTED)
+            upload = None if asked.head is None else asked.body_bytes
+            await account.tunnel.carry(asked.head or b"", upload, self._policy.idle_s)
+
+    async def _read(self, reader: asyncio.StreamReader) -> Asked:
+        try:
+            async with asyncio.timeout(self._policy.head_s):
+                return read_head(await reader.readuntil(END))
+        except TimeoutError:
+            raise malformed(f"the request's head took longer than {self._policy.head_s:g} s", 408) from None
+        except asyncio.LimitOverrunError:
+            raise malformed(f"the request's head is over {self._policy.head_bytes} bytes", 431) from None
+        except asyncio.IncompleteReadError:
+            raise malformed("the request ended within its head") from None
+
+    @asynccontextmanager
+    async def _reached(self, place: HostPort, account: _Account) -> AsyncIterator[Connection]:
+        try:
+            async with asyncio.timeout(self._policy.connect_s):
+                addresses = await self._resolve(place)
+                account.address, beyond = await self._connect(addresses, place)
+        except TimeoutError:
+            raise EgressRefused(Verdict.UNREACHABLE, 504, f"{place} did not answer in time") from None
+        try:
+            yield beyond
+        finally:
+            beyond[1].transport.abort()
+
+    async def _resolve(self, place: HostPort) -> list[Address]:
+        """Only addresses that may be reached: an answer with one that may not is refused as a whole."""
+        try:
+            addresses = list(await self._outside.addresses(place.host))
+        except OSError as error:
+            raise EgressRefused(Verdict.UNRESOLVED, 502, f"{place.host} does not resolve") from error
+        if not addresses:
+            raise EgressRefused(Verdict.UNRESOLVED, 502, f"{place.host} has no address")
+        if not all(is_reachable(address, self._policy.private_networks) for address in addresses):
+            reason = f"{place.host} resolves to an address that is not of the internet, nor of a network opened here"
+            raise EgressRefused(Verdict.ADDRESS_REFUSED, 403, reason)
+        return addresses
+
+    async def _connect(self, addresses: list[Address], place: HostPort) -> tuple[Address, Connection]:
+        for address in addresses:
+            with suppress(OSError):
+                beyond = await self._outside.connect(address, place.port, self._policy.head_bytes)
+                if is_own(address, beyond[1].get_extra_info("sockname")[0], self._policy.private_networks):
+                    beyond[1].transport.abort()
+                    raise EgressRefused(Verdict.ADDRESS_REFUSED, 403, f"{place.host} resolves to this machine")
+                return address, beyond
+        raise EgressRefused(Verdict.UNREACHABLE, 502, f"{place} refuses connections or cannot be reached")
+
+
+async def _accept(listener: socket.socket) -> socket.socket:
+    """The next connection. Not by the loop's `sock_accept`, which loses the one that comes as it is cancelled."""
+    while True:
+        await wait_readable(listener.fileno())
+        try:
+            client, _ = listener.accept()
+        except BlockingIOError:
+            continue
+        except OSError as error:  # too many open files in this process: others will close theirs
+            log.warning("egress_accept_failed", reason=str(error))
+            await asyncio.sleep(_NO_ACCEPT_S)
+        else:
+            return client
+
+
+@asynccontextmanager
+async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Connection]:
+    """A run's end; what was written last has a second to be taken."""
+    client.setblocking(False)
+    reader, writer = await adopted(client, head_bytes)
+    closed = False
+    try:
+        yield reader, writer
+        writer.close()
+        with suppress(OSError):
+            closed = await in_time(writer.wait_closed(), _PARTING_S)
+    finally:
+        if not closed:  # asyncio's transports cannot be told again
+            writer.transport.abort()
+
+
+async def _refuse(inside: Connection, refused: EgressRefused) -> None:
+    """Say why in the status line, which is all that most clients show, and in the body. Its own words are not heard."""
+    reader, writer = inside
+    body = f"{refused}\n".encode("ascii", "backslashreplace")
+    head = f"HTTP/1.1 {refused.status} {refused}\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
+    writer.write(head.encode("ascii", "backslashreplace") + b"connection: close\r\n\r\n" + body)
+    left = _PARTING_BYTES
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_PARTING_S):
+            writer.write_eof()
+            # Closed with words unread, the socket would be reset, and the answer might be lost with it.
+            while left > 0 and (unheard := await reader.read(_PARTING_BYTES)):
+                left -= len(unheard)

@@ -1,0 +1,270 @@
+"""Layers of packages on this machine: one for equal requirements, built once, kept until others need the room."""
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.adapters.host_folders import find_shared_folder, is_open_to_all
+from skillbus.sandbox.adapters.packages.interpreter import Interpreter, ask_interpreter
+from skillbus.sandbox.adapters.packages.layer_builders import DEPS, Builder
+from skillbus.sandbox.adapters.packages.layer_tree import discard, settle
+from skillbus.sandbox.adapters.waits import run_in_thread
+from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
+from skillbus.sandbox.domain.isolation import Isolation
+from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, requirements_of
+from skillbus.sandbox.domain.packages.python_version import fits
+from skillbus.sandbox.domain.packages.requirements import Requirements
+from skillbus.sandbox.domain.run.limits import MIB
+
+_RECORD: Final = "layer.json"
+_BUILDS: Final = 2
+"""At the same time."""
+_REMEMBERED_S: Final = 30.0
+"""A failure is not tried again before, however often the skill is run."""
+_DECLARED_MAX: Final = 1024
+_LOOK_S: Final = 10.0
+_PYTHON_ASKED: Final = (
+    "import sys,platform;print(*sys.version_info[:3],sys.implementation.cache_tag,platform.machine())"
+)
+_NODE_ASKED: Final = "console.log(process.versions.node.replaceAll('.',' '),process.versions.modules,process.arch)"
+
+log = structlog.get_logger(__name__)
+
+
+class Layers:
+    """`Dependencies` in a folder of this machine. Use `open_layers`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        builders: Mapping[Runtime, Builder],
+        bytes_max: int,
+        isolation: Isolation,
+    ) -> None:
+        self._folder = folder
+        self._builders = builders
+        self._bytes_max = bytes_max
+        self._isolation = isolation
+        self._permits = asyncio.Semaphore(_BUILDS)
+        self._interpreters: dict[Path, Interpreter] = {}
+        self._declared: dict[tuple[str, str], Requirements | None] = {}
+        self._sizes: dict[str, int] = {}
+        """Bytes of what is there, least recently used first."""
+        self._in_use: Counter[str] = Counter()
+        self._building: dict[str, asyncio.Task[DependenciesUnavailable | None]] = {}
+        self._failed: dict[str, tuple[float, DependenciesUnavailable]] = {}
+
+    async def prepare(self) -> None:
+        """Take over what an earlier process left whole, and remove the rest."""
+        self._sizes = await asyncio.to_thread(_found, self._folder)
+        await self._make_room(0)
+
+    @asynccontextmanager
+    async def layer(
+        self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
+    ) -> AsyncGenerator[Path | None]:
+        """See `Dependencies.layer`."""
+        requirements = self._requirements(skill_root, script, runtime) if runtime in self._builders else None
+        if requirements is None:
+            yield None
+            return
+        interpreter = await self._interpreter(runtime)
+        if requirements.python and not fits(interpreter.version, requirements.python):
+            version = ".".join(map(str, interpreter.version))
+            raise DependenciesInvalid(f"{script} is for Python {requirements.python}, the sandbox has {version}")
+        key = self._key(requirements, interpreter)
+        self._in_use[key] += 1
+        try:
+            if key not in self._sizes:
+                if key not in self._building and not self._has_failed(key):
+                    self._building[key] = asyncio.create_task(self._build(key, requirements, interpreter))
+                await self._wait_for(key, within_s, cancelled or asyncio.Event())
+            self._sizes[key] = self._sizes.pop(key)
+            await asyncio.to_thread((self._folder / key / _RECORD).touch)
+            yield self._folder / key / DEPS
+        finally:
+            self._in_use[key] -= 1
+            if not self._in_use[key]:
+                del self._in_use[key]
+
+    async def close(self) -> None:
+        """End builds that go on."""
+        building = tuple(self._building.values())
+        for task in building:
+            task.cancel()
+        await asyncio.gather(*building, return_exceptions=True)
+
+    def _requirements(self, skill_root: Path, script: str, runtime: Runtime) -> Requirements | None:
+        """What a script declares; remembered, since the folder of an unpacked skill is named by its digest."""
+        asked = (str(skill_root), script)
+        if asked not in self._declared:
+            while len(self._declared) >= _DECLARED_MAX:
+                del self._declared[next(iter(self._declared))]
+            self._declared[asked] = requirements_of(_reader(skill_root), script, runtime)
+        return self._declared[asked]
+
+    async def _interpreter(self, runtime: Runtime) -> Interpreter:
+        path = (await self._isolation.probe()).runtimes.get(runtime)
+        if path is None:
+            raise RuntimeMissing(f"{runtime} is not installed where the sandbox can see it")
+        if path not in self._interpreters:
+            self._interpreters[path] = await ask_interpreter(path, runtime)
+        return self._interpreters[path]
+
+    def _key(self, requirements: Requirements, interpreter: Interpreter) -> str:
+        index = self._builders[requirements.runtime].index
+        parts = (requirements.runtime, requirements.listed, requirements.lock, interpreter.identity, index)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _has_failed(self, key: str) -> bool:
+        until, _ = self._failed.get(key, (0.0, None))
+        return time.monotonic() < until
+
+    async def _wait_for(self, key: str, within_s: float, cancelled: asyncio.Event) -> None:
+        if building := self._building.get(key):
+            leaving = asyncio.ensure_future(cancelled.wait())
+            await asyncio.wait({building, leaving}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
+            if not building.done():
+                raise DependenciesUnavailable(
+                    "the packages of this skill are still being fetched: run it again later", retryable=True
+                )
+            failure = building.result()
+        else:
+            _, failure = self._failed[key]
+        if failure is not None:
+            raise DependenciesUnavailable(str(failure), retryable=failure.retryable)
+
+    async def _build(
+        self, key: str, requirements: Requirements, interpreter: Interpreter
+    ) -> DependenciesUnavailable | None:
+        """Build a layer, off the path of those who wait for it. What went wrong is returned, and remembered."""
+        began = time.monotonic()
+        try:
+            async with self._permits:
+                size = await self._staged(key, requirements, interpreter.path)
+        except (DependenciesUnavailable, OSError) as error:
+            failure = error if isinstance(error, DependenciesUnavailable) else _not_written(error)
+            log.warning("layer_not_built", layer=key, reason=str(failure))
+            now = time.monotonic()
+            self._failed = {other: kept for other, kept in self._failed.items() if kept[0] > now}
+            self._failed[key] = (now + _REMEMBERED_S, failure)
+            return failure
+        finally:
+            del self._building[key]
+        self._failed.pop(key, None)
+        log.info("layer_built", layer=key, size_bytes=size, build_ms=round(1000 * (time.monotonic() - began)))
+        return None
+
+    async def _staged(self, key: str, requirements: Requirements, interpreter: Path) -> int:
+        builder = self._builders[requirements.runtime]
+        staging = self._folder / f".{uuid4().hex}"
+        work = staging / "work"
+        for made in (staging, work):
+            made.mkdir()
+            made.chmod(0o755)  # whatever the service's mask is: another user may work there
+        try:
+            await builder.build(requirements, interpreter, work)
+            size = await run_in_thread(partial(_finish, staging, requirements, builder.layer_bytes))
+            await self._make_room(size)
+            staging.rename(self._folder / key)
+            self._sizes[key] = size
+        finally:
+            await run_in_thread(partial(shutil.rmtree, staging, ignore_errors=True))
+        return size
+
+    async def _make_room(self, size: int) -> None:
+        """Remove what was not used for longest until `size` more bytes fit; what is in use stays.
+
+        Raises:
+            DependenciesUnavailable: when they cannot fit now.
+        """
+        while self._lacks(size) and (unused := [key for key in self._sizes if key not in self._in_use]):
+            del self._sizes[unused[0]]
+            await run_in_thread(partial(discard, self._folder / unused[0]))
+            log.info("layer_removed", layer=unused[0])
+        if self._lacks(size):
+            room = self._bytes_max // MIB
+            raise DependenciesUnavailable(
+                f"there is no room for {size // MIB} MiB: layers in use take what there is of {room} MiB "
+                "(SKILLBUS_SANDBOX_LAYERS_MIB)",
+                retryable=True,
+            )
+
+    def _lacks(self, size: int) -> bool:
+        return sum(self._sizes.values()) + size > self._bytes_max
+
+
+@asynccontextmanager
+async def open_layers(
+    folder: Path, builders: Mapping[Runtime, Builder], bytes_max: int, isolation: Isolation
+) -> AsyncGenerator[Layers]:
+    """Layers of `bytes_max` together in `folder`, which is made. Leaving the context ends builds that go on.
+
+    A service that is root may keep its data where the users of its runs cannot go; its layers are then in a folder for
+    temporary files, and gone with the service.
+    """
+    async with AsyncExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0 and not is_open_to_all(folder):
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="skillbus-layers-", dir=find_shared_folder())))
+            folder.chmod(0o755)
+        layers = Layers(folder, builders, bytes_max, isolation)
+        await layers.prepare()
+        stack.push_async_callback(layers.close)
+        log.info("layers_ready", folder=str(folder), programs=[builder.program for builder in builders.values()])
+        yield layers
+
+
+def _reader(root: Path) -> Reader:
+    def read(path: str) -> bytes | None:
+        try:
+            with (root / path).open("rb") as file:
+                return file.read(FILE_BYTES_MAX + 1)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    return read
+
+
+def _found(folder: Path) -> dict[str, int]:
+    """Sizes of the layers that are whole, least recently used first; everything else is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    used = dict[str, tuple[float, int]]()
+    for path in folder.iterdir():
+        record = path / _RECORD
+        try:
+            used[path.name] = (record.stat().st_mtime, int(json.loads(record.read_bytes())["size_bytes"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            shutil.rmtree(path, ignore_errors=True)
+    return {name: used[name][1] for name in sorted(used, key=lambda name: used[name][0])}
+
+
+def _finish(staging: Path, requirements: Requirements, bytes_max: int) -> int:
+    """Move what was built out of the folder that it was built in, check it, and write down what it is."""
+    deps = staging / DEPS
+    (staging / "work" / DEPS).rename(deps)
+    shutil.rmtree(staging / "work")
+    size = settle(deps, bytes_max)
+    record = {"size_bytes": size, "runtime": requirements.runtime, "listed": requirements.listed}
+    (staging / _RECORD).write_text(json.dumps(record))
+    staging.chmod(0o755)
+    return size
+
+
+def _not_written(error: OSError) -> DependenciesUnavailable:
+    return DependenciesUnavailable(f"the packages cannot be written: {error.strerror}", retryable=True)

@@ -1,0 +1,189 @@
+"""`requirements.txt` and the inline metadata of PEP 723: names, extras, versions, markers and hashes, nothing else.
+
+What is refused would reach elsewhere than the index: URLs, paths, editable packages, other files, options. The grammar
+is that of PEP 508 without URLs; whether a version or marker means something is left to the resolver.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.domain.errors import DependenciesInvalid
+from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, shown
+
+_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_CLAUSE: Final = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9_.*+!-]+"
+_CLAUSES: Final = re.compile(rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*\s*,?")
+_HEAD: Final = re.compile(rf"(?P<name>{_NAME})\s*(?:\[(?P<extras>[A-Za-z0-9._,\s-]*)\])?(?P<versions>[^\[\]]*)")
+_MARKER_TOKEN: Final = re.compile(
+    r"\s*(?:(?:python_version|python_full_version|os_name|sys_platform|platform_release|platform_system|"
+    r"platform_version|platform_machine|platform_python_implementation|implementation_name|implementation_version|"
+    r"extra|and|or|not|in)\b|===|==|~=|!=|<=|>=|<|>|\(|\)|\"[^\"\\]*\"|'[^'\\]*')\s*"
+)
+_HASH: Final = re.compile(r"--hash[= ]\s*((?:sha256|sha384|sha512):[0-9a-f]+)\s*")
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*$")
+_ARCHIVES: Final = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".egg")
+_BLOCK: Final = re.compile(r"# /// ([A-Za-z0-9-]+)")
+_WHAT_IS_ONE: Final = "write it as `name[extra]>=1,<2; marker`"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a requirement stands, for the words of an error."""
+
+    where: str
+    number: int
+    line: str
+
+    def refused(self, reason: str) -> DependenciesInvalid:
+        return DependenciesInvalid(f"{self.where}, line {self.number}: `{shown(self.line)}`: {reason}")
+
+
+def python_requirements(text: str, where: str) -> Requirements | None:
+    """The requirements of a `requirements.txt`; None when it lists nothing.
+
+    Raises:
+        DependenciesInvalid: with the line and the reason.
+    """
+    return _requirements([_normalised(place) for place in _lines(text, where)], where)
+
+
+def script_block(text: str, where: str) -> str | None:
+    """The TOML of a script's block `script`, by PEP 723; None when it has none.
+
+    Raises:
+        DependenciesInvalid: when it has several.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    found, at = list[str](), 0
+    while at < len(lines):
+        begun = _BLOCK.fullmatch(lines[at])
+        at += 1
+        if begun is None:
+            continue
+        end = at
+        while end < len(lines) and (lines[end] == "#" or lines[end].startswith("# ")):
+            end += 1
+        closed = [number for number in range(at, end) if lines[number] == "# ///"]
+        if not closed:
+            at = end
+        else:
+            # A closing line counts only when no comment follows it: the last one of the comment does.
+            if begun.group(1) == "script":
+                found.append("\n".join(line[2:] for line in lines[at : closed[-1]]))
+            at = closed[-1] + 1
+    if len(found) > 1:
+        raise DependenciesInvalid(f"{where} has {len(found)} blocks `# /// script`: PEP 723 allows one")
+    return found[0] if found else None
+
+
+def script_requirements(block: str, where: str) -> Requirements | None:
+    """The requirements that a block of PEP 723 lists; None when it lists nothing.
+
+    Raises:
+        DependenciesInvalid: with the entry and the reason.
+    """
+    try:
+        table = tomllib.loads(block)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise DependenciesInvalid(f"{where}: the block `# /// script` is not TOML: {shown(str(error))}") from error
+    listed, python, tools = table.get("dependencies", []), table.get("requires-python", ""), table.get("tool", {})
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        raise DependenciesInvalid(f"{where}: `dependencies` must be a list of texts")
+    if not isinstance(python, str) or (python and not _CLAUSES.fullmatch(python.strip())):
+        raise DependenciesInvalid(f"{where}: `requires-python` must be versions like `>=3.11`")
+    if isinstance(tools, dict) and "uv" in tools:
+        raise DependenciesInvalid(f"{where}: leave out `[tool.uv]`: where packages come from is the operator's to say")
+    entries = [_normalised(_Place(where, number, item.strip())) for number, item in enumerate(listed, start=1)]
+    return _requirements(entries, where, python.replace(" ", ""))
+
+
+def _requirements(entries: list[str], where: str, python: str = "") -> Requirements | None:
+    if len(entries) > REQUIREMENTS_MAX:
+        raise DependenciesInvalid(f"{where} lists {len(entries)} packages, the limit is {REQUIREMENTS_MAX}")
+    if not entries:
+        return None
+    return Requirements(Runtime.PYTHON, "".join(f"{entry}\n" for entry in sorted(set(entries))), python=python)
+
+
+def _lines(text: str, where: str) -> Iterator[_Place]:
+    """Requirements, each with the number of its first line; a backslash at its end continues a line."""
+    joined, first = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        first = first if joined else number
+        bare = _COMMENT.sub("", line)
+        if bare.endswith("\\"):
+            joined += bare[:-1] + " "
+            continue
+        whole, joined = (joined + bare).strip(), ""
+        if whole:
+            yield _Place(where, first, whole)
+    if joined.strip():
+        yield _Place(where, first, joined.strip())
+
+
+def _normalised(place: _Place) -> str:
+    wanted, _, options = place.line.partition(" --")
+    wanted, _, marker = wanted.partition(";")
+    head = _HEAD.fullmatch(wanted.strip())
+    reason = _elsewhere(place.line, wanted)
+    if reason:
+        raise place.refused(reason)
+    if head is None or not _versions_fit(head["versions"]):
+        raise place.refused(f"this is no requirement: {_WHAT_IS_ONE}")
+    name = _canonical(head["name"])
+    extras = sorted({_canonical(extra.strip()) for extra in (head["extras"] or "").split(",") if extra.strip()})
+    versions = sorted(re.sub(r"\s", "", clause) for clause in _bare(head["versions"]).split(",") if clause.strip())
+    said = f"{name}[{','.join(extras)}]" if extras else name
+    said += ",".join(versions)
+    said += f" ; {_marker(marker, place)}" if marker.strip() else ""
+    return " ".join((said, *_hashes(f"--{options}" if options else "", place)))
+
+
+def _elsewhere(line: str, wanted: str) -> str:
+    """Why a line that reaches beyond the index is refused; empty for one that does not."""
+    if line.startswith("-"):
+        return "options, other files and editable packages are not taken: list each package by its name"
+    if "://" in line or " @" in wanted or "@ " in wanted:
+        return "packages come from the index alone, not from a URL"
+    if "/" in wanted or "\\" in wanted or wanted.startswith(".") or wanted.strip().lower().endswith(_ARCHIVES):
+        return "packages come from the index alone, not from a file"
+    return ""
+
+
+def _bare(versions: str) -> str:
+    bare = versions.strip()
+    return bare[1:-1] if bare.startswith("(") and bare.endswith(")") else bare
+
+
+def _versions_fit(versions: str) -> bool:
+    bare = _bare(versions).strip()
+    return not bare or _CLAUSES.fullmatch(bare) is not None
+
+
+def _marker(marker: str, place: _Place) -> str:
+    at = 0
+    while at < len(marker):
+        token = _MARKER_TOKEN.match(marker, at)
+        if token is None:
+            raise place.refused(f"the marker cannot be read at `{shown(marker[at:])}`")
+        at = token.end()
+    return " ".join(marker.split())
+
+
+def _hashes(options: str, place: _Place) -> Iterator[str]:
+    found, at = set[str](), 0
+    while at < len(options):
+        one = _HASH.match(options, at)
+        if one is None:
+            raise place.refused("the only option of a requirement is --hash, by sha256, sha384 or sha512")
+        found.add(one.group(1))
+        at = one.end()
+    yield from (f"--hash={digest}" for digest in sorted(found))
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

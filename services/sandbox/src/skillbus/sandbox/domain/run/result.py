@@ -1,0 +1,58 @@
+"""A script's output, read as a value."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from skillbus.sandbox.domain.run.arguments import Json
+
+RESULT_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Longer output stays text: nested lists take some thirty times their text in memory."""
+
+NESTING_MAX: Final = 100
+"""Lists and objects in one another. What carries the result on writes 255 and reads 200, its own included."""
+
+
+def json_result(stdout: bytes) -> Json:
+    """`stdout` as JSON, or None when it is not JSON in UTF-8 that can be written again as such.
+
+    NaN and Infinity, which Python writes and JSON does not know, numbers beyond a float, lone surrogates, integers too
+    long to convert and nesting deeper than `NESTING_MAX` all give None, as does output over 4 MiB.
+    """
+    if len(stdout) > RESULT_BYTES_MAX:
+        return None
+    try:
+        value: Json = json.loads(stdout.decode(), parse_constant=_refuse, parse_float=_finite)
+        _check_nesting(value)
+        if b"\\u" in stdout:
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is beyond a float")
+    return number
+
+
+def _check_nesting(value: Json) -> None:
+    level = [value]
+    for _ in range(NESTING_MAX):
+        level = [item for parent in level for item in _items(parent) if isinstance(item, list | dict)]
+        if not level:
+            return
+    raise ValueError(f"it is nested deeper than {NESTING_MAX}")
+
+
+def _items(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -10,7 +10,7 @@ import pytest
 from skillbus.cli.knowledge.importer import OUTCOMES
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
-from skillbus.gateway.domain.knowledge_markdown import from_markdown
+from skillbus.gateway.domain.knowledge.markdown import from_markdown
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, import_report, item_record

@@ -2,14 +2,15 @@ from skillbus.cli.client.replies import Installed, Ran, SystemStatus
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.indexer.skills import IndexerStatus
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.gateway.domain import packages, readiness, runs
+from skillbus.gateway.domain import package_installer, readiness
+from skillbus.gateway.domain.runs import runner
 
 from .fake_server import skill_record
 
 
 def test_an_installed_skill_is_read_as_the_gateway_writes_it() -> None:
     finding = {"code": "c", "message": "m", "where": "w"}
-    written = packages.UploadedSkill.model_validate(
+    written = package_installer.UploadedSkill.model_validate(
         skill_record("greet") | {"outcome": "installed", "warnings": [finding]}
     )
 
@@ -20,8 +21,8 @@ def test_an_installed_skill_is_read_as_the_gateway_writes_it() -> None:
 
 
 def test_a_run_is_read_as_the_gateway_writes_it() -> None:
-    artifact = runs.RunArtifact(name="a", size_bytes=2, sha256="s", content=b"\x00\xff", url=None)
-    written = runs.RunReply(
+    artifact = runner.RunArtifact(name="a", size_bytes=2, sha256="s", content=b"\x00\xff", url=None)
+    written = runner.RunReply(
         run_id="r",
         status=RunStatus.OK,
         exit_code=0,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.gateway.domain.cutting import Cutter, Piece
+from skillbus.gateway.domain.imports.cutter import Cutter, Piece
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -19,8 +19,8 @@ from skillbus.contracts.indexer.tools import (
     ToolsPut,
 )
 from skillbus.contracts.message import JSON, Message
-from skillbus.gateway.domain.bulk import BATCH_BYTES
-from skillbus.gateway.domain.imports import ImportWishes, ToolImporter
+from skillbus.gateway.domain.imports.bulk import BATCH_BYTES
+from skillbus.gateway.domain.imports.tool_importer import ImportWishes, ToolImporter
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import FakeCaller, ReplyT, RequestT, World

@@ -24,7 +24,7 @@ from skillbus.contracts.embedder.registry import (
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, FloatMatrix, Message
-from skillbus.gateway.domain.embeddings import AT_ONCE
+from skillbus.gateway.domain.openai.embeddings import AT_ONCE
 
 from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
 from .test_models import MODEL, PROVIDER

@@ -7,7 +7,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Message
 from skillbus.contracts.resources import INCOMING_PREFIX
-from skillbus.gateway.domain.packages import INLINE_BYTES
+from skillbus.gateway.domain.package_installer import INLINE_BYTES
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import CALCULATE, World

@@ -25,7 +25,7 @@ from skillbus.contracts.indexer.skills import (
 )
 from skillbus.contracts.indexer.tools import SET_TOOL_STATE, CatalogueTool, SetToolState, ToolDescription, ToolState
 from skillbus.contracts.resources import INCOMING_PREFIX
-from skillbus.gateway.domain.packages import INLINE_BYTES
+from skillbus.gateway.domain.package_installer import INLINE_BYTES
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import CALCULATE, World

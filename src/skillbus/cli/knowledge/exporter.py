@@ -61,7 +61,7 @@ async def _to_file(session: Session, path: Path, only: Mapping[str, Sequence[str
 async def _to_folder(session: Session, folder: Path, only: Mapping[str, Sequence[str]]) -> int:
     """A file an item, by its id: the contract lets no id be anything but a name of a file."""
     from skillbus.contracts.learner.knowledge import KnowledgeItem  # noqa: PLC0415 (slow)
-    from skillbus.gateway.domain.knowledge_markdown import to_markdown  # noqa: PLC0415 (slow)
+    from skillbus.gateway.domain.knowledge.markdown import to_markdown  # noqa: PLC0415 (slow)
 
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()

@@ -107,7 +107,7 @@ async def import_files(
 def _lines_of(files: Sequence[Path], next_item: Callable[[str], None]) -> dict[Path, bytes | str]:
     """Each as a line of NDJSON; or, as text, why it is no item."""
     from skillbus.contracts.errors import RequestError  # noqa: PLC0415 (slow)
-    from skillbus.gateway.domain.knowledge_markdown import from_markdown  # noqa: PLC0415 (slow)
+    from skillbus.gateway.domain.knowledge.markdown import from_markdown  # noqa: PLC0415 (slow)
 
     lines: dict[Path, bytes | str] = {}
     for path in files:

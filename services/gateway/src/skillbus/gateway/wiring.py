@@ -20,11 +20,11 @@ from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import Access, access_by, check_address
 from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
-from skillbus.gateway.domain.imports import ToolImporter
-from skillbus.gateway.domain.knowledge_import import KnowledgeImporter
-from skillbus.gateway.domain.packages import PackageInstaller
+from skillbus.gateway.domain.imports.tool_importer import ToolImporter
+from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
+from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.domain.runs import SkillRunner
+from skillbus.gateway.domain.runs.runner import SkillRunner
 from skillbus.gateway.service.router import Importers, build_router, routes_over
 from skillbus.gateway.service.skills import SkillRoutes
 from skillbus.gateway.settings import GatewaySettings

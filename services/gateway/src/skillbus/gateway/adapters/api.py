@@ -16,7 +16,7 @@ from skillbus.gateway.adapters.guard import Guard
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.problem_response import answer_errors
 from skillbus.gateway.domain.access import Access
-from skillbus.gateway.domain.openai_error import OpenAiErrorBody
+from skillbus.gateway.domain.openai.errors import OpenAiErrorBody
 from skillbus.gateway.domain.problem import Problem
 from skillbus.gateway.settings import GatewaySettings
 

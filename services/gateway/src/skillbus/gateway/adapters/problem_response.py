@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.gateway.domain.openai_error import PREFIX, openai_error_of
+from skillbus.gateway.domain.openai.errors import PREFIX, openai_error_of
 from skillbus.gateway.domain.problem import MEDIA_TYPE, Problem, http_problem, problem_of
 
 _DETAILS: Final = {

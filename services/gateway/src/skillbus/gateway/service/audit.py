@@ -9,7 +9,7 @@ from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
 from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
 from skillbus.gateway.domain.audit import Audit, Auditor, AuditOrder
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _AUDIT: Final = "/api/audit"
 

@@ -15,7 +15,7 @@ from skillbus.contracts.indexer.index_switch import (
 )
 from skillbus.contracts.message import Empty
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import DocumentedRouter
+from skillbus.gateway.service.documented_router import DocumentedRouter
 
 AliasInPath = Annotated[str, Path(pattern=r"^[a-z0-9_-]{1,64}$", description="`tools`")]
 

@@ -21,7 +21,7 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _SERVERS: Final = "/api/mcp-servers"
 _SERVER: Final = f"{_SERVERS}/{{name}}"

@@ -21,7 +21,7 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _MODELS: Final = "/api/embedding/models"
 _MODEL: Final = f"{_MODELS}/{{id:path}}"

@@ -12,8 +12,8 @@ from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import Empty, PlainText
-from skillbus.gateway.domain.embeddings import EmbeddingsBody, TextEmbedder
-from skillbus.gateway.domain.openai_reply import (
+from skillbus.gateway.domain.openai.embeddings import EmbeddingsBody, TextEmbedder
+from skillbus.gateway.domain.openai.replies import (
     PART_FLOATS,
     EmbeddingList,
     ModelList,
@@ -23,8 +23,8 @@ from skillbus.gateway.domain.openai_reply import (
     model_object,
 )
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, Documented, Errors, body_example, documented_errors
-from skillbus.gateway.service.while_connected import CallerLeftError, while_connected
+from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
+from skillbus.gateway.service.documented_router import WITH_BODY, Documented, Errors, body_example, documented_errors
 
 _JSON: Final = "application/json"
 _CLIENT_CLOSED_REQUEST: Final = 499

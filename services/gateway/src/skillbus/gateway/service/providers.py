@@ -25,7 +25,7 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.message import Empty, Message
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _PROVIDERS: Final = "/api/embedding/providers"
 _PROVIDER: Final = f"{_PROVIDERS}/{{name}}"

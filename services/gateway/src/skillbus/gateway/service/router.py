@@ -6,17 +6,17 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from skillbus.gateway.domain.audit import Auditor
-from skillbus.gateway.domain.embeddings import TextEmbedder
-from skillbus.gateway.domain.imports import ToolImporter
-from skillbus.gateway.domain.knowledge_export import KnowledgeExporter
-from skillbus.gateway.domain.knowledge_import import KnowledgeImporter
+from skillbus.gateway.domain.imports.tool_importer import ToolImporter
+from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
+from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
+from skillbus.gateway.domain.openai.embeddings import TextEmbedder
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs import SkillRunner
+from skillbus.gateway.domain.runs.runner import SkillRunner
 from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
-from skillbus.gateway.service.documented import DocumentedRouter
+from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
-from skillbus.gateway.service.knowledge import KnowledgeRoutes, add_knowledge_routes
-from skillbus.gateway.service.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
+from skillbus.gateway.service.knowledge.base import KnowledgeBaseRoutes, add_knowledge_base_routes
+from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.models import ModelRoutes, add_model_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes

@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.sandbox.run_history import RunEvent
-from skillbus.gateway.domain.event_stream import HEARTBEAT, EventWriter
-from skillbus.gateway.domain.runs import RunReply
-from skillbus.gateway.service.while_connected import CallerLeftError, while_connected
+from skillbus.gateway.domain.runs.event_stream import HEARTBEAT, EventWriter
+from skillbus.gateway.domain.runs.runner import RunReply
+from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0

@@ -22,10 +22,10 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs import RunBody, RunReply, SkillRunner
-from skillbus.gateway.service.documented import WITH_BODY, Documented, DocumentedRouter, problems
+from skillbus.gateway.domain.runs.runner import RunBody, RunReply, SkillRunner
+from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
+from skillbus.gateway.service.documented_router import WITH_BODY, Documented, DocumentedRouter, problems
 from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, first_part
-from skillbus.gateway.service.while_connected import CallerLeftError, while_connected
 
 NameInPath = Annotated[SkillName, Path()]
 RunInPath = Annotated[RunId, Path()]

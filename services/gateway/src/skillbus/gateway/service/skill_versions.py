@@ -24,9 +24,9 @@ from skillbus.contracts.indexer.skills import (
 from skillbus.contracts.indexer.tools import SET_TOOL_STATE, SetToolState
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
-from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
+from skillbus.gateway.domain.package_installer import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _SKILL: Final = "/api/skills/{name}"
 NameInPath = Annotated[SkillName, Path()]

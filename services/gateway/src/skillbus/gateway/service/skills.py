@@ -24,10 +24,10 @@ from skillbus.contracts.indexer.skills import (
     UpdateSkill,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
-from skillbus.gateway.domain.packages import Package, PackageInstaller, UploadedSkill, uploaded_skill
+from skillbus.gateway.domain.package_installer import Package, PackageInstaller, UploadedSkill, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.readiness import Readiness, SystemStatus
-from skillbus.gateway.service.documented import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
+from skillbus.gateway.service.documented_router import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
 
 NameInPath = Annotated[SkillName, Path()]
 ProjectInQuery = Annotated[Project, Query()]

@@ -31,9 +31,15 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.gateway.domain.imports import ImportWishes, ToolImporter, ToolsImported, is_reserved, reserved
+from skillbus.gateway.domain.imports.tool_importer import (
+    ImportWishes,
+    ToolImporter,
+    ToolsImported,
+    is_reserved,
+    reserved,
+)
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _TOOLS: Final = "/api/tools"
 _TOOL: Final = f"{_TOOLS}/{{id:path}}"

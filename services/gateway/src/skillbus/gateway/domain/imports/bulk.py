@@ -14,8 +14,8 @@ from pydantic_core import from_json, to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import check_json
-from skillbus.gateway.domain.cutting import LINE_BYTES, Cutter, Piece
-from skillbus.gateway.domain.patience import patiently
+from skillbus.gateway.domain.imports.cutter import LINE_BYTES, Cutter, Piece
+from skillbus.gateway.domain.retry import patiently
 
 BATCH_BYTES: Final = 700_000
 """Of one request on the bus, which takes 1 MiB with all that is around them."""

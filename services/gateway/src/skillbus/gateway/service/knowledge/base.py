@@ -34,14 +34,14 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeFound,
     SearchKnowledge,
 )
-from skillbus.gateway.domain import knowledge_export
-from skillbus.gateway.domain.knowledge_export import KnowledgeExporter
-from skillbus.gateway.domain.knowledge_import import KnowledgeImported, KnowledgeImporter, KnowledgeWishes
-from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE
+from skillbus.gateway.domain.knowledge import exporter
+from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
+from skillbus.gateway.domain.knowledge.importer import KnowledgeImported, KnowledgeImporter, KnowledgeWishes
+from skillbus.gateway.domain.knowledge.markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, Documented, DocumentedRouter
-from skillbus.gateway.service.knowledge import KNOWLEDGE
-from skillbus.gateway.service.knowledge_asked import ActorInHeader, KnowledgeWanted, ParentBody, acting
+from skillbus.gateway.service.documented_router import WITH_BODY, Documented, DocumentedRouter
+from skillbus.gateway.service.knowledge.items import KNOWLEDGE
+from skillbus.gateway.service.knowledge.parameters import ActorInHeader, KnowledgeWanted, ParentBody, acting
 
 ProjectInPath = Annotated[Project, Path()]
 
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 class KnowledgeLines(StreamingResponse):
     """Items, a JSON object a line, to be saved."""
 
-    media_type = knowledge_export.MEDIA_TYPE
+    media_type = exporter.MEDIA_TYPE
 
     async def stream_response(self, send: Send) -> None:
         """Send them; where they cannot be read further, leave the body without its end, and the server hangs up."""
@@ -148,7 +148,7 @@ _ITEMS: Final[dict[str, object]] = {
     "requestBody": {
         "required": True,
         "content": {
-            knowledge_export.MEDIA_TYPE: {
+            exporter.MEDIA_TYPE: {
                 "schema": {"type": "string", "description": "A `KnowledgeDraft` a line."},
                 "example": f"{json.dumps(_EXAMPLE, ensure_ascii=False)}\n",
             },
@@ -167,7 +167,7 @@ _ITEMS: Final[dict[str, object]] = {
 _EXPORTED: Final[Documented] = {
     200: {
         "content": {
-            knowledge_export.MEDIA_TYPE: {
+            exporter.MEDIA_TYPE: {
                 "schema": {"type": "string", "description": "A `KnowledgeItem` a line."},
             }
         }

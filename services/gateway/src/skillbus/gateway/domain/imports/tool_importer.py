@@ -20,7 +20,7 @@ from skillbus.contracts.indexer.tools import (
     ToolSource,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
+from skillbus.gateway.domain.imports.bulk import BulkImport, Entry, Part, Taken, paired
 from skillbus.gateway.domain.ports import BusCaller
 
 _ID_CHARACTERS: Final = 300

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.contracts.message import FloatMatrix, Message
-from skillbus.gateway.domain.embeddings import Embedded, unknown_model
+from skillbus.gateway.domain.openai.embeddings import Embedded, unknown_model
 
 PART_FLOATS: Final = 65_536
 """Numbers that are written at a time: some 10 ms, in which nothing else is answered."""

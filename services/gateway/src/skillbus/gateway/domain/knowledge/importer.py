@@ -18,8 +18,8 @@ from skillbus.contracts.learner.bulk import (
 )
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.gateway.domain.bulk import BulkImport, Entry, Part, Taken, paired
-from skillbus.gateway.domain.knowledge_markdown import from_markdown
+from skillbus.gateway.domain.imports.bulk import BulkImport, Entry, Part, Taken, paired
+from skillbus.gateway.domain.knowledge.markdown import from_markdown
 from skillbus.gateway.domain.ports import BusCaller
 
 MARKDOWN_BYTES: Final = 1024 * 1024

@@ -17,8 +17,8 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import CHECK_SKILL, INSTALL_SKILL, InstallSkill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
-from skillbus.gateway.domain.patience import patiently
 from skillbus.gateway.domain.ports import BusCaller, Objects
+from skillbus.gateway.domain.retry import patiently
 
 INLINE_BYTES: Final = 256 * 1024
 """What travels in a message: as base64 a third more, and NATS takes 1 MiB."""

@@ -25,8 +25,8 @@ from skillbus.contracts.sandbox.skill_runs import (
     RunUsage,
     SkillRan,
 )
-from skillbus.gateway.domain.following import cancel_for_good, until_the_end
 from skillbus.gateway.domain.ports import BusCaller, Objects, RunFeed, StoredObject
+from skillbus.gateway.domain.runs.follower import cancel_for_good, until_the_end
 
 INLINE_BYTES: Final = 256 * 1024
 """What all files of a run may be together to travel in its message."""

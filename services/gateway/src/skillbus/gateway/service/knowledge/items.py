@@ -41,10 +41,10 @@ from skillbus.contracts.learner.versions import (
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.accept import prefers
 from skillbus.gateway.domain.etags import etag, expected_version, is_known
-from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE, to_markdown
+from skillbus.gateway.domain.knowledge.markdown import MEDIA_TYPE, to_markdown
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented import WITH_BODY, Documented, DocumentedRouter
-from skillbus.gateway.service.knowledge_asked import (
+from skillbus.gateway.service.documented_router import WITH_BODY, Documented, DocumentedRouter
+from skillbus.gateway.service.knowledge.parameters import (
     EXAMPLE_ID,
     ActorInHeader,
     FeedbackBody,

@@ -7,7 +7,7 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import Message
 from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
 from skillbus.gateway.domain.problem import problem_of
-from skillbus.gateway.domain.runs import RunReply
+from skillbus.gateway.domain.runs.runner import RunReply
 
 HEARTBEAT: Final = b": still there\n\n"
 """A comment: what is between here and the caller sees that the connection lives."""

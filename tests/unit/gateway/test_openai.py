@@ -398,7 +398,7 @@ async def test_the_documentation_shows_what_embeddings_take_and_give() -> None:
     content = operation["requestBody"]["content"]["application/json"]
     assert content["example"]["input"]
     assert content["schema"]["$ref"].endswith("/EmbeddingsBody")
-    assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/EmbeddingList")
+    assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/OpenAiEmbeddings")
     given = json.dumps(document["components"]["schemas"]["EmbeddingsBody"]["properties"]["input"])
     assert '"string"' in given
     assert '"array"' in given

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
 from starlette.types import ASGIApp
 
+from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
@@ -16,8 +17,6 @@ from skillbus.gateway.adapters.guard import Guard
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.problem_response import answer_errors
 from skillbus.gateway.domain.access import Access
-from skillbus.gateway.domain.openai.errors import OpenAiErrorBody
-from skillbus.gateway.domain.problem import Problem
 from skillbus.gateway.settings import GatewaySettings
 
 _FORM_BYTES: Final = 64 * 1024

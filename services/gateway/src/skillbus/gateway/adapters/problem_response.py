@@ -11,8 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import Problem
 from skillbus.gateway.domain.openai.errors import PREFIX, openai_error_of
-from skillbus.gateway.domain.problem import MEDIA_TYPE, Problem, http_problem, problem_of
+from skillbus.gateway.domain.problem import MEDIA_TYPE, get_retry_after_s, http_problem, problem_of
 
 _DETAILS: Final = {
     404: "There is nothing at this path: /docs shows what there is.",
@@ -23,8 +24,8 @@ _DETAILS: Final = {
 def problem_response(problem: Problem) -> Response:
     """The document in the form of its path, with the headers that its status asks for."""
     response = _document(problem)
-    if problem.retry_after_s is not None:
-        response.headers["Retry-After"] = str(problem.retry_after_s)
+    if (wait_s := get_retry_after_s(problem)) is not None:
+        response.headers["Retry-After"] = str(wait_s)
     if problem.code is ErrorCode.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="skillbus"'
     return response

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from skillbus.contracts import agent, indexer
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, AuditCallable, CallableAudited
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import AuditReport, UnansweredAudit
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.gateway.domain.ports import BusCaller
@@ -23,37 +24,13 @@ class AuditOrder(Message):
     fix: bool = False
 
 
-class NotAudited(Message):
-    """A part of the audit that could not be made."""
-
-    service: str
-    code: ErrorCode
-    message: str
-
-
-class Audit(Message):
-    """How the three stand to one another now; after a repair, as it is since."""
-
-    project: Project
-    agrees: bool
-    """All that is catalogued is indexed as it is and can be called, all knowledge is indexed as it is, nothing else is,
-    and all of it could be asked."""
-    index: IndexAudited | None = None
-    """Catalogue and knowledge base beside vectors and packages; absent when the indexer could not be asked."""
-    calls: CallableAudited | None = None
-    """Catalogue beside MCP servers and builtin tools; absent when the agent could not be asked."""
-    missing: tuple[NotAudited, ...] = ()
-    repaired: tuple[AuditDifference, ...] = ()
-    """What a repair found, and how much of each it mended."""
-
-
 class Auditor:
     """Asks both."""
 
     def __init__(self, caller: BusCaller) -> None:
         self._caller = caller
 
-    async def audit(self, order: AuditOrder) -> Audit:
+    async def audit(self, order: AuditOrder) -> AuditReport:
         """Look, after mending what can be if that is asked for.
 
         Raises:
@@ -61,13 +38,13 @@ class Auditor:
         """
         repaired = await self._repair(order.project) if order.fix else ()
         index, calls = await asyncio.gather(self._index(order.project), self._calls(order.project))
-        missing = tuple(part for part in (index, calls) if isinstance(part, NotAudited))
+        missing = tuple(part for part in (index, calls) if isinstance(part, UnansweredAudit))
         if len(missing) == 2:
             raise RequestError(missing[0].code, " ".join(part.message for part in missing))
-        found_index = None if isinstance(index, NotAudited) else index
-        found_calls = None if isinstance(calls, NotAudited) else calls
+        found_index = None if isinstance(index, UnansweredAudit) else index
+        found_calls = None if isinstance(calls, UnansweredAudit) else calls
         agrees = not missing and not _differs(found_index, found_calls)
-        return Audit(
+        return AuditReport(
             project=order.project,
             agrees=agrees,
             index=found_index,
@@ -80,25 +57,25 @@ class Auditor:
         """The agent brings the catalogue up to date first, so that the indexer then mends what follows from it."""
         calls = await self._calls(project, fix=True)
         index = await self._index(project, fix=True)
-        parts = (part for part in (calls, index) if not isinstance(part, NotAudited))
+        parts = (part for part in (calls, index) if not isinstance(part, UnansweredAudit))
         return tuple(difference for part in parts for difference in part.differences)
 
-    async def _index(self, project: str, *, fix: bool = False) -> IndexAudited | NotAudited:
+    async def _index(self, project: str, *, fix: bool = False) -> IndexAudited | UnansweredAudit:
         asked = self._caller.call(AUDIT_INDEX, AuditIndex(project=project, fix=fix))
         return await _if_there(indexer.SERVICE, asked)
 
-    async def _calls(self, project: str, *, fix: bool = False) -> CallableAudited | NotAudited:
+    async def _calls(self, project: str, *, fix: bool = False) -> CallableAudited | UnansweredAudit:
         asked = self._caller.call(AUDIT_CALLABLE, AuditCallable(project=project, fix=fix))
         return await _if_there(agent.SERVICE, asked)
 
 
-async def _if_there(service: str, asked: Awaitable[T]) -> T | NotAudited:
+async def _if_there(service: str, asked: Awaitable[T]) -> T | UnansweredAudit:
     try:
         return await asked
     except RequestError as error:
         if error.code not in _AWAY:
             raise
-        return NotAudited(service=service, code=error.code, message=error.message)
+        return UnansweredAudit(service=service, code=error.code, message=error.message)
 
 
 def _differs(index: IndexAudited | None, calls: CallableAudited | None) -> bool:

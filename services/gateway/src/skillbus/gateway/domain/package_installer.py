@@ -7,13 +7,13 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 
 import structlog
 from typing_extensions import Buffer
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skills import CHECK_SKILL, INSTALL_SKILL, InstallSkill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
@@ -33,12 +33,6 @@ class Package:
 
     file: BinaryIO
     size_bytes: int
-
-
-class UploadedSkill(Skill):
-    """A skill, and what became of its package."""
-
-    outcome: Literal["installed", "updated", "unchanged"]
 
 
 def uploaded_skill(reply: SkillInstalled) -> UploadedSkill:

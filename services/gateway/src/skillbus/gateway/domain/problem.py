@@ -3,10 +3,8 @@
 from http import HTTPStatus
 from typing import Final
 
-from pydantic import Field, JsonValue
-
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
-from skillbus.contracts.message import Message
+from skillbus.contracts.http import Problem
 
 MEDIA_TYPE: Final = "application/problem+json"
 _RETRY_AFTER_S: Final = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 2}
@@ -16,29 +14,6 @@ _CODES: Final = {
     HTTPStatus.NOT_FOUND: ErrorCode.NOT_FOUND,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ErrorCode.PAYLOAD_TOO_LARGE,
 }
-
-
-class Problem(Message):
-    """What went wrong with a request."""
-
-    type: str
-    """`urn:skillbus:error:<code>`."""
-    title: str
-    status: int
-    detail: str
-    """For people: what is wrong and what to do."""
-    instance: str
-    """The path that was asked for."""
-    code: ErrorCode
-    retryable: bool
-    """Whether the same request can succeed later, unchanged."""
-    details: dict[str, JsonValue] = Field(default_factory=dict)
-    """For programs: what the code alone does not say; `fields` lists what is wrong in a request, one by one."""
-
-    @property
-    def retry_after_s(self) -> int | None:
-        """When to try again, for those statuses that have it."""
-        return _RETRY_AFTER_S.get(HTTPStatus(self.status))
 
 
 def problem_of(error: RequestError, instance: str) -> Problem:
@@ -53,6 +28,11 @@ def problem_of(error: RequestError, instance: str) -> Problem:
         retryable=error.retryable,
         details=error.details,
     )
+
+
+def get_retry_after_s(problem: Problem) -> int | None:
+    """Return the seconds to wait before the next attempt; None for statuses without a `Retry-After` header."""
+    return _RETRY_AFTER_S.get(HTTPStatus(problem.status))
 
 
 def http_problem(status: int, detail: str, instance: str) -> Problem:

@@ -7,8 +7,9 @@ from typing import Final
 from skillbus.contracts import agent, embedder, indexer, learner, retriever, sandbox
 from skillbus.contracts.endpoint import Endpoint, Health, HealthCheck
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.http import SystemStatus
 from skillbus.contracts.indexer.skills import GET_STATUS, IndexerStatus
-from skillbus.contracts.message import Empty, Message
+from skillbus.contracts.message import Empty
 from skillbus.gateway.domain.ports import BusCaller, Connection
 
 SERVICE: Final = "gateway"
@@ -30,16 +31,6 @@ _MAY_BE_AWAY: Final[Mapping[str, str]] = {
     learner.SERVICE: "tools are found and skills run, but knowledge is neither kept nor found",
 }
 """What does not work without a service, where the rest does: the whole is ready, and says so."""
-
-
-class SystemStatus(Message):
-    """How everything is."""
-
-    ready: bool
-    services: tuple[HealthCheck, ...]
-    """NATS and each service; `detail` says why one is not ready."""
-    indexer: IndexerStatus | None
-    """Absent when the indexer does not answer."""
 
 
 class Readiness:

@@ -6,9 +6,10 @@ from typing import Annotated, Final
 from fastapi import Query
 
 from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
+from skillbus.contracts.http import AuditReport
 from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Project
-from skillbus.gateway.domain.audit import Audit, Auditor, AuditOrder
+from skillbus.gateway.domain.audit import Auditor, AuditOrder
 from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 
 _AUDIT: Final = "/api/audit"
@@ -20,11 +21,11 @@ class AuditRoutes:
 
     auditor: Auditor
 
-    async def get_audit(self, project: Annotated[Project, Query()] = DEFAULT_PROJECT) -> Audit:
+    async def get_audit(self, project: Annotated[Project, Query()] = DEFAULT_PROJECT) -> AuditReport:
         """Compare catalogue, vectors and what can be called. Nothing is changed; `agrees` says it in a word."""
         return await self.auditor.audit(AuditOrder(project=project))
 
-    async def audit_and_fix(self, body: AuditOrder) -> Audit:
+    async def audit_and_fix(self, body: AuditOrder) -> AuditReport:
         """The same; with `fix` what can be mended is mended first, and `agrees` is of how it is then."""
         return await self.auditor.audit(body)
 

@@ -11,17 +11,10 @@ from starlette.responses import StreamingResponse
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.openai.embeddings import EmbeddingsBody, TextEmbedder
-from skillbus.gateway.domain.openai.replies import (
-    PART_FLOATS,
-    EmbeddingList,
-    ModelList,
-    ModelObject,
-    embedding_parts,
-    model_list,
-    model_object,
-)
+from skillbus.gateway.domain.openai.replies import PART_FLOATS, embedding_parts, model_list, model_object
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
 from skillbus.gateway.service.documented_router import WITH_BODY, Documented, Errors, body_example, documented_errors
@@ -51,11 +44,11 @@ class OpenAiRoutes:
             return Response(b"".join(parts), media_type=_JSON)
         return StreamingResponse(parts, media_type=_JSON)  # written in a thread, part by part
 
-    async def list_openai_models(self) -> ModelList:
+    async def list_openai_models(self) -> OpenAiModels:
         """The models that texts can be embedded with, the default first."""
         return model_list(*await self._registered())
 
-    async def get_openai_model(self, model: ModelInPath) -> ModelObject:
+    async def get_openai_model(self, model: ModelInPath) -> OpenAiModel:
         """One of them."""
         return model_object(*await self._registered(), model)
 
@@ -72,7 +65,7 @@ def add_openai_routes(router: APIRouter, routes: OpenAiRoutes) -> None:
         "/v1/embeddings",
         routes.create_embeddings,
         methods=["POST"],
-        responses=_answers((*EMBED_TEXTS.errors, *WITH_BODY), EmbeddingList),
+        responses=_answers((*EMBED_TEXTS.errors, *WITH_BODY), OpenAiEmbeddings),
         operation_id=routes.create_embeddings.__name__,
         openapi_extra=body_example(_EXAMPLE),
     )
@@ -83,6 +76,6 @@ def add_openai_routes(router: APIRouter, routes: OpenAiRoutes) -> None:
         router.add_api_route(path, handler, methods=["GET"], responses=_answers(errors), operation_id=handler.__name__)
 
 
-def _answers(errors: Errors, reply: type[EmbeddingList] | None = None) -> Documented:
+def _answers(errors: Errors, reply: type[OpenAiEmbeddings] | None = None) -> Documented:
     answers = documented_errors(errors, _JSON, "OpenAiErrorBody")
     return answers if reply is None else {HTTPStatus.OK.value: {"model": reply}, **answers}

@@ -9,9 +9,9 @@ from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.http import RunReply
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.domain.runs.event_stream import HEARTBEAT, EventWriter
-from skillbus.gateway.domain.runs.runner import RunReply
 from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
 
 EVENT_STREAM: Final = "text/event-stream"

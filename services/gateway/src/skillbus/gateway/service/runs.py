@@ -9,6 +9,7 @@ from fastapi import Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from skillbus.contracts.errors import ANY_REQUEST, ErrorCode
+from skillbus.contracts.http import RunReply
 from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Project, SkillName
 from skillbus.contracts.sandbox.run_history import (
     CANCEL_RUN,
@@ -22,7 +23,7 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs.runner import RunBody, RunReply, SkillRunner
+from skillbus.gateway.domain.runs.runner import RunBody, SkillRunner
 from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
 from skillbus.gateway.service.documented_router import WITH_BODY, Documented, DocumentedRouter, problems
 from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, first_part

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from fastapi import File, Form, Path, Query, UploadFile
 from pydantic import Field
 
+from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import (
     APPROVE_NETWORK,
@@ -24,7 +25,7 @@ from skillbus.contracts.indexer.skills import (
 from skillbus.contracts.indexer.tools import SET_TOOL_STATE, SetToolState
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
-from skillbus.gateway.domain.package_installer import Package, PackageInstaller, UploadedSkill, uploaded_skill
+from skillbus.gateway.domain.package_installer import Package, PackageInstaller, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 

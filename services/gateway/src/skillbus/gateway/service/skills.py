@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from skillbus.contracts.endpoint import Health
+from skillbus.contracts.http import SystemStatus, UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import (
     GET_SKILL,
@@ -24,9 +25,9 @@ from skillbus.contracts.indexer.skills import (
     UpdateSkill,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
-from skillbus.gateway.domain.package_installer import Package, PackageInstaller, UploadedSkill, uploaded_skill
+from skillbus.gateway.domain.package_installer import Package, PackageInstaller, uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.readiness import Readiness, SystemStatus
+from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.service.documented_router import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
 
 NameInPath = Annotated[SkillName, Path()]

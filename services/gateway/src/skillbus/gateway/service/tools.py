@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import ToolsImported
 from skillbus.contracts.indexer.tools import (
     ACCEPT_TOOL,
     GET_TOOL,
@@ -31,13 +32,7 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.gateway.domain.imports.tool_importer import (
-    ImportWishes,
-    ToolImporter,
-    ToolsImported,
-    is_reserved,
-    reserved,
-)
+from skillbus.gateway.domain.imports.tool_importer import ImportWishes, ToolImporter, is_reserved, reserved
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
 

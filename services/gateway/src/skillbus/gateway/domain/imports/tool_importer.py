@@ -7,6 +7,7 @@ from typing import Final, Literal
 from pydantic import Field, JsonValue
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import ToolLineImported, ToolsImported
 from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     MAX_TOOLS,
@@ -14,7 +15,6 @@ from skillbus.contracts.indexer.tools import (
     PUT_TOOLS,
     SKILLS_SOURCE,
     PutTools,
-    ToolFinding,
     ToolPut,
     ToolPutOutcome,
     ToolSource,
@@ -38,36 +38,6 @@ class ImportWishes(Message):
     """Its number, where the body is a part of something larger: then a part with no description in it is no error."""
     only: Literal["problems"] | None = None
     """Leave what went well out of `results`; `counts` has it all the same."""
-
-
-class LineImported(Message):
-    """What became of one description."""
-
-    line: int
-    """From 1: the line of NDJSON, or the place in an array."""
-    id: str | None = None
-    outcome: ToolPutOutcome
-    error: str | None = None
-    """Why it was rejected."""
-    findings: tuple[ToolFinding, ...] = ()
-
-    @property
-    def is_problem(self) -> bool:
-        """Whether somebody should look at it."""
-        return bool(self.findings) or self.outcome in {ToolPutOutcome.REJECTED, ToolPutOutcome.QUARANTINED}
-
-
-class ToolsImported(Message):
-    """What became of a body."""
-
-    total: int
-    """Descriptions in it."""
-    counts: dict[ToolPutOutcome, int] = Field(default_factory=dict)
-    """Each outcome with its number, 0 included."""
-    indexed: bool
-    """Whether search knows all of them by now; if not, it will when the store or the embedder is back."""
-    results: tuple[LineImported, ...] = ()
-    """In the order of the body."""
 
 
 class ToolImporter:
@@ -119,13 +89,13 @@ class _Descriptions:
         is_own = self.wishes.source is None and isinstance(own, str) and is_reserved(own)
         return reserved(str(own)) if is_own else None
 
-    def rejected(self, entry: Entry, problem: str) -> LineImported:
+    def rejected(self, entry: Entry, problem: str) -> ToolLineImported:
         """The result of one that is not handed on."""
-        return LineImported(
+        return ToolLineImported(
             line=entry.line, id=_id_of(entry.value or {}), outcome=ToolPutOutcome.REJECTED, error=problem
         )
 
-    async def put(self, entries: Sequence[Entry]) -> Taken[LineImported]:
+    async def put(self, entries: Sequence[Entry]) -> Taken[ToolLineImported]:
         """Hand them to the indexer."""
         wishes, tools = self.wishes, tuple(entry.value for entry in entries)
         request = PutTools(
@@ -154,5 +124,5 @@ def _id_of(value: Mapping[str, JsonValue]) -> str | None:
     return tool_id[:_ID_CHARACTERS] if isinstance(tool_id, str) else None
 
 
-def _result(entry: Entry, put: ToolPut) -> LineImported:
-    return LineImported(line=entry.line, id=put.id, outcome=put.outcome, error=put.error, findings=put.findings)
+def _result(entry: Entry, put: ToolPut) -> ToolLineImported:
+    return ToolLineImported(line=entry.line, id=put.id, outcome=put.outcome, error=put.error, findings=put.findings)

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
 from skillbus.contracts.learner.bulk import (
     MAX_ITEMS,
     PUT_KNOWLEDGE,
@@ -42,39 +43,6 @@ class KnowledgeWishes(Message):
     """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
     only: Literal["problems"] | None = None
     """Leave what went well out of `results`; `counts` has it all the same."""
-
-
-class KnowledgeLine(Message):
-    """What became of one item."""
-
-    line: int
-    """From 1: the line of NDJSON, or the place in an array."""
-    id: str | None = None
-    external_id: str | None = None
-    outcome: KnowledgePutOutcome
-    version: int | None = None
-    error: str | None = None
-    """Why it was rejected."""
-
-    @property
-    def is_problem(self) -> bool:
-        """Whether somebody should look at it."""
-        return self.outcome is KnowledgePutOutcome.REJECTED
-
-
-class KnowledgeImported(Message):
-    """What became of a body."""
-
-    total: int
-    """Items in it."""
-    counts: dict[KnowledgePutOutcome, int] = Field(default_factory=dict)
-    """Each outcome with its number, 0 included."""
-    dry_run: bool = False
-    """Whether nothing of it was written."""
-    indexed: bool
-    """Whether the index has all of them by now. What it does not have yet, search takes from the record."""
-    results: tuple[KnowledgeLine, ...] = ()
-    """In the order of the body."""
 
 
 class KnowledgeImporter:
@@ -130,13 +98,15 @@ class _Items:
         """Nothing: the learner judges them."""
         return None
 
-    def rejected(self, entry: Entry, problem: str) -> KnowledgeLine:
+    def rejected(self, entry: Entry, problem: str) -> KnowledgeLineImported:
         """The result of one that is not handed on."""
         value = entry.value or {}
         named = _name(value, "external_id") or _name(value, "id")
-        return KnowledgeLine(line=entry.line, external_id=named, outcome=KnowledgePutOutcome.REJECTED, error=problem)
+        return KnowledgeLineImported(
+            line=entry.line, external_id=named, outcome=KnowledgePutOutcome.REJECTED, error=problem
+        )
 
-    async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLine]:
+    async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLineImported]:
         """Hand them to the learner."""
         wishes = self.wishes
         request = PutKnowledge(
@@ -158,8 +128,8 @@ def _name(value: Mapping[str, JsonValue], field: str) -> str | None:
     return name[:_ID_CHARACTERS] if isinstance(name, str) else None
 
 
-def _result(entry: Entry, put: KnowledgeItemPut) -> KnowledgeLine:
-    return KnowledgeLine(
+def _result(entry: Entry, put: KnowledgeItemPut) -> KnowledgeLineImported:
+    return KnowledgeLineImported(
         line=entry.line,
         id=put.id,
         external_id=put.external_id,

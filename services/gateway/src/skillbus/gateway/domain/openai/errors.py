@@ -3,8 +3,7 @@
 from typing import Final
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import Message
-from skillbus.gateway.domain.problem import Problem
+from skillbus.contracts.http import OpenAiError, OpenAiErrorBody, Problem
 
 PREFIX: Final = "/v1/"
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -14,23 +13,6 @@ _CODES: Final = {
     ErrorCode.INTERNAL: "server_error",
 }
 """Codes that OpenAI has another word for."""
-
-
-class OpenAiError(Message):
-    """What went wrong with a request."""
-
-    message: str
-    """What is wrong and what to do."""
-    type: str
-    param: str | None = None
-    """The field that is wrong."""
-    code: str | None = None
-
-
-class OpenAiErrorBody(Message):
-    """The body of every answer of `/v1` that is an error."""
-
-    error: OpenAiError
 
 
 def openai_error_of(problem: Problem) -> OpenAiErrorBody:

@@ -5,12 +5,13 @@ from array import array
 from binascii import b2a_base64
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from pydantic_core import to_json
 
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.contracts.message import FloatMatrix, Message
+from skillbus.contracts.http import OpenAiModel, OpenAiModels, OpenAiUsage
+from skillbus.contracts.message import FloatMatrix
 from skillbus.gateway.domain.openai.embeddings import Embedded, unknown_model
 
 PART_FLOATS: Final = 65_536
@@ -18,56 +19,8 @@ PART_FLOATS: Final = 65_536
 _FLOAT_BYTES: Final = 4
 
 
-class EmbeddingObject(Message):
-    """A vector, of length 1."""
-
-    object: Literal["embedding"] = "embedding"
-    index: int
-    """Its text's place in the input, from 0."""
-    embedding: list[float] | str
-
-
-class Usage(Message):
-    """How much was read."""
-
-    prompt_tokens: int
-    """As the provider counted them, or an estimate."""
-    total_tokens: int
-
-
-class EmbeddingList(Message):
-    """What `POST /v1/embeddings` answers. `embedding_parts` writes it without making one."""
-
-    object: Literal["list"] = "list"
-    data: tuple[EmbeddingObject, ...]
-    model: str
-    """The model that answered."""
-    usage: Usage
-
-
-class ModelObject(Message):
-    """A model that texts can be embedded with."""
-
-    id: str
-    """Its name; `provider/name` where two have the name."""
-    object: Literal["model"] = "model"
-    created: int
-    """Unix time in seconds."""
-    owned_by: str
-    """The provider."""
-    dimensions: int | None = None
-    fingerprint: str | None = None
-
-
-class ModelList(Message):
-    """What `GET /v1/models` answers: the default model first."""
-
-    object: Literal["list"] = "list"
-    data: tuple[ModelObject, ...]
-
-
 def embedding_parts(embedded: Embedded, *, base64: bool) -> Iterator[bytes]:
-    """The JSON of an `EmbeddingList`, piece by piece."""
+    """The JSON of an `OpenAiEmbeddings`, piece by piece."""
     at = 0
     yield b'{"object":"list","data":['
     for matrix in embedded.matrices:
@@ -77,7 +30,7 @@ def embedding_parts(embedded: Embedded, *, base64: bool) -> Iterator[bytes]:
             parts = [b'{"object":"embedding","index":%d,"embedding":%b}' % (at + n, row) for n, row in enumerate(rows)]
             yield (b"," if at else b"") + b",".join(parts)
             at += len(parts)
-    usage = Usage(prompt_tokens=embedded.tokens, total_tokens=embedded.tokens)
+    usage = OpenAiUsage(prompt_tokens=embedded.tokens, total_tokens=embedded.tokens)
     yield b'],"model":%b,"usage":%b}' % (to_json(embedded.model.name), to_json(usage))
 
 
@@ -96,14 +49,14 @@ def _numbers(row: memoryview) -> bytes:
     return to_json(floats.tolist())
 
 
-def model_list(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> ModelList:
+def model_list(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> OpenAiModels:
     """The models that are enabled, of providers that are and that have embeddings."""
     usable = _usable(providers, models)
     names = Counter(model.name for model in usable)
-    return ModelList(data=tuple(_object(model, shared=names[model.name] > 1) for model in usable))
+    return OpenAiModels(data=tuple(_object(model, shared=names[model.name] > 1) for model in usable))
 
 
-def model_object(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord], wanted: str) -> ModelObject:
+def model_object(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord], wanted: str) -> OpenAiModel:
     """The model that `/v1/embeddings` takes by that word.
 
     Raises:
@@ -121,8 +74,8 @@ def _usable(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) 
     return [model for model in models if model.enabled and model.provider in embed]
 
 
-def _object(model: ModelRecord, *, shared: bool) -> ModelObject:
-    return ModelObject(
+def _object(model: ModelRecord, *, shared: bool) -> OpenAiModel:
+    return OpenAiModel(
         id=f"{model.provider}/{model.name}" if shared else model.name,
         created=int(model.created_at.timestamp()),
         owned_by=model.provider,

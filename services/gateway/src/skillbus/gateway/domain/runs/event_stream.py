@@ -4,29 +4,13 @@ import codecs
 from typing import Final
 
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.http import RunBegun, RunPrinted, RunReply
 from skillbus.contracts.message import Message
 from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
 from skillbus.gateway.domain.problem import problem_of
-from skillbus.gateway.domain.runs.runner import RunReply
 
 HEARTBEAT: Final = b": still there\n\n"
 """A comment: what is between here and the caller sees that the connection lives."""
-
-
-class Begun(Message):
-    """The run was accepted."""
-
-    run_id: str
-
-
-class Printed(Message):
-    """What the run printed."""
-
-    number: int
-    """Of the event: the next one's is higher."""
-    stream: OutputStream
-    text: str
-    """Bytes that are not UTF-8 are replaced by U+FFFD."""
 
 
 class EventWriter:
@@ -42,7 +26,7 @@ class EventWriter:
         if isinstance(part, RunReply):
             return _event("reply", part)
         if part.kind is RunEventKind.BEGUN:
-            return _event("begun", Begun(run_id=part.run_id))
+            return _event("begun", RunBegun(run_id=part.run_id))
         if part.kind is RunEventKind.ENDED:
             return b"".join(self._printed(part.number, stream, b"", final=True) for stream in OutputStream)
         return self._printed(part.number, part.stream or OutputStream.STDOUT, part.data)
@@ -53,7 +37,7 @@ class EventWriter:
 
     def _printed(self, number: int, stream: OutputStream, data: bytes, *, final: bool = False) -> bytes:
         text = self._decoders[stream].decode(data, final)
-        return _event("output", Printed(number=number, stream=stream, text=text)) if text else b""
+        return _event("output", RunPrinted(number=number, stream=stream, text=text)) if text else b""
 
 
 def _event(name: str, body: Message) -> bytes:

@@ -13,16 +13,14 @@ import structlog
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import RunArtifact, RunReply
 from skillbus.contracts.message import Blob, Content, Message
 from skillbus.contracts.sandbox.run_history import RunEvent, RunSelector
 from skillbus.contracts.sandbox.skill_runs import (
     RUN_SKILL,
     Artifact,
     RunId,
-    RunLimits,
     RunSkill,
-    RunStatus,
-    RunUsage,
     SkillRan,
 )
 from skillbus.gateway.domain.ports import BusCaller, Objects, RunFeed, StoredObject
@@ -75,43 +73,6 @@ class RunBody(Message):
         if self.args is not None and self.argv is not None:
             raise ValueError("give args or argv, not both")
         return self
-
-
-class RunArtifact(Message):
-    """A file that the run left in `$SKILLBUS_OUT`: in `content`, at `url`, or both."""
-
-    name: str
-    size_bytes: int
-    sha256: str
-    content: Blob | None
-    """Base64; absent above 1 MiB."""
-    url: str | None
-    """Where it can be fetched for a day, if it lies in the object store; small ones come in `content` alone."""
-
-
-class RunReply(Message):
-    """What a run gave."""
-
-    run_id: str
-    status: RunStatus
-    exit_code: int | None
-    """Absent when the run did not end by itself."""
-    stdout: str
-    """Bytes that are not UTF-8 are replaced by U+FFFD."""
-    stderr: str
-    result: JsonValue = None
-    """Standard output as JSON, when it is JSON."""
-    artifacts: tuple[RunArtifact, ...] = ()
-    duration_ms: float
-    truncated: bool
-    """Whether output was cut at its limit."""
-    isolation: str
-    """The isolation level that the run had."""
-    detail: str = ""
-    """Which limit ended it, or what was left out, in words."""
-    limits: RunLimits | None = None
-    """Those that held for this run."""
-    used: RunUsage | None = None
 
 
 class SkillRunner:

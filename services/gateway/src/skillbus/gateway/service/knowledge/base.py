@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import KnowledgeImported
 from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE
 from skillbus.contracts.learner.projects import (
     GET_KNOWLEDGE_PROJECT,
@@ -36,7 +37,7 @@ from skillbus.contracts.retriever.knowledge_search import (
 )
 from skillbus.gateway.domain.knowledge import exporter
 from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
-from skillbus.gateway.domain.knowledge.importer import KnowledgeImported, KnowledgeImporter, KnowledgeWishes
+from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter, KnowledgeWishes
 from skillbus.gateway.domain.knowledge.markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import WITH_BODY, Documented, DocumentedRouter

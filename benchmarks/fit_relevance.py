@@ -2,7 +2,7 @@
 
 Beside what `skillbus.calibration` fits: each source of queries is also ranked with weights fitted to the others only;
 and for the default model, slope and offset of words alone, which are the same for every model
-(`skillbus.retriever.domain.relevance.NEUTRAL`). The numbers go into `skillbus.embedder.domain.calibrations`.
+(`skillbus.retriever.domain.relevance.NEUTRAL`). The numbers go into `skillbus.relevance.calibrations`.
 
     uv run python benchmarks/fit_relevance.py [--model NAME] [--data DIR]
 """

@@ -52,13 +52,13 @@ from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
 from skillbus.contracts.scope import get_scope_key, list_ancestor_keys, normalize_scope
-from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.use_model import UseModel
-from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 from skillbus.retriever.domain.query import EmbeddedQuery

@@ -24,10 +24,10 @@ from tool_search_lab import DEFAULT_MODEL, embedder_of
 from skillbus.calibration.bm25 import encoder_of_search
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.scope import match_scope
-from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
+from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.retriever.domain.knowledge.named_tags import names_one
 from skillbus.retriever.domain.knowledge.relevance import (
     ALONE_HALF,

@@ -37,9 +37,9 @@ from tool_search_lab import DEFAULT_MODEL, embedder_of
 
 from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters import lexicon
-from skillbus.embedder.domain.stopwords import CHINESE, ENGLISH
-from skillbus.embedder.domain.text import normalise
+from skillbus.relevance.lexical import lexicon
+from skillbus.relevance.lexical.stopwords import CHINESE, ENGLISH
+from skillbus.relevance.text import normalise
 
 NEAREST, LEAST_COSINE = 4, 0.5
 SOFTWARE = 0.8
@@ -51,7 +51,7 @@ KEPT, LEAST_WEIGHT = 6, 0.2
 MIN_COUNT = 20  # in jieba's corpus, of words that CC-CEDICT lacks
 MIN_GLOSSES = 2  # that say an English word, for it to be in the vocabulary of the model's translations
 LONGEST = 8  # characters of a Chinese word
-TARGET = Path(lexicon.__file__).with_name("zh_en.lexicon")
+TARGET = Path(lexicon.__file__).with_name("data") / "zh_en.lexicon"
 
 LINE = re.compile(r"^(\S+) (\S+) \[([^\]]*)\] /(.*)/\s*$")
 HAN = re.compile("^[\u3400-\u9fff\uf900-\ufaff]+$")
@@ -250,7 +250,7 @@ def nearest(rows: Rows, vocabulary: Rows, terms: Sequence[str]) -> Iterator[Term
 
 
 def pack(made: Mapping[str, Terms]) -> bytes:
-    """As `skillbus.embedder.domain.translation.unpack` reads it."""
+    """As `skillbus.relevance.lexical.lexicon.unpack` reads it."""
     words = sorted(made)
     terms = sorted({term for found in made.values() for term in found})
     row = {term: at for at, term in enumerate(terms)}

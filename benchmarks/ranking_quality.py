@@ -45,7 +45,7 @@ from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import Vectors, embedded
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.domain.calibrations import calibration_of
+from skillbus.relevance.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import NEUTRAL, Relevance, relevance_of
 from skillbus.retriever.domain.threshold import least_evidence
 

@@ -35,12 +35,12 @@ from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
-from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.use_model import UseModel
-from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.domain.relevance import NEUTRAL

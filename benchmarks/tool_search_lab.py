@@ -18,8 +18,8 @@ from skillbus.calibration.vectors import Embed, Rows
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.embedder.domain.text import normalise
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.text import normalise
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -12,7 +12,7 @@ from skillbus.calibration.fit import fitted
 from skillbus.calibration.judged import Bools, Judged, JudgedTool
 from skillbus.calibration.pairs import Pairs, Survey, survey
 from skillbus.calibration.vectors import Vectors
-from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.retriever.domain.relevance import Relevance, relevance_of
 from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.settings import RetrieverSettings

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.embedder.adapters.lexicon import load_lexicon
-from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

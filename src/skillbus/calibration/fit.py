@@ -14,7 +14,7 @@ Kou, PNAS 117, 2020): the truth of each pair is mixed with what the neutral map 
 stay near the neutral ones and are finite whatever was judged; of thousands the truth decides alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.errors import NoSignalError, TooLittleError
 from skillbus.calibration.judged import Bools, Judged
-from skillbus.calibration.newton import minimum
 from skillbus.calibration.pairs import Pairs, Survey
 from skillbus.contracts.embedder.registry import Calibration
 from skillbus.retriever.domain.relevance import NEUTRAL
@@ -197,3 +196,27 @@ def _shares_above(pairs: Survey) -> list[float]:
         random = pairs.random.cosine[pairs.random.query == query][None, :]
         shares.append(float(((right > random) + 0.5 * (right == random)).mean()))
     return shares
+
+
+Convex = Callable[[Floats], tuple[float, Floats, Floats]]
+"""Value, gradient and Hessian at a point."""
+
+_STEPS: Final = 100
+_HALVINGS: Final = 40
+_JITTER: Final = 1e-9  # keeps the Hessian solvable where the function is flat
+
+
+def minimum(function: Convex, start: Floats) -> Floats:
+    """Newton's method; a step that does not descend is halved until it does."""
+    point, (value, gradient, hessian) = start, function(start)
+    for _ in range(_STEPS):
+        step = np.linalg.solve(hessian + _JITTER * np.eye(len(point)), gradient)
+        for halving in range(_HALVINGS):
+            nearer = point - step * 0.5**halving
+            found = function(nearer)
+            if found[0] < value:
+                break
+        else:
+            return point
+        point, (value, gradient, hessian) = nearer, found
+    return point

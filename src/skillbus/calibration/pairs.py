@@ -9,7 +9,7 @@ import numpy as np
 from skillbus.calibration.bm25 import Bm25, Floats, Ints
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.vectors import Vectors
-from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.retriever.domain.relevance import rarest_idf
 
 SEED: Final = 7

@@ -7,11 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from skillbus.evaluation.bootstrap import RESAMPLES, Estimate, estimated
 from skillbus.evaluation.cases import SEED
 from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, kinds_of
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
-from skillbus.evaluation.measures import Floats
+from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, estimated
 from skillbus.evaluation.report import Figure, figure_of
 
 _EDGES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

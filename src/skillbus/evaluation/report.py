@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from skillbus.evaluation.bootstrap import RESAMPLES, Estimate, estimated
 from skillbus.evaluation.cases import SEED, Case, Cases
-from skillbus.evaluation.measures import Floats, Measure, measured
+from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, Measure, estimated, measured
 
 Ids = Sequence[Sequence[str]]
 

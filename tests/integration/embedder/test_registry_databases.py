@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 
 from skillbus.contracts.errors import ErrorCode
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
-from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryUrlError
+from skillbus.embedder.domain.registry.errors import RegistryUnavailableError, RegistryUrlError
 
 from ...postgres import Postgres, database
 from ...unit.embedder.registry_fakes import replica

@@ -31,13 +31,12 @@ from skillbus.contracts.embedder.registry import (
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS, REGISTRY
-from skillbus.embedder.adapters.announcer import BusAnnouncer
-from skillbus.embedder.adapters.registry_requests import RegistryHandlers
-from skillbus.embedder.adapters.registry_watch import open_registry_watch
+from skillbus.embedder.adapters.registry_changes import BusAnnouncer, open_registry_watch
+from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.registry import Registry
-from skillbus.embedder.domain.registry_errors import ChangeNotToldError
+from skillbus.embedder.domain.registry.errors import ChangeNotToldError
+from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
 from skillbus.standalone.nats_server import NatsServer
 
@@ -149,7 +148,7 @@ async def test_a_bucket_that_is_not_there_yet_is_listened_to_from_the_start(
 ) -> None:
     async with opened(bus_settings, database) as one, opened(bus_settings, database) as other:
         with pytest.raises(ChangeNotToldError):
-            await BusAnnouncer(one.bus).changed()
+            await BusAnnouncer(one.bus).announce_change()
         await provision(one.bus.jetstream)
         await one.registry.ensure_default()
         await other.registry.snapshot()

@@ -23,8 +23,8 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open_registry_store
 from skillbus.embedder.adapters.sql.tables import METADATA, MODELS, PROVIDERS, SCHEMA
-from skillbus.embedder.domain.registry_errors import RegistryUnavailableError, RegistryVersionError
-from skillbus.embedder.domain.registry_store import Records
+from skillbus.embedder.domain.registry.errors import RegistryUnavailableError, RegistryVersionError
+from skillbus.embedder.domain.registry.ports import Records
 from skillbus.sql.engine import make_engine, writing
 from skillbus.sql.errors import ConstraintError
 from skillbus.sql.migrate import migrate, newest

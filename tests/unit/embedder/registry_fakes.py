@@ -10,8 +10,8 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import DefaultModelChanged, ModelRecord, ProviderRecord
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec, Rows
-from skillbus.embedder.domain.registry import Registry
-from skillbus.embedder.domain.registry_store import Records, RegistryStore
+from skillbus.embedder.domain.registry.ports import Records, RegistryStore
+from skillbus.embedder.domain.registry.registry import Registry
 
 KNOWN = {"use-multilingual-v3": 512, "all-MiniLM-L6-v2": 384}
 """Local models whose dimensions nobody has to ask for."""
@@ -79,10 +79,10 @@ class FakeChanges:
     error: Exception | None = None
     held: asyncio.Event | None = None
 
-    async def changed(self) -> None:
+    async def announce_change(self) -> None:
         await self._tell("changed")
 
-    async def default_changed(self, fact: DefaultModelChanged) -> None:
+    async def announce_default(self, fact: DefaultModelChanged) -> None:
         await self._tell("default_changed")
         self.facts.append(fact)
 
@@ -100,10 +100,11 @@ class FakeFeed:
     def __init__(self) -> None:
         self.heard = 0
 
+    @property
     def position(self) -> int:
         return self.heard
 
-    async def listening(self) -> None:
+    async def wait_until_listening(self) -> None:
         return
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.domain.batching import Batched, Batcher
 from skillbus.embedder.domain.errors import (
     EmbedderClosedError,
     ModelUnavailableError,
     OverloadedError,
     TextNotEmbeddableError,
 )
-from skillbus.embedder.domain.lanes import LaneLimits, Priority
-from skillbus.embedder.domain.vector_cache import VectorCache
+from skillbus.embedder.domain.inference.batcher import Batched, Batcher
+from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
 
 from .fakes import SPEC, WAIT_S, FakeModel, vector_of
 

@@ -20,10 +20,10 @@ from skillbus.embedder.domain.errors import (
     OverloadedError,
     ProviderFailedError,
 )
-from skillbus.embedder.domain.lanes import Priority
-from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.embedder.domain.pool import ModelPool
-from skillbus.embedder.domain.vector_cache import VectorCache
+from skillbus.embedder.domain.inference.lanes import Priority
+from skillbus.embedder.domain.inference.model_pool import ModelPool
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from .fakes import WAIT_S, FakeModel, FakeRegistry, registered_model, vector_of
 

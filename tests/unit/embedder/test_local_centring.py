@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.centring import Centring
-from skillbus.embedder.adapters.local.e5_model import e5_centring
+from skillbus.embedder.adapters.local.e5.centring import Centring
+from skillbus.embedder.adapters.local.e5.model import e5_centring
 
 DIM = 16
 

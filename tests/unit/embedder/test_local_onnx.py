@@ -10,11 +10,11 @@ import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.adapters.local.onnx_files import OnnxFiles
-from skillbus.embedder.adapters.local.onnx_model import OnnxModel
+from skillbus.embedder.adapters.local.onnx.files import OnnxFiles
+from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, checked_rows
-from skillbus.embedder.domain.text import normalise
+from skillbus.relevance.text import normalise
 
 from .local_records import LOCAL, record, tiny_model
 

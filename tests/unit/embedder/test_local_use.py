@@ -11,7 +11,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import checked_rows
-from skillbus.embedder.domain.text import normalise
+from skillbus.relevance.text import normalise
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,14 @@ from skillbus.contracts.embedder.registry import (
     UpdateProvider,
 )
 from skillbus.embedder.domain.errors import ModelMisbehavedError, ModelUnavailableError
-from skillbus.embedder.domain.registry import EXPIRES_AFTER_S
-from skillbus.embedder.domain.registry_errors import (
+from skillbus.embedder.domain.registry.errors import (
     ChangedMeanwhileError,
     ChangeNotToldError,
     RegistryFullError,
     RegistryUnavailableError,
 )
-from skillbus.embedder.domain.registry_probe import try_provider, width_of
+from skillbus.embedder.domain.registry.probe import try_provider, width_of
+from skillbus.embedder.domain.registry.registry import EXPIRES_AFTER_S
 
 from .registry_fakes import MemoryStore, Replica, replica
 

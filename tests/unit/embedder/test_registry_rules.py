@@ -19,9 +19,9 @@ from skillbus.contracts.embedder.registry import (
     UpdateProvider,
 )
 from skillbus.contracts.errors import ErrorCode
-from skillbus.embedder.domain import registry_rules as rules
 from skillbus.embedder.domain.errors import ModelUnknownError, RegistryError
-from skillbus.embedder.domain.registry_errors import (
+from skillbus.embedder.domain.registry import rules
+from skillbus.embedder.domain.registry.errors import (
     DefaultInUseError,
     FieldNotAllowedError,
     NameTakenError,
@@ -29,7 +29,7 @@ from skillbus.embedder.domain.registry_errors import (
     ProviderInUseError,
     ProviderUnknownError,
 )
-from skillbus.embedder.domain.registry_store import Records
+from skillbus.embedder.domain.registry.ports import Records
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

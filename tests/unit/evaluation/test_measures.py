@@ -4,9 +4,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from skillbus.evaluation.bootstrap import estimated
 from skillbus.evaluation.cases import Case, Kind
-from skillbus.evaluation.measures import Measure, measured
+from skillbus.evaluation.measures import Measure, estimated, measured
 
 
 def case(*wants: str, kind: Kind = "multi") -> Case:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.evaluation.baseline import by_words
+from skillbus.evaluation.answers import by_words
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.measures import Measure
 from skillbus.evaluation.report import Answers, Report, report_of

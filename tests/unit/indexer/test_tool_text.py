@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.embedder.domain.lexical import LexicalEncoder
 from skillbus.indexer.domain.catalogue.tool_text import MAX_ARGUMENTS, aside_text, dense_text, lexical_text
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 
 @pytest.mark.spec("tool-system.md § 3 向量化对象 (Skill 名称+描述)")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.embedder.domain.calibrations import calibration_of
+from skillbus.relevance.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.retriever.domain.tools.ranking import ALIKE, Candidate, Ranked, rank, spread
 

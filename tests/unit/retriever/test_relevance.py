@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.embedder.domain.calibrations import calibration_of
+from skillbus.relevance.calibrations import calibration_of
 from skillbus.retriever.domain.relevance import (
     NEUTRAL,
     Relevance,

@@ -13,7 +13,7 @@ from skillbus.cli.session import ServerSession, local
 
 if TYPE_CHECKING:
     from skillbus.cli.output import ShowBar
-    from skillbus.evaluation.asking import Progress
+    from skillbus.evaluation.answers import Progress
     from skillbus.evaluation.cases import Cases
     from skillbus.evaluation.knowledge_cases import KnowledgeCases
     from skillbus.evaluation.knowledge_report import KnowledgeReport
@@ -145,13 +145,13 @@ def _read_knowledge(folder: Path) -> "KnowledgeCases":
 
 
 async def _measured(cases: "Cases", model: str | None, progress: "Progress") -> "Report":
-    from skillbus.evaluation.running import evaluated  # noqa: PLC0415 (slow)
+    from skillbus.evaluation.runner import evaluated  # noqa: PLC0415 (slow)
 
     return await evaluated(cases, progress, model)
 
 
 async def _knowledge_measured(cases: "KnowledgeCases", model: str | None, progress: "Progress") -> "KnowledgeReport":
-    from skillbus.evaluation.running import knowledge_evaluated  # noqa: PLC0415 (slow)
+    from skillbus.evaluation.runner import knowledge_evaluated  # noqa: PLC0415 (slow)
 
     return await knowledge_evaluated(cases, progress, model)
 

@@ -8,8 +8,7 @@ from rich.text import Text
 
 from skillbus.cli.tables import rows
 from skillbus.cli.text import plain_line
-from skillbus.evaluation.bootstrap import Estimate
-from skillbus.evaluation.measures import Measure
+from skillbus.evaluation.measures import Estimate, Measure
 from skillbus.evaluation.report import Abstention, Report, Slice
 
 _HEADINGS: Final = {

@@ -22,7 +22,7 @@ from skillbus.cli.tables import rows
 from skillbus.cli.text import plain_line
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
-from skillbus.embedder.domain.calibrations import calibration_of
+from skillbus.relevance.calibrations import calibration_of
 
 BATCH_TEXTS: Final = 64  # of a request: the slowest local model takes some seconds for them
 

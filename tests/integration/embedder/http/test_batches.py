@@ -10,11 +10,11 @@ import pytest
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import http_spec
-from skillbus.embedder.domain.batching import Batcher
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextNotEmbeddableError
-from skillbus.embedder.domain.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.inference.batcher import Batcher
+from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.embedder.domain.model import EmbeddingModel
-from skillbus.embedder.domain.vector_cache import VectorCache
 
 from .conftest import OpenModel, a_model, registered
 from .fake_provider import WAIT_S, FakeProvider, Reply, unit

@@ -14,14 +14,14 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.adapters.model_factory import Models
 from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
-from skillbus.embedder.domain.lanes import Priority
-from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.embedder.domain.pool import ModelPool
-from skillbus.embedder.domain.registered import Registered, registered
-from skillbus.embedder.domain.vector_cache import VectorCache
+from skillbus.embedder.domain.inference.lanes import Priority
+from skillbus.embedder.domain.inference.model_pool import ModelPool
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
+from skillbus.embedder.domain.registry.snapshot import Registered, registered
+from skillbus.embedder.wiring import ProviderModels
+from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from ....unit.embedder.local_records import LOCAL, record
 
@@ -34,7 +34,7 @@ async def service_of(
     providers: list[ProviderRecord], models: list[ModelRecord], folder: Path
 ) -> AsyncGenerator[EmbeddingService]:
     async with HttpProviders(Secrets(folder=folder)) as http:
-        factory = Models(http, LocalModels(LocalSettings(folder)))
+        factory = ProviderModels(http, LocalModels(LocalSettings(folder)))
         snapshot = registered(providers, models, factory)
 
         async def now() -> Registered:

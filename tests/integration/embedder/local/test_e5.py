@@ -15,12 +15,12 @@ import pytest
 import uvloop
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.e5_model import E5Model, e5_centring, e5_model_file
-from skillbus.embedder.adapters.local.e5_process import ChildDiedError, ChildHungError, E5Program
+from skillbus.embedder.adapters.local.e5.model import E5Model, e5_centring, e5_model_file
+from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHungError, E5Program
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
-from skillbus.embedder.domain.inference import infer
+from skillbus.embedder.domain.inference.batch import infer
 from skillbus.embedder.domain.model import checked_rows
-from skillbus.embedder.domain.text import normalise
+from skillbus.relevance.text import normalise
 
 from .processes import WAIT_S, children, ends, environment, open_files
 
@@ -253,8 +253,8 @@ async def test_the_process_gets_no_keys_and_one_thread(monkeypatch: pytest.Monke
 PARENT = """
 import asyncio
 from skillbus.contracts.embedder import Role
-from skillbus.embedder.adapters.local.e5_model import E5Model, e5_centring, e5_model_file
-from skillbus.embedder.adapters.local.e5_process import E5Program
+from skillbus.embedder.adapters.local.e5.model import E5Model, e5_centring, e5_model_file
+from skillbus.embedder.adapters.local.e5.process import E5Program
 
 async def main():
     model = E5Model(E5Program(e5_model_file()), e5_centring())

@@ -15,7 +15,7 @@ from skillbus.embedder.domain.errors import (
     RegistryError,
     TextNotEmbeddableError,
 )
-from skillbus.embedder.domain.registry_errors import ChangedMeanwhileError
+from skillbus.embedder.domain.registry.errors import ChangedMeanwhileError
 
 _CODES: Final[Mapping[type[EmbedderError], ErrorCode]] = {
     OverloadedError: ErrorCode.OVERLOADED,

@@ -17,11 +17,11 @@ from skillbus.contracts.embedder.embedding import (
 )
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.message import FloatMatrix
-from skillbus.embedder.domain import lexical
-from skillbus.embedder.domain.calibrations import calibration_of
 from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
-from skillbus.embedder.domain.lanes import Priority
-from skillbus.embedder.domain.registered import RegisteredModel
+from skillbus.embedder.domain.inference.lanes import Priority
+from skillbus.embedder.domain.registry.snapshot import RegisteredModel
+from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.lexical import encoder as lexical
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""The embedder's composition root."""
+"""Composition root of the embedder."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
@@ -11,41 +12,66 @@ from skillbus.common.runner import StartError
 from skillbus.common.serving import serve
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder import embedding as contract
-from skillbus.embedder.adapters.announcer import BusAnnouncer
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
+from skillbus.embedder.adapters.http.model import http_model, http_spec
 from skillbus.embedder.adapters.http.providers import HttpProviders
-from skillbus.embedder.adapters.lexicon import load_lexicon
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.adapters.model_factory import Models
-from skillbus.embedder.adapters.registry_requests import RegistryHandlers
-from skillbus.embedder.adapters.registry_watch import open_registry_watch
+from skillbus.embedder.adapters.registry_changes import BusAnnouncer, open_registry_watch
+from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.embedding import EmbeddingService
-from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.embedder.domain.model_factory import ModelFactory
-from skillbus.embedder.domain.pool import ModelPool
-from skillbus.embedder.domain.registry import Registry
-from skillbus.embedder.domain.registry_errors import RegistryUnavailableError
-from skillbus.embedder.domain.vector_cache import VectorCache
+from skillbus.embedder.domain.inference.model_pool import ModelPool
+from skillbus.embedder.domain.inference.vector_cache import VectorCache
+from skillbus.embedder.domain.model import EmbeddingModel, ModelFactory, ModelSpec
+from skillbus.embedder.domain.registry.errors import RegistryUnavailableError
+from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
 from skillbus.embedder.service import EmbedderHandlers
 from skillbus.embedder.settings import EmbedderSettings
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderModels:
+    """Implementation of `ModelFactory` for every kind of provider."""
+
+    providers: HttpProviders
+    local: LocalModels
+
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
+        """See `ModelFactory.spec`."""
+        if provider.kind is ProviderKind.LOCAL:
+            return self.local.spec(provider, model)
+        return http_spec(provider, model)
+
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
+        """See `ModelFactory.make`."""
+        if provider.kind is ProviderKind.LOCAL:
+            return self.local.make(provider, model)
+        return http_model(provider, model, self.providers)
 
 
 @asynccontextmanager
 async def open_embedder(
     bus: Bus, settings: EmbedderSettings, models: ModelFactory | None = None
 ) -> AsyncGenerator[ServiceHealth]:
-    """The embedder on the bus. Its default model is opened meanwhile; `models` makes others than those we know.
+    """Serve the embedder on the bus. The default model loads in the background.
+
+    Args:
+        bus: Connection to serve on.
+        settings: Settings of the embedder.
+        models: Model factory to use in place of the real one, for tests.
 
     Raises:
         StartError: the database of providers and models cannot be opened.
     """
     async with AsyncExitStack() as stack:
-        factory = models or await _models(stack, settings)
-        # With connections of its own: else a breaker that is open would answer for a provider that is to be tested.
-        probed = models or await _models(stack, settings)
-        registry = await _registry(stack, bus, settings, probed)
+        factory = models or await _open_models(stack, settings)
+        # A second set of connections: otherwise an open breaker would answer for a provider under test.
+        probed = models or await _open_models(stack, settings)
+        registry = await _open_registry(stack, bus, settings, probed)
         pool = ModelPool(
             lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
         )
@@ -62,13 +88,15 @@ async def open_embedder(
         yield health
 
 
-async def _models(stack: AsyncExitStack, settings: EmbedderSettings) -> Models:
+async def _open_models(stack: AsyncExitStack, settings: EmbedderSettings) -> ProviderModels:
     providers = await stack.enter_async_context(HttpProviders(Secrets(folder=settings.secrets_folder)))
     local = LocalSettings(settings.data / "models", threads=settings.model_threads, slots=settings.slots)
-    return Models(providers, LocalModels(local))
+    return ProviderModels(providers, LocalModels(local))
 
 
-async def _registry(stack: AsyncExitStack, bus: Bus, settings: EmbedderSettings, factory: ModelFactory) -> Registry:
+async def _open_registry(
+    stack: AsyncExitStack, bus: Bus, settings: EmbedderSettings, factory: ModelFactory
+) -> Registry:
     try:
         await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
         store = await stack.enter_async_context(open_registry_store(settings.registry_url()))

@@ -11,12 +11,12 @@ import structlog
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.domain.batching import Batched
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, ModelUnknownError
-from skillbus.embedder.domain.lanes import Priority
-from skillbus.embedder.domain.lexical import LexicalEncoder, SparseVector
-from skillbus.embedder.domain.pool import ModelPool
-from skillbus.embedder.domain.registered import Registered, RegisteredModel
+from skillbus.embedder.domain.inference.batcher import Batched
+from skillbus.embedder.domain.inference.lanes import Priority
+from skillbus.embedder.domain.inference.model_pool import ModelPool
+from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel
+from skillbus.relevance.lexical.encoder import LexicalEncoder, SparseVector
 
 _INLINE_CHARS: Final = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
 _SHARE: Final = 0.5

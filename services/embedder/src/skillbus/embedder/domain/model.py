@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.domain.errors import ModelMisbehavedError
 
 _NORM_TOLERANCE = 1e-3  # float32 rounding in the norm of some hundred numbers stays below 1e-5
@@ -113,3 +114,23 @@ def checked_rows(rows: NDArray[np.float32], count: int, dim: int) -> NDArray[np.
     if not all(abs(square - 1) < 2 * _NORM_TOLERANCE for square in squares):  # NaN is below nothing
         raise ModelMisbehavedError("the model returned vectors that are not finite or not of length 1")
     return rows
+
+
+class ModelFactory(Protocol):
+    """Makes models from what the registry says of them. Neither method does any input or output."""
+
+    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
+        """What is known of a model without loading it or asking for it; None while its dimensions are unknown.
+
+        Raises:
+            ModelUnavailableError: it can never be had as it is registered.
+        """
+        ...
+
+    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
+        """The model, not opened. Without `model.dimensions`, it tells them by the width of its rows.
+
+        Raises:
+            ModelUnavailableError: it can never be had as it is registered.
+        """
+        ...

@@ -13,8 +13,8 @@ from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.http.exchange import Question
 from skillbus.embedder.adapters.http.provider import REPLY_BYTES, HttpProvider
 from skillbus.embedder.adapters.http.providers import HttpProviders
-from skillbus.embedder.adapters.http.reply import unit_rows
-from skillbus.embedder.adapters.http.wire import Wire, wire_of
+from skillbus.embedder.adapters.http.replies import unit_rows
+from skillbus.embedder.adapters.http.wire_formats import Wire, wire_of
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec, Rows
 

@@ -15,12 +15,12 @@ import structlog
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.embedder.adapters.http.exchange import ACCEPTED_ENCODING, Question, exchange
 from skillbus.embedder.adapters.http.failure import Blame, Failure
-from skillbus.embedder.adapters.http.reply import NotVectorsError
+from skillbus.embedder.adapters.http.replies import NotVectorsError
 from skillbus.embedder.adapters.secrets import Secrets
-from skillbus.embedder.domain.breaker import CircuitBreaker, Clock, Verdict
 from skillbus.embedder.domain.errors import ProviderFailedError, TextsRefusedError
 from skillbus.embedder.domain.model import Rows
-from skillbus.embedder.domain.retry import RetrySchedule, retry_after_s
+from skillbus.providers.breaker import CircuitBreaker, Clock, Verdict
+from skillbus.providers.retry import RetrySchedule, retry_after_s
 
 REPLY_BYTES: Final = 64 * 1024 * 1024
 _INLINE_BYTES: Final = 128 * 1024  # of a reply that is read in the loop, in less than a millisecond

@@ -9,7 +9,7 @@ import httpx
 
 from skillbus.contracts.embedder.registry import ProviderRecord
 from skillbus.embedder.adapters.http.provider import HttpProvider, Remaining, Tuning, http_client
-from skillbus.embedder.adapters.http.wire import wire_of
+from skillbus.embedder.adapters.http.wire_formats import wire_of
 from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.domain.errors import ModelUnavailableError
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.blame import blamed_on
+from skillbus.embedder.adapters.local.file_errors import blamed_on
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 

@@ -1,23 +1,23 @@
 """The models of a provider of kind `local`: what is known of them, and how they are made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import LocalRuntime, ModelRecord, ProviderRecord
-from skillbus.embedder.adapters.local.as_registered import AsRegistered, Prefixes
-from skillbus.embedder.adapters.local.centring import Centring
-from skillbus.embedder.adapters.local.e5_model import E5Model, e5_centring, e5_model_file, e5_spec
-from skillbus.embedder.adapters.local.e5_process import E5Program
+from skillbus.embedder.adapters.local.e5.centring import Centring
+from skillbus.embedder.adapters.local.e5.model import E5Model, e5_centring, e5_model_file, e5_spec
+from skillbus.embedder.adapters.local.e5.process import E5Program
 from skillbus.embedder.adapters.local.fastembed_model import FastembedModel, fastembed_revision
-from skillbus.embedder.adapters.local.onnx_files import MINILM_DIM, Digests, OnnxFiles
-from skillbus.embedder.adapters.local.onnx_model import OnnxModel
+from skillbus.embedder.adapters.local.onnx.files import MINILM_DIM, Digests, OnnxFiles
+from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.adapters.local.threaded import threaded
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
+from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec, Rows
 
 _RUNTIMES: Final[Mapping[str, LocalRuntime]] = {
     "use-multilingual-v3": LocalRuntime.USE,
@@ -147,3 +147,42 @@ def _checked(own: ModelSpec, model: ModelRecord) -> ModelSpec:
             f"registered; set them to {own.dim} or leave them out"
         )
     return replace(own, max_chars=min(model.max_chars or own.max_chars, own.max_chars))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What stands before each text of a role."""
+
+    query: str
+    document: str
+
+    @classmethod
+    def of(cls, model: ModelRecord) -> Self:
+        return cls(model.query_prefix, model.document_prefix)
+
+    @property
+    def as_preprocessing(self) -> str:
+        """Other prefixes make other vectors; empty if there are none."""
+        return f", prefixes {self.query!r} {self.document!r}" if self.query or self.document else ""
+
+    def before(self, texts: Sequence[str], role: TextRole) -> Sequence[str]:
+        prefix = self.query if role is TextRole.QUERY else self.document
+        return [prefix + text for text in texts] if prefix else texts
+
+
+class AsRegistered:
+    """A model with another spec than its own. Its texts are behind prefixes, which count for no limit of characters."""
+
+    def __init__(self, model: EmbeddingModel, spec: ModelSpec, prefixes: Prefixes) -> None:
+        self.spec: Final = spec
+        self._model = model
+        self._prefixes = prefixes
+
+    async def open(self) -> None:
+        await self._model.open()
+
+    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
+        return await self._model.embed(self._prefixes.before(texts, role), role)
+
+    async def close(self) -> None:
+        await self._model.close()

@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
-from skillbus.embedder.domain.registry_errors import (
+from skillbus.embedder.domain.registry.errors import (
     RegistryUnavailableError,
     RegistryUrlError,
     RegistryVersionError,
 )
-from skillbus.embedder.domain.registry_store import Records
+from skillbus.embedder.domain.registry.ports import Records
 from skillbus.sql.engine import reading, writing
 from skillbus.sql.errors import DatabaseError, DatabaseUrlError, DatabaseVersionError
 from skillbus.sql.schema import open_database

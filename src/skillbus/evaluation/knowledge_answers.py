@@ -1,0 +1,118 @@
+"""A knowledge base put into a running system, and queries asked of it, over the bus."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from skillbus.calibration.bm25 import Bm25
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
+from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
+from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
+from skillbus.evaluation.answers import PROJECT, Progress, side_by_side
+from skillbus.evaluation.errors import NotIndexedError, RefusedItemError
+from skillbus.evaluation.knowledge_cases import KnowledgeCases
+from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored
+from skillbus.evaluation.measures import DEPTH
+from skillbus.vectors.knowledge_text import aside_text, lexical_text
+
+_BATCH_BYTES: Final = 700_000
+_ACTOR: Final = "evaluation"
+_LOOK_AGAIN_S: Final = 0.1
+_STANDS_STILL_S: Final = 20.0
+
+
+async def knowledge_answered(caller: Caller, cases: KnowledgeCases, progress: Progress) -> KnowledgeAnswers:
+    """Import the items, and ask each query twice: without a threshold, and with the search's own.
+
+    Raises:
+        RefusedItemError: an item was not taken.
+        NotIndexedError: search does not know all items.
+        RequestError: a service refused, or did not answer.
+    """
+    began = time.perf_counter()
+    await _import(caller, cases.lines, progress)
+    imported = time.perf_counter()
+    nearest = await _asked(caller, cases, "Searching", 0.0, progress)
+    default = await _asked(caller, cases, "Searching at the default threshold", None, progress)
+    asked = time.perf_counter()
+    return KnowledgeAnswers(
+        nearest=[[Scored(hit.item.external_id or "", hit.score) for hit in found.results] for found in nearest],
+        default=[[hit.item.external_id or "" for hit in found.results] for found in default],
+        bm25=list(_by_words(cases)),
+        degraded=sum(found.degraded is not None for found in nearest),
+        model=next((found.model for found in nearest if found.model), None),
+        import_s=imported - began,
+        ask_s=asked - imported,
+    )
+
+
+async def _asked(
+    caller: Caller, cases: KnowledgeCases, step: str, threshold: float | None, progress: Progress
+) -> list[KnowledgeFound]:
+    async def ask(row: int) -> KnowledgeFound:
+        case = cases.cases[row]
+        request = SearchKnowledge(
+            query=case.query,
+            scope=case.scope,
+            top_k=DEPTH,
+            threshold=threshold,
+            project=PROJECT,
+            content_characters=0,
+            record_use=False,
+        )
+        return await caller.call(SEARCH_KNOWLEDGE, request)
+
+    return await side_by_side(len(cases.cases), ask, step, progress)
+
+
+async def _import(caller: Caller, lines: Sequence[JsonValue], progress: Progress) -> None:
+    done = 0
+    progress("Importing", done, len(lines))
+    for batch in _batches(lines):
+        reply = await caller.call(PUT_KNOWLEDGE, PutKnowledge(project=PROJECT, items=batch, actor=_ACTOR))
+        if refused := [result for result in reply.results if result.outcome is KnowledgePutOutcome.REJECTED]:
+            raise RefusedItemError(refused[0].external_id or "", refused[0].error or "it does not say why")
+        done += len(batch)
+        progress("Importing", done, len(lines))
+    await _indexed(caller, len(lines), progress)
+
+
+async def _indexed(caller: Caller, count: int, progress: Progress) -> None:
+    """Wait for the index, as long as it comes on."""
+    left, until = count, time.monotonic() + _STANDS_STILL_S
+    while left:
+        stats = await caller.call(GET_KNOWLEDGE_STATS, GetKnowledgeStats(project=PROJECT, limit=0))
+        if stats.unindexed < left:
+            left, until = stats.unindexed, time.monotonic() + _STANDS_STILL_S
+        progress("Indexing", count - left, count)
+        if left and time.monotonic() > until:
+            raise NotIndexedError
+        await asyncio.sleep(_LOOK_AGAIN_S if left else 0)
+
+
+def _batches(lines: Sequence[JsonValue]) -> Iterator[tuple[JsonValue, ...]]:
+    batch: list[JsonValue] = []
+    size = 0
+    for line in lines:
+        size_bytes = len(to_json(line))
+        if batch and (len(batch) == MAX_ITEMS or size + size_bytes > _BATCH_BYTES):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(line)
+        size += size_bytes
+    yield tuple(batch)
+
+
+def _by_words(cases: KnowledgeCases) -> Iterator[tuple[str, ...]]:
+    """BM25 over the texts that search reads, without translations and scopes: what words alone find."""
+    docs = cases.docs
+    index = Bm25([lexical_text(it.title, it.content, it.tags) for it in docs], [aside_text(it.scope) for it in docs])
+    for case in cases.cases:
+        scores = index.scores(case.query)
+        best = (-scores).argsort(kind="stable")[:DEPTH]
+        yield tuple(docs[row].id for row in best.tolist() if scores[row] > 0)

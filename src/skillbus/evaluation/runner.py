@@ -1,0 +1,111 @@
+"""A system of its own to measure: embedder, learner, indexer and retriever on a bus that nobody else is on."""
+
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from skillbus.common.bus.caller import Caller
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    GET_MODEL,
+    UPDATE_MODEL,
+    CreateModel,
+    ModelSelector,
+    UpdateModel,
+)
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.embedder.domain.model import ModelFactory
+from skillbus.embedder.settings import EmbedderSettings
+from skillbus.embedder.wiring import open_embedder
+from skillbus.evaluation.answers import Progress, answered
+from skillbus.evaluation.cases import Cases
+from skillbus.evaluation.knowledge_answers import knowledge_answered
+from skillbus.evaluation.knowledge_cases import KnowledgeCases
+from skillbus.evaluation.knowledge_report import KnowledgeReport, knowledge_report_of
+from skillbus.evaluation.report import Report, report_of
+from skillbus.indexer.settings import IndexerSettings
+from skillbus.indexer.wiring import open_indexer
+from skillbus.learner.settings import LearnerSettings
+from skillbus.learner.wiring import open_learner
+from skillbus.retriever.settings import RetrieverSettings
+from skillbus.retriever.wiring import open_retriever
+from skillbus.standalone.nats_server import open_nats_server
+from skillbus.vectors import open_vector_store
+
+_LOCAL: Final = "local"
+_PREFIX: Final = "skillbus-evaluation-"
+
+
+async def evaluated(
+    cases: Cases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
+) -> Report:
+    """What search finds of these cases. Everything lies in a temporary folder, and is gone afterwards.
+
+    Args:
+        cases: What is measured.
+        progress: Told of each step.
+        model: Name of a local model; the default one if absent.
+        models: Makes others than those we know.
+
+    Raises:
+        EvaluationError: the catalogue or its index did not take a tool.
+        RequestError: there is no such model, or a service does not answer.
+        StartError: the system does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        async with open_system(Path(folder), model, models) as bus:
+            answers = await answered(bus.caller, cases, progress)
+    return report_of(cases, answers)
+
+
+async def knowledge_evaluated(
+    cases: KnowledgeCases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
+) -> KnowledgeReport:
+    """What search finds of these cases. As `evaluated`, in all else."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        async with open_system(Path(folder), model, models) as bus:
+            answers = await knowledge_answered(bus.caller, cases, progress)
+    return knowledge_report_of(cases, answers)
+
+
+@asynccontextmanager
+async def open_system(data: Path, model: str | None = None, models: ModelFactory | None = None) -> AsyncGenerator[Bus]:
+    """The services with everything in this folder; ready when the context is entered. Raises as `evaluated` does."""
+    async with AsyncExitStack() as stack:
+        bus = await stack.enter_async_context(_bus(data / "nats"))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), models))
+        if model is not None:
+            await _make_default(bus.caller, model)
+        store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
+        await stack.enter_async_context(open_learner(bus, LearnerSettings(data=data)))
+        await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
+        await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
+        yield bus
+
+
+@asynccontextmanager
+async def _bus(folder: Path) -> AsyncGenerator[Bus]:
+    async with open_nats_server(folder) as server:
+        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        async with open_bus(settings, "skillbus-evaluation", CollectorRegistry()) as bus:
+            await provision(bus.jetstream)
+            yield bus
+
+
+async def _make_default(caller: Caller, name: str) -> None:
+    """Before the indexer starts: its first index is that of the default model."""
+    try:
+        known = await caller.call(GET_MODEL, ModelSelector(id=name))
+    except RequestError as error:
+        if error.code is not ErrorCode.NOT_FOUND:
+            raise
+        await caller.call(CREATE_MODEL, CreateModel(provider=_LOCAL, name=name, is_default=True))
+        return
+    await caller.call(UPDATE_MODEL, UpdateModel(id=known.id, is_default=True))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5 import model as e5_model
 from skillbus.embedder.adapters.local.e5.centring import Centring
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 SEED = 7
 FITTED = 200  # texts of each role drawn from each set, or all there are
@@ -71,7 +71,7 @@ def rows_of(path: Path) -> list[Row]:
 def text_of(row: Row) -> str:
     """The text of a query or of a document, whatever its set calls it."""
     texts = (row.get(key) for key in ("query", "utterance", "title", "name", "content", "description"))
-    return normalise("\n".join(" ".join(t.values()) if isinstance(t, dict) else str(t) for t in texts if t), CHARS)
+    return normalise_text("\n".join(" ".join(t.values()) if isinstance(t, dict) else str(t) for t in texts if t), CHARS)
 
 
 def judged(model: E5, centring: Centring, folder: Path, lang: str) -> dict[str, dict[str, float]]:

@@ -186,7 +186,7 @@ async def index(
     await store.ensure_collection(collection, CollectionSpec(model.spec.dim, keywords, numbers=numbers))
     await store.switch_aliases({KNOWLEDGE.alias: collection})
     rows = [mean_of(embedded(model, dense_texts(one.title, one.content))) for one in given]
-    lexical, dice = LexicalEncoder().for_documents_of(MEAN_TERMS), np.random.default_rng(7)
+    lexical, dice = LexicalEncoder().with_average_terms(MEAN_TERMS), np.random.default_rng(7)
     for at in range(0, ITEMS, 100):
         numbers_ = range(at, at + 100)
         points = [point(n, given, rows, lexical, dice, digests[f"bench-{n}"]) for n in numbers_]
@@ -245,7 +245,7 @@ async def measure(given: Sequence[Document], queries: list[str], rounds: int) ->
         await index(store, given, model, await record(bus, given))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
-        lexical = LexicalEncoder(translate=load_lexicon().translate)
+        lexical = LexicalEncoder(translate=load_lexicon().translate_word)
         settle_memory()
         return await compare(Arms(bus, VectorKnowledge(store), model, lexical), queries, rounds)
 

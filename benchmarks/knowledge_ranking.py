@@ -26,7 +26,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.scope import match_scope
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
-from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.retriever.domain.knowledge.named_tags import names_one
 from skillbus.retriever.domain.knowledge.relevance import (
@@ -52,7 +52,7 @@ FITS = (0.01, 0.02, 0.05, 0.1)
 Floats = NDArray[np.float64]
 Texts = Callable[[Doc], tuple[str, ...]]
 EMBED = embedder_of(DEFAULT_MODEL)
-OF_MODEL = relevance_of(calibration_of(DEFAULT_MODEL))
+OF_MODEL = relevance_of(find_calibration(DEFAULT_MODEL))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,7 +247,7 @@ def title_once(doc: Doc) -> str:
     return "\n".join((doc.title, doc.content, *doc.tags))
 
 
-PRODUCT = LexicalEncoder().for_documents_of(MEAN_TERMS)
+PRODUCT = LexicalEncoder().with_average_terms(MEAN_TERMS)
 VARIANTS: Mapping[str, tuple[Texts, LexicalEncoder, Callable[[Doc], str]]] = {
     "one text of 300 characters": (lambda it: (f"{it.title}\n{it.content[:300]}",), PRODUCT, words_of_product),
     "one text of 1,000 characters": (lambda it: (f"{it.title}\n{it.content[:1000]}",), PRODUCT, words_of_product),

@@ -39,7 +39,7 @@ from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.lexical import lexicon
 from skillbus.relevance.lexical.stopwords import CHINESE, ENGLISH
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 NEAREST, LEAST_COSINE = 4, 0.5
 SOFTWARE = 0.8
@@ -109,7 +109,7 @@ class Sources:
 def words_of(text: str) -> list[str]:
     """English words as the encoder splits them, singular, without stop words; compounds in their joined form too."""
     words: list[str] = []
-    for run in RUN.findall(normalise(text, 8192)):
+    for run in RUN.findall(normalise_text(text, 8192)):
         parts = [part.lower() for part in PART.findall(run)]
         if len(parts) > 1:
             words.append("".join(parts))
@@ -250,7 +250,7 @@ def nearest(rows: Rows, vocabulary: Rows, terms: Sequence[str]) -> Iterator[Term
 
 
 def pack(made: Mapping[str, Terms]) -> bytes:
-    """As `skillbus.relevance.lexical.lexicon.unpack` reads it."""
+    """As `skillbus.relevance.lexical.lexicon.unpack_lexicon` reads it."""
     words = sorted(made)
     terms = sorted({term for found in made.values() for term in found})
     row = {term: at for at, term in enumerate(terms)}

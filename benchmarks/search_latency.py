@@ -158,7 +158,7 @@ async def measure(tools: Sequence[dict[str, object]], queries: list[str], rounds
         await store.switch_aliases({datasets.TOOLS.alias: collection})
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
-        lexical = LexicalEncoder(translate=load_lexicon().translate)
+        lexical = LexicalEncoder(translate=load_lexicon().translate_word)
         return await compare(Arms(bus, VectorTools(store), model, lexical), queries, rounds)
 
 

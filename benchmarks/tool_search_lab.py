@@ -19,7 +19,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -74,7 +74,7 @@ async def _embedded(name: str, texts: Sequence[str], role: TextRole) -> Rows:
         updated_at=now,
     )
     model = LocalModels(LocalSettings(Path(os.devnull))).make(provider, record)
-    read = [normalise(text, model.spec.max_chars) for text in texts]
+    read = [normalise_text(text, model.spec.max_chars) for text in texts]
     rows, order = np.empty((len(read), model.spec.dim), np.float32), np.argsort([len(text) for text in read])
     await model.open()
     try:

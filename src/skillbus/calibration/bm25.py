@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 def encoder_of_search() -> LexicalEncoder:
     """Reads a request as the embedder does, translations of its words included."""
-    return LexicalEncoder(translate=load_lexicon().translate)
+    return LexicalEncoder(translate=load_lexicon().translate_word)
 
 
 class Bm25:

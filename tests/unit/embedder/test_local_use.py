@@ -11,7 +11,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import checked_rows
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def model() -> UseModel:
 
 
 def rows_of(model: UseModel, *texts: str) -> np.ndarray:
-    return model.embed([normalise(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
+    return model.embed([normalise_text(text, model.spec.max_chars) for text in texts], TextRole.DOCUMENT)
 
 
 def test_a_skill_gets_a_valid_vector_and_the_same_one_each_time(model: UseModel) -> None:

@@ -24,9 +24,9 @@ def breaker(clock: Clock) -> CircuitBreaker:
 
 
 def ask(breaker: CircuitBreaker, verdict: Verdict) -> bool:
-    admission = breaker.admit()
+    admission = breaker.admit_call()
     if admission is not None:
-        breaker.settle(admission, verdict)
+        breaker.settle_call(admission, verdict)
     return admission is not None
 
 
@@ -39,34 +39,34 @@ def test_failures_in_a_row_open_it(breaker: CircuitBreaker) -> None:
     fail(breaker, 2)
     assert breaker.wait_s == 0
     fail(breaker, 1)
-    assert breaker.admit() is None
+    assert breaker.admit_call() is None
     assert breaker.wait_s == 30.0
-    assert breaker.in_a_row == 3
+    assert breaker.failed_in_a_row == 3
 
 
 def test_an_answer_between_failures_keeps_it_closed(breaker: CircuitBreaker) -> None:
     fail(breaker, 2)
     assert ask(breaker, Verdict.ANSWERED)
     fail(breaker, 2)
-    assert breaker.admit() is not None
+    assert breaker.admit_call() is not None
 
 
 def test_what_is_not_known_counts_as_nothing(breaker: CircuitBreaker) -> None:
     fail(breaker, 2)
     assert ask(breaker, Verdict.UNDECIDED)
     fail(breaker, 1)
-    assert breaker.admit() is None
+    assert breaker.admit_call() is None
 
 
 def test_after_the_cool_down_one_probe_is_let_through(breaker: CircuitBreaker, clock: Clock) -> None:
     fail(breaker, 3)
     clock.now += 29.9
-    assert breaker.admit() is None
+    assert breaker.admit_call() is None
     clock.now += 0.2
-    probe = breaker.admit()
+    probe = breaker.admit_call()
     assert probe is not None
     assert probe.probe
-    assert breaker.admit() is None
+    assert breaker.admit_call() is None
 
 
 def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, clock: Clock) -> None:
@@ -74,7 +74,7 @@ def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, clock: Cloc
     clock.now += 30
     assert ask(breaker, Verdict.ANSWERED)
     fail(breaker, 2)
-    assert breaker.admit() is not None
+    assert breaker.admit_call() is not None
 
 
 def test_a_probe_that_fails_opens_it_for_another_cool_down(breaker: CircuitBreaker, clock: Clock) -> None:
@@ -83,30 +83,30 @@ def test_a_probe_that_fails_opens_it_for_another_cool_down(breaker: CircuitBreak
     assert ask(breaker, Verdict.FAILED)
     assert breaker.wait_s == 30.0
     clock.now += 30
-    assert breaker.admit() is not None
+    assert breaker.admit_call() is not None
 
 
 def test_a_probe_whose_caller_left_makes_room_for_another(breaker: CircuitBreaker, clock: Clock) -> None:
     fail(breaker, 3)
     clock.now += 30
     assert ask(breaker, Verdict.UNDECIDED)
-    assert breaker.admit() is not None
+    assert breaker.admit_call() is not None
 
 
 def test_a_late_failure_keeps_it_open_no_longer(breaker: CircuitBreaker, clock: Clock) -> None:
-    late = breaker.admit()
+    late = breaker.admit_call()
     assert late is not None
     fail(breaker, 3)
     clock.now += 20
-    breaker.settle(late, Verdict.FAILED)
+    breaker.settle_call(late, Verdict.FAILED)
     assert breaker.wait_s == pytest.approx(10.0)
 
 
 def test_a_late_verdict_does_not_stand_for_the_probe(breaker: CircuitBreaker, clock: Clock) -> None:
-    late = breaker.admit()
+    late = breaker.admit_call()
     assert late is not None
     fail(breaker, 3)
     clock.now += 30
-    assert breaker.admit() is not None
-    breaker.settle(late, Verdict.UNDECIDED)
-    assert breaker.admit() is None
+    assert breaker.admit_call() is not None
+    breaker.settle_call(late, Verdict.UNDECIDED)
+    assert breaker.admit_call() is None

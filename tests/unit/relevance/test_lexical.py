@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.relevance.lexical.encoder import LexicalEncoder, SparseVector, term_index
-from skillbus.relevance.lexical.terms import MAX_TERM_CHARS, split_terms, stem
-from skillbus.relevance.text import normalise
+from skillbus.relevance.lexical.encoder import LexicalEncoder, LexicalVector, hash_term
+from skillbus.relevance.lexical.terms import MAX_TERM_CHARS, split_terms, stem_word
+from skillbus.relevance.text import normalise_text
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 
@@ -76,13 +76,13 @@ def test_a_word_is_worth_more_than_a_bigram_that_is_none() -> None:
     ],
 )
 def test_forms_of_an_english_word_meet(plural: str, singular: str) -> None:
-    assert stem(plural) == stem(singular)
+    assert stem_word(plural) == stem_word(singular)
 
 
 def test_words_beside_a_text_count_less_than_those_of_the_text() -> None:
     beside = LexicalEncoder().encode_document("weather", "forecast")
     weight = dict(zip(beside.indices.tolist(), beside.values.tolist(), strict=True))
-    assert 0 < weight[term_index(stem("forecast"))] < weight[term_index(stem("weather"))]
+    assert 0 < weight[hash_term(stem_word("forecast"))] < weight[hash_term(stem_word("weather"))]
 
 
 def test_a_text_that_is_longer_by_what_is_beside_it_makes_each_word_count_less() -> None:
@@ -130,7 +130,7 @@ def test_vectors_are_the_same_in_another_process() -> None:
 
 
 def test_an_index_is_the_digest_that_b2sum_prints() -> None:
-    assert term_index("git") == int.from_bytes(bytes.fromhex("1788d61b"), "little")
+    assert hash_term("git") == int.from_bytes(bytes.fromhex("1788d61b"), "little")
 
 
 @given(ANY_TEXT)
@@ -139,7 +139,7 @@ def test_any_text_gives_distinct_ascending_indices_and_positive_weights(text: st
         assert_well_formed(vector)
 
 
-def assert_well_formed(vector: SparseVector) -> None:
+def assert_well_formed(vector: LexicalVector) -> None:
     assert vector.indices.dtype == np.uint32
     assert vector.values.dtype == np.float32
     assert len(vector.indices) == len(vector.values) == len(vector.terms)
@@ -162,7 +162,7 @@ def test_a_document_is_found_by_its_own_text(text: str) -> None:
 
 @given(ANY_TEXT)
 def test_a_normalised_text_is_encodable_bounded_and_holds_no_nul(text: str) -> None:
-    tame = normalise(text, 100)
+    tame = normalise_text(text, 100)
     assert len(tame) <= 100
     assert "\x00" not in tame
     tame.encode()
@@ -171,7 +171,7 @@ def test_a_normalised_text_is_encodable_bounded_and_holds_no_nul(text: str) -> N
 @given(st.text(max_size=50))
 def test_normal_texts_are_only_brought_to_nfkc(text: str) -> None:
     if "\x00" not in text and len(text) < 20:
-        assert normalise(text, 500) == unicodedata.normalize("NFKC", text)
+        assert normalise_text(text, 500) == unicodedata.normalize("NFKC", text)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_hostile_texts_cost_milliseconds(hostile: str) -> None:
 
 def test_a_length_is_held_against_that_of_its_kind() -> None:
     encoder, text = LexicalEncoder(), "a long text about databases and their many indexes and logs"
-    short, long = encoder.for_documents_of(3), encoder.for_documents_of(300)
-    assert encoder.for_documents_of(None) is encoder
+    short, long = encoder.with_average_terms(3), encoder.with_average_terms(300)
+    assert encoder.with_average_terms(None) is encoder
     assert short.encode_document(text).values.sum() < encoder.encode_document(text).values.sum()
     assert long.encode_document(text).values.sum() > encoder.encode_document(text).values.sum()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.lexical.lexicon import Lexicon, load_lexicon, no_translation, unpack
-from skillbus.relevance.lexical.query_terms import query_terms
-from skillbus.relevance.lexical.terms import stem
+from skillbus.relevance.lexical.lexicon import Lexicon, load_lexicon, translate_nothing, unpack_lexicon
+from skillbus.relevance.lexical.query_terms import weigh_query_terms
+from skillbus.relevance.lexical.terms import stem_word
 
 SAID: Mapping[str, Mapping[str, float]] = {"提交": {"commit": 0.8, "submit": 0.6}, "代码": {"code": 0.7, "commit": 0.2}}
 
@@ -26,14 +26,14 @@ def lexicon() -> Lexicon:
 
 
 def test_words_of_a_chinese_query_are_looked_for_in_english_too_the_surest_translation_counting() -> None:
-    terms = query_terms("提交代码", translate)
+    terms = weigh_query_terms("提交代码", translate)
     assert {term: terms[term] for term in ("提交", "代码", "commit", "submit", "code")} == pytest.approx(
         {"提交": 1.0, "代码": 1.0, "commit": 0.6, "submit": 0.45, "code": 0.525}
     )
 
 
 def test_what_the_query_says_itself_is_no_translation() -> None:
-    assert query_terms("提交 commit", translate)["commit"] == 1.0
+    assert weigh_query_terms("提交 commit", translate)["commit"] == 1.0
 
 
 def test_documents_are_not_translated() -> None:
@@ -52,12 +52,12 @@ def test_documents_are_not_translated() -> None:
     ],
 )
 def test_values_of_arguments_count_half_of_what_words_about_the_tool_count(query: str, value: str, word: str) -> None:
-    terms = query_terms(query, no_translation)
-    assert (terms[stem(value)], terms[stem(word)]) == (0.5, 1.0), terms
+    terms = weigh_query_terms(query, translate_nothing)
+    assert (terms[stem_word(value)], terms[stem_word(word)]) == (0.5, 1.0), terms
 
 
 def test_a_request_that_is_quoted_as_a_whole_is_the_request() -> None:
-    assert set(query_terms('"resize an image"', no_translation).values()) == {1.0}
+    assert set(weigh_query_terms('"resize an image"', translate_nothing).values()) == {1.0}
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_a_request_that_is_quoted_as_a_whole_is_the_request() -> None:
     [("提交", {"commit", "submit"}), ("天气", {"weather"}), ("翻译", {"translate"}), ("图片", {"image"})],
 )
 def test_the_lexicon_knows_what_software_is_asked_for(lexicon: Lexicon, word: str, terms: set[str]) -> None:
-    assert set(map(stem, terms)) <= set(lexicon.translate(word))
+    assert set(map(stem_word, terms)) <= set(lexicon.translate_word(word))
 
 
 def test_translations_weigh_between_nothing_and_a_word_that_was_said(lexicon: Lexicon) -> None:
-    weights = [weight for word in list(lexicon.row_of)[::97] for weight in lexicon.translate(word).values()]
+    weights = [weight for word in list(lexicon.row_of)[::97] for weight in lexicon.translate_word(word).values()]
     assert 0 < min(weights) <= max(weights) <= 1
 
 
@@ -80,9 +80,10 @@ def test_a_word_that_nobody_knows_has_no_translation(lexicon: Lexicon) -> None:
 def test_a_packed_lexicon_is_read_as_it_was_written() -> None:
     body = "甲\n乙".encode() + b"\0" + b"one\ntwo" + b"\0" + bytes([1, 2])
     packed = zlib.compress(body + np.array([1, 0, 1], "<u2").tobytes() + bytes([255, 51, 102]))
-    assert [unpack(packed).translate(word) for word in "甲乙丙"] == [{"two": 1.0}, {"one": 0.2, "two": 0.4}, {}]
+    lexicon = unpack_lexicon(packed)
+    assert [lexicon.translate_word(word) for word in "甲乙丙"] == [{"two": 1.0}, {"one": 0.2, "two": 0.4}, {}]
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=300))
 def test_any_text_gives_weights_between_nothing_and_one(text: str) -> None:
-    assert all(0 < weight <= 1 for weight in query_terms(text, translate).values())
+    assert all(0 < weight <= 1 for weight in weigh_query_terms(text, translate).values())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.calibrations import find_calibration
 from skillbus.retriever.domain.relevance import (
     NEUTRAL,
     Relevance,
@@ -15,7 +15,7 @@ from skillbus.retriever.domain.relevance import (
     relevance_of,
 )
 
-USE_MULTILINGUAL_V3 = relevance_of(calibration_of("use-multilingual-v3"))
+USE_MULTILINGUAL_V3 = relevance_of(find_calibration("use-multilingual-v3"))
 MAPS = [USE_MULTILINGUAL_V3, NEUTRAL]
 maps = st.sampled_from(MAPS)
 cosines = st.floats(-1.0, 1.0)

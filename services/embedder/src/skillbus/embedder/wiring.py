@@ -75,7 +75,7 @@ async def open_embedder(
         pool = ModelPool(
             lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
         )
-        lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate)
+        lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate_word)
         embedding = EmbeddingService(registry.snapshot, await stack.enter_async_context(pool), lexical)
         await embedding.preload()
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)

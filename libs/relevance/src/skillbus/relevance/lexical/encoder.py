@@ -2,14 +2,13 @@
 
 score(q, d) = Σ_t IDF(t) · tf·(k1+1) / (tf + k1·(1 − b + b·|d|/avgdl))      (Robertson & Zaragoza 2009, eq. 3.15)
 
-A document's vector holds the fraction, a query's holds a weight for each of its terms and their translations
-(`query_terms`), and the store multiplies by IDF(t) over
-the points it holds (Qdrant: `modifier=Modifier.IDF` on the sparse vector). `avgdl` is a constant: the vector of a
-document must not depend on what else is indexed.
+A document's vector holds the fraction. A query's vector holds a weight for each of its terms and their translations
+(`query_terms`). The store multiplies by IDF(t) over its points (Qdrant: `modifier=Modifier.IDF` on the sparse vector).
+`avgdl` is a constant: the vector of a document must not depend on the other documents in the index.
 
 A term's index is the first four bytes of its BLAKE2b digest, the same in every process and on every machine. Of n
-different terms, n²/2³³ pairs are expected to share an index: 0.01 in 10,000 terms, 1.2 in 100,000; a shared index makes
-two words one, and harms nothing else.
+different terms, n²/2³³ pairs are expected to share an index: 0.01 in 10,000 terms, 1.2 in 100,000. A shared index makes
+two words one and has no other effect.
 """
 
 from collections.abc import Iterable
@@ -20,14 +19,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.relevance.lexical.lexicon import Translate, no_translation
-from skillbus.relevance.lexical.query_terms import query_terms
+from skillbus.relevance.lexical.lexicon import Translate, translate_nothing
+from skillbus.relevance.lexical.query_terms import weigh_query_terms
 from skillbus.relevance.lexical.terms import split_terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseVector:
-    """Indices ascending and distinct, and the weights (> 0) and terms at the same positions; empty for no terms."""
+class LexicalVector:
+    """Sparse vector: distinct ascending indices, with weights (> 0) and terms at the same positions."""
 
     indices: NDArray[np.uint32]
     values: NDArray[np.float32]
@@ -36,28 +35,28 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class LexicalEncoder:
-    """Pure: the same text gives the same vector in every process.
+    """Encoder of sparse vectors. Pure: the same text gives the same vector in every process.
 
-    The defaults are what found most on this project's dev tools (5,511 tools, 2,430 English queries, 591 Chinese to
+    The defaults found most on this project's dev tools (5,511 tools, 2,430 English queries, 591 Chinese requests for
     Chinese tools), where k1 1.2 to 2.5 and b 0.75 to 0.9 differ by less than a point of recall@5.
     """
 
     k1: float = 1.5
     b: float = 0.75
     average_terms: float = 17.0
-    """Terms in the mean name and description, in Chinese as in English; bigrams are not counted."""
+    """Terms in the mean name and description, in Chinese and in English, without bigrams."""
     bigram_weight: float = 0.25
-    """Of Han bigrams that are no words, in documents: recall@5 in Chinese .883 without, .895 with, .878 at weight 1."""
+    """Weight in documents of Han bigrams that are not words: recall@5 in Chinese .883 without, .895 with, .878 at 1."""
     aside_weight: float = 0.5
-    translate: Translate = no_translation
-    """Of the words of a query."""
+    translate: Translate = translate_nothing
+    """Translation of query words."""
 
-    def for_documents_of(self, mean_terms: float | None) -> Self:
-        """The same for documents that have so many terms on average; as it is if None."""
-        return self if mean_terms is None else replace(self, average_terms=mean_terms)
+    def with_average_terms(self, average_terms: float | None) -> Self:
+        """Return an encoder for documents of this mean length, in terms; None keeps the default."""
+        return self if average_terms is None else replace(self, average_terms=average_terms)
 
-    def encode_document(self, text: str, aside: str = "") -> SparseVector:
-        """`aside` is what its author says beside it: words there count half, in the document's length too.
+    def encode_document(self, text: str, aside: str = "") -> LexicalVector:
+        """Encode a document. Words of `aside` count half, also in the document's length.
 
         That is BM25F with one length for all fields (Zaragoza et al., TREC 2004).
         """
@@ -65,38 +64,39 @@ class LexicalEncoder:
         pairs: dict[str, float] = {}
         for part, weight in ((text, 1.0), (aside, self.aside_weight)):
             found = split_terms(part)
-            _add(words, found.words, weight)
-            _add(pairs, found.pairs, weight)
+            _add_counts(words, found.words, weight)
+            _add_counts(pairs, found.pairs, weight)
         norm = self.k1 * (1 - self.b + self.b * sum(words.values()) / self.average_terms)
-        weights = {term: self._saturated(count, norm) for term, count in words.items()}
+        weights = {term: self._saturate(count, norm) for term, count in words.items()}
         for pair, count in pairs.items():
-            weights[pair] = weights.get(pair, 0.0) + self.bigram_weight * self._saturated(count, norm)
-        return _vector(weights)
+            weights[pair] = weights.get(pair, 0.0) + self.bigram_weight * self._saturate(count, norm)
+        return _build_vector(weights)
 
-    def encode_query(self, text: str) -> SparseVector:
-        return _vector(query_terms(text, self.translate))
+    def encode_query(self, text: str) -> LexicalVector:
+        return _build_vector(weigh_query_terms(text, self.translate))
 
-    def _saturated(self, count: float, norm: float) -> float:
+    def _saturate(self, count: float, norm: float) -> float:
         return count * (self.k1 + 1) / (count + norm)
 
 
-def term_index(term: str) -> int:
+def hash_term(term: str) -> int:
+    """Return the index of a term in sparse vectors."""
     return int.from_bytes(blake2b(term.encode(), digest_size=4).digest(), "little")
 
 
-def _add(counts: dict[str, float], terms: Iterable[str], weight: float) -> None:
+def _add_counts(counts: dict[str, float], terms: Iterable[str], weight: float) -> None:
     for term in terms:
         counts[term] = counts.get(term, 0.0) + weight
 
 
-def _vector(weights: dict[str, float]) -> SparseVector:
+def _build_vector(weights: dict[str, float]) -> LexicalVector:
     by_index: dict[int, tuple[float, str]] = {}
     for term, weight in weights.items():
-        index = term_index(term)
+        index = hash_term(term)
         earlier = by_index.get(index)
         by_index[index] = (weight, term) if earlier is None else (max(weight, earlier[0]), earlier[1])
     ordered = sorted(by_index.items())
-    return SparseVector(
+    return LexicalVector(
         indices=np.array([index for index, _ in ordered], dtype=np.uint32),
         values=np.array([weight for _, (weight, _) in ordered], dtype=np.float32),
         terms=tuple(term for _, (_, term) in ordered),

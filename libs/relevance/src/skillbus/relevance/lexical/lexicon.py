@@ -1,4 +1,7 @@
-"""Chinese words as English terms, and how sure each translation is: what Chinese requests find English tools by."""
+"""Chinese-English lexicon: translates Chinese query words to English terms, so that they find English tools.
+
+benchmarks/make_lexicon.py lists the sources of the data.
+"""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -8,28 +11,28 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from skillbus.relevance.lexical.terms import stem
+from skillbus.relevance.lexical.terms import stem_word
 
 Translate = Callable[[str], Mapping[str, float]]
-"""From a word as the segmenter yields it to terms with weights from 0 to 1; nothing for one that is not known."""
+"""Function from a segmented word to terms with weights from 0 to 1; empty for an unknown word."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """Translations of words, packed: 90,000 words with six terms each take 20 MB."""
+    """Packed translations: 90,000 words with six terms each take 20 MB."""
 
     row_of: Mapping[str, int]
     terms: tuple[str, ...]
-    """Stems, some of them several times."""
+    """Stems; some occur several times."""
     ends: NDArray[np.uint32]
-    """Where the translations of each word end; they begin where those of the word before end."""
+    """End of each word's translations; they start at the end of the previous word's."""
     ids: NDArray[np.uint16]
-    """Of terms."""
+    """Positions in `terms`."""
     weights: NDArray[np.uint8]
-    """In parts of 255."""
+    """Weights in units of 1/255."""
 
-    def translate(self, word: str) -> dict[str, float]:
-        """A `Translate`."""
+    def translate_word(self, word: str) -> dict[str, float]:
+        """Implement `Translate`."""
         row = self.row_of.get(word)
         if row is None:
             return {}
@@ -41,12 +44,19 @@ class Lexicon:
         return found
 
 
-def unpack(packed: bytes) -> Lexicon:
-    """A lexicon from a deflated block: words and terms, a line each, NUL after each list; then a count of translations
-    for each word (uint8), the terms of all of them (uint16, little-endian), and their weights (uint8).
+def load_lexicon() -> Lexicon:
+    """Load the lexicon of this package, in about 50 ms."""
+    return unpack_lexicon(files("skillbus.relevance.lexical").joinpath("data", "zh_en.lexicon").read_bytes())
+
+
+def unpack_lexicon(packed: bytes) -> Lexicon:
+    """Unpack a lexicon from a deflated block.
+
+    The block holds the words and the terms, one per line, with a NUL after each list; then the number of translations
+    of each word (uint8), the term ids of all translations (uint16, little-endian), and their weights (uint8).
 
     Raises:
-        zlib.error, ValueError: it is none.
+        zlib.error, ValueError: the block is malformed.
     """
     words, terms, rest = zlib.decompress(packed).split(b"\0", 2)
     row_of = {word: row for row, word in enumerate(words.decode().split("\n"))}
@@ -54,18 +64,13 @@ def unpack(packed: bytes) -> Lexicon:
     total = int(counts.sum())
     return Lexicon(
         row_of=row_of,
-        terms=tuple(map(stem, terms.decode().split("\n"))),
+        terms=tuple(map(stem_word, terms.decode().split("\n"))),
         ends=np.cumsum(counts, dtype=np.uint32),
         ids=np.frombuffer(rest, dtype="<u2", count=total, offset=len(row_of)),
         weights=np.frombuffer(rest, dtype=np.uint8, count=total, offset=len(row_of) + 2 * total),
     )
 
 
-def no_translation(_: str) -> Mapping[str, float]:
-    """A `Translate` that knows no word."""
+def translate_nothing(_: str) -> Mapping[str, float]:
+    """Implement `Translate` without any translation."""
     return {}
-
-
-def load_lexicon() -> Lexicon:
-    """Takes some 50 ms and 20 MB."""
-    return unpack(files("skillbus.relevance.lexical").joinpath("data", "zh_en.lexicon").read_bytes())

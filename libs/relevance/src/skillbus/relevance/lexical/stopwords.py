@@ -1,9 +1,9 @@
-"""Words that say nothing about which tool is meant.
+"""Stop words: words that carry no information about which tool is meant.
 
-`ENGLISH` is Lucene's default English list (33 words, org.apache.lucene.analysis.en.EnglishAnalyzer) and the pronouns,
-auxiliaries and words of request with which people address an assistant ("could you please help me"). IDF does not weigh
-the latter down by itself: they are frequent in queries and rare in the descriptions that IDF is counted on.
-`CHINESE` is the same for Chinese: particles, pronouns, prepositions and words of request.
+`ENGLISH` is Lucene's default English list (33 words, org.apache.lucene.analysis.en.EnglishAnalyzer) plus the pronouns,
+auxiliaries and request words with which people address an assistant ("could you please help me"). IDF alone does not
+reduce the weight of the latter: they are frequent in queries and rare in the descriptions that IDF is computed on.
+`CHINESE` is the same for Chinese: particles, pronouns, prepositions and request words.
 """
 
 _LUCENE = """

@@ -16,7 +16,7 @@ from skillbus.embedder.domain.inference.batcher import Batched
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
 from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel
-from skillbus.relevance.lexical.encoder import LexicalEncoder, SparseVector
+from skillbus.relevance.lexical.encoder import LexicalEncoder, LexicalVector
 
 _INLINE_CHARS: Final = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
 _SHARE: Final = 0.5
@@ -71,7 +71,7 @@ class Embedded:
     """In the order of the texts. `dense` has shape (n, dim) and rows of length 1."""
 
     dense: NDArray[np.float32] | None = None
-    sparse: tuple[SparseVector, ...] | None = None
+    sparse: tuple[LexicalVector, ...] | None = None
     model: RegisteredModel | None = None
     """Whose dense vectors these are; None without dense vectors."""
     timings: Timings = Timings()
@@ -178,7 +178,7 @@ class EmbeddingService:
         return None
 
     def _without_dense(
-        self, sparse: tuple[SparseVector, ...] | None, skipped: tuple[Skipped, ...], wanted: str | None
+        self, sparse: tuple[LexicalVector, ...] | None, skipped: tuple[Skipped, ...], wanted: str | None
     ) -> Embedded:
         reason = "; ".join(one.reason for one in skipped) or _nothing_to_try(wanted)
         if sparse is None:
@@ -186,12 +186,12 @@ class EmbeddingService:
         structlog.get_logger().warning("embedding_degraded", degraded="lexical", wanted=wanted, reason=reason)
         return Embedded(sparse=sparse, skipped=skipped, degraded=reason)
 
-    async def _encode(self, texts: Sequence[str], wanted: Wanted) -> tuple[SparseVector, ...]:
-        def encode() -> tuple[SparseVector, ...]:
+    async def _encode(self, texts: Sequence[str], wanted: Wanted) -> tuple[LexicalVector, ...]:
+        def encode() -> tuple[LexicalVector, ...]:
             if wanted.role is TextRole.QUERY:
                 return tuple(map(self._lexical.encode_query, texts))
             asides = wanted.asides or [""] * len(texts)
-            return tuple(map(self._lexical.for_documents_of(wanted.mean_terms).encode_document, texts, asides))
+            return tuple(map(self._lexical.with_average_terms(wanted.mean_terms).encode_document, texts, asides))
 
         if sum(map(len, texts)) + sum(map(len, wanted.asides)) <= _INLINE_CHARS:
             return encode()

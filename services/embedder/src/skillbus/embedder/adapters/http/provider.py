@@ -20,7 +20,7 @@ from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.domain.errors import ProviderFailedError, TextsRefusedError
 from skillbus.embedder.domain.model import Rows
 from skillbus.providers.breaker import CircuitBreaker, Clock, Verdict
-from skillbus.providers.retry import RetrySchedule, retry_after_s
+from skillbus.providers.retry import RetrySchedule, parse_retry_after
 
 REPLY_BYTES: Final = 64 * 1024 * 1024
 _INLINE_BYTES: Final = 128 * 1024  # of a reply that is read in the loop, in less than a millisecond
@@ -112,7 +112,7 @@ class HttpProvider:
         budget_s = self._left_s()
         if budget_s <= 0:
             return Failure("was not asked: the caller waits no longer", Blame.CALLER)
-        admission = self._breaker.admit()
+        admission = self._breaker.admit_call()
         if admission is None:
             return Failure(self._left_alone())
         verdict = Verdict.UNDECIDED
@@ -121,10 +121,10 @@ class HttpProvider:
             verdict = _verdict(outcome)
             return outcome
         finally:
-            self._breaker.settle(admission, verdict)
+            self._breaker.settle_call(admission, verdict)
 
     def _left_alone(self) -> str:
-        return f"failed {self._breaker.in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s"
+        return f"failed {self._breaker.failed_in_a_row} times in a row; next try in {self._breaker.wait_s:.0f} s"
 
     async def _tries(self, question: Question, read: Read, budget_s: float) -> Rows | Failure:
         until = asyncio.get_running_loop().time() + budget_s
@@ -138,8 +138,8 @@ class HttpProvider:
                 return outcome
             failed += 1
             left_s = until - asyncio.get_running_loop().time()
-            asked_s = retry_after_s(outcome.retry_after, time.time())
-            delay_s = self._tuning.schedule.delay_s(failed, asked_s, left_s, self._tuning.jitter())
+            asked_s = parse_retry_after(outcome.retry_after, time.time())
+            delay_s = self._tuning.schedule.compute_delay_s(failed, asked_s, left_s, self._tuning.jitter())
             if delay_s is None:
                 return outcome
             await self._tuning.sleep(delay_s)

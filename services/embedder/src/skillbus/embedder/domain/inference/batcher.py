@@ -22,7 +22,7 @@ from skillbus.embedder.domain.inference.batch import infer
 from skillbus.embedder.domain.inference.lanes import Job, JobDone, LaneLimits, Lanes, Priority
 from skillbus.embedder.domain.inference.vector_cache import CacheKey, VectorCache
 from skillbus.embedder.domain.model import EmbeddingModel, estimated_tokens
-from skillbus.relevance.text import normalise
+from skillbus.relevance.text import normalise_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Batcher:
         """
         if self._closed:
             raise EmbedderClosedError
-        keys = [CacheKey(self._fingerprint, role, normalise(text, self._spec.max_chars)) for text in texts]
+        keys = [CacheKey(self._fingerprint, role, normalise_text(text, self._spec.max_chars)) for text in texts]
         rows = {key: row for key in keys if (row := self._cache.get(key)) is not None}
         cached = sum(key in rows for key in keys)
         done: dict[CacheKey, JobDone] = {}

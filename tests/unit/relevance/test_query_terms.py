@@ -74,7 +74,7 @@ def test_translations_weigh_between_nothing_and_a_word_that_was_said(lexicon: Le
 
 
 def test_a_word_that_nobody_knows_has_no_translation(lexicon: Lexicon) -> None:
-    assert lexicon.translate("\U00020000") == {}
+    assert lexicon.translate_word("\U00020000") == {}
 
 
 def test_a_packed_lexicon_is_read_as_it_was_written() -> None:

@@ -1,4 +1,4 @@
-"""How large modules and functions are, and how many ways lead through a function."""
+"""Limits on the lines of modules and functions, and on the cyclomatic complexity of functions."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def oversize(source: str) -> Iterator[str]:
-    """What of a module is over a limit, in words."""
+    """Yield one message for each limit that a module exceeds."""
     lines = len(source.splitlines())
     if lines > MODULE_LINES:
         yield f"{lines} lines, over {MODULE_LINES}"
@@ -32,9 +32,9 @@ def _function(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]
 
 
 def complexity(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """McCabe's number as ruff counts it: branches and 1, and each case of a `match` but the last.
+    """Return McCabe's number as ruff counts it: 1, plus each branch, plus each case of a `match` but the last.
 
-    Of the function itself, without those that are defined in it.
+    Functions that are defined inside count for themselves.
     """
     return 1 + sum(_decisions(node) for statement in function.body for node in _own(statement))
 

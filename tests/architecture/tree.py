@@ -1,4 +1,4 @@
-"""What the architecture tests look at: the checkout, its distributions and their modules."""
+"""The checkout as the architecture tests see it: distributions, modules and committed files."""
 
 import subprocess
 import tomllib
@@ -16,23 +16,23 @@ class Distribution:
     """A member of the workspace, or its root."""
 
     name: str
-    """As in its pyproject: `skillbus-indexer`."""
+    """Name in its pyproject: `skillbus-indexer`."""
     folder: Path
     packages: tuple[str, ...]
     """Import packages: `skillbus.indexer`."""
     dependencies: tuple[str, ...]
-    """Requirements as they are declared, those of its extras too."""
+    """Declared requirements, including those of its extras."""
 
     @property
     def modules(self) -> Sequence[Path]:
-        """Every Python file of its packages."""
+        """Python files of its packages."""
         folders = (self.folder / "src" / package.replace(".", "/") for package in self.packages)
         return sorted(file for folder in folders for file in folder.rglob("*.py"))
 
 
 @cache
 def distributions() -> Sequence[Distribution]:
-    """The root and every member."""
+    """Return the root and every member of the workspace."""
     files = [ROOT / "pyproject.toml", *ROOT.glob("libs/*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")]
     return [_distribution(file) for file in sorted(files)]
 
@@ -47,21 +47,21 @@ def _distribution(file: Path) -> Distribution:
 
 
 def services() -> Sequence[str]:
-    """Import packages of the services."""
+    """Return the import packages of the services."""
     return sorted(name for one in distributions() if one.folder.parent.name == "services" for name in one.packages)
 
 
 def product_modules() -> Sequence[Path]:
-    """Every Python file that is delivered."""
+    """Return every Python file that is delivered."""
     return [module for one in distributions() for module in one.modules]
 
 
 def committed_files() -> Sequence[Path]:
-    """Every file that git keeps and that is there."""
+    """Return every file that git tracks and that exists."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def named(path: Path) -> str:
-    """A file as messages name it."""
+    """Return the path of a file relative to the root."""
     return path.relative_to(ROOT).as_posix()

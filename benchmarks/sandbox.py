@@ -34,7 +34,7 @@ from measuring import keep, machine, spread
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.archive import PackedFile, pack_files
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision

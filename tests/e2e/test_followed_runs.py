@@ -12,7 +12,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.archive import PackedFile, pack_files
 from skillbus.common.testing import eventually
 
 from .conftest import System

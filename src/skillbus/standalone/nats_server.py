@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.common.runner import StartError
 
 _READY_TIMEOUT_S: Final = 10.0
@@ -106,7 +106,7 @@ class NatsServer:
         if process is None or process.returncode is not None:
             return
         process.terminate()
-        if not await in_time(process.wait(), _STOP_TIMEOUT_S):
+        if not await finish_within(process.wait(), _STOP_TIMEOUT_S):
             process.kill()
             await process.wait()
 

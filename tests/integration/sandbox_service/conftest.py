@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 from pydantic import JsonValue
 
-from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.archive import PackedFile, pack_files
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import ObjectStore, open_object_store
 from skillbus.common.bus.responder import Responder, route

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.errors import RegistryTakenError, ServerFailedError
+from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.agent.domain.following import FollowerPorts
 from skillbus.agent.domain.ports import Greeting
-from skillbus.agent.domain.registered import RegisteredServer, ServerKey, StoredServer
+from skillbus.agent.domain.registered import RegisteredServer, ServerKey
+from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
@@ -31,25 +32,25 @@ class Store:
     """Servers with revisions."""
 
     def __init__(self) -> None:
-        self.kept: dict[ServerKey, StoredServer] = {}
+        self.kept: dict[ServerKey, StoredRecord[RegisteredServer]] = {}
         self.revision = 0
 
-    async def get(self, key: ServerKey) -> StoredServer | None:
+    async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         return self.kept.get(key)
 
-    async def put(self, server: RegisteredServer, revision: int) -> StoredServer:
+    async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
         known = self.kept.get(server.key)
         if (known.revision if known else 0) != revision:
-            raise RegistryTakenError(server.key.name)
+            raise WriteConflictError(server.key.name)
         self.revision += 1
-        self.kept[server.key] = StoredServer(server, self.revision)
+        self.kept[server.key] = StoredRecord(server, self.revision)
         return self.kept[server.key]
 
     async def delete(self, key: ServerKey) -> None:
         self.kept.pop(key, None)
 
     async def all(self) -> tuple[RegisteredServer, ...]:
-        return tuple(stored.server for stored in self.kept.values())
+        return tuple(stored.record for stored in self.kept.values())
 
 
 @dataclass(slots=True)

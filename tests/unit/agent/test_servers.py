@@ -84,7 +84,7 @@ async def test_many_who_register_one_server_at_once_leave_one_session(world: Wor
     assert len({server.id for server in registered}) == 3
     follower = await servers.follower(KEY)
     await follower.looked(WAIT_S)
-    assert follower.server.id == world.store.kept[KEY].server.id
+    assert follower.server.id == world.store.kept[KEY].record.id
     assert (follower.server.seen.state, world.server.open_now) == (McpServerState.CONNECTED, 1)
 
 
@@ -168,7 +168,7 @@ async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World,
     server = await servers.register(RAW, WAIT_S)
     assert (server.seen.state, server.seen.problem) == (McpServerState.FAILED, "no route")
     world.server.fails = None
-    assert await holds(lambda: world.store.kept[KEY].server.seen.state is McpServerState.CONNECTED)
+    assert await holds(lambda: world.store.kept[KEY].record.seen.state is McpServerState.CONNECTED)
     assert [kind for kind, _ in world.announcer.facts] == ["failed", "listed"]
     assert world.announcer.facts[0][1].problem == "no route"
 
@@ -179,7 +179,7 @@ async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(world
     assert server.seen.state is McpServerState.CONNECTED
     assert "the catalogue is away" in (server.seen.problem or "")
     world.catalogue.away = False
-    assert await holds(lambda: world.store.kept[KEY].server.seen.problem is None)
+    assert await holds(lambda: world.store.kept[KEY].record.seen.problem is None)
     assert (world.server.opened, world.catalogue.ids()) == (1, ["mcp:raw/one", "mcp:raw/two"])
 
 

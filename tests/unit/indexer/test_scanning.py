@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.archive import PackedFile, pack_files
 from skillbus.contracts.indexer.skill_record import SkillScan
 from skillbus.indexer.domain.catalogue.skill import Change, SkillRecord, record_of
 from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from skillbus.common.archive import Archive
-from skillbus.common.archive_pack import PackedFile, pack_files
+from skillbus.common.archive import Archive, PackedFile, pack_files
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.indexer.adapters.disk_folders import DiskFolders

@@ -18,6 +18,7 @@ from skillbus.common.bus.provision import provision
 from skillbus.common.health import HealthSource
 from skillbus.common.logs import configure_logging
 from skillbus.common.operations_port import open_operations_port
+from skillbus.common.validation import describe_problems
 
 log = structlog.get_logger(__name__)
 
@@ -47,16 +48,10 @@ def run(open_service: OpenService, name: str) -> None:
         configure_logging(settings.log_level)
         run_loop(_serve(open_service, name, settings))
     except ValidationError as error:
-        sys.exit(f"skillbus {name}: {_unfit_settings(error)}")
+        problems = describe_problems(error, limit=20)  # without values: they may be secrets
+        sys.exit(f"skillbus {name}: settings of {error.title} (environment variables SKILLBUS_…): {problems}")
     except (StartError, BusUnreachableError) as error:
         sys.exit(f"skillbus {name}: {error}")
-
-
-def _unfit_settings(error: ValidationError) -> str:
-    """Which settings are wrong and how, without their values: they may be secrets."""
-    found = error.errors(include_url=False, include_input=False)
-    said = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found]
-    return f"settings of {error.title} (environment variables SKILLBUS_…): {'; '.join(said)}"
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:

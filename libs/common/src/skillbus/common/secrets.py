@@ -7,12 +7,15 @@ variable of a function that raises holds one, so that no traceback can show it, 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
+REDACTED: Final = "***"
+MIN_SECRET_CHARACTERS: Final = 8
+"""Shorter values are not redacted by default: `8080` or `debug` appear in other texts by chance."""
 _FILE_BYTES: Final = 64 * 1024
 _OURS: Final = "SKILLBUS_"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -111,3 +114,40 @@ def _read(path: Path) -> bytes | None:
             return None
         content = file.read(_FILE_BYTES + 1)
     return content if len(content) <= _FILE_BYTES else None
+
+
+def redact_text(text: str, secrets: Iterable[SecretStr], min_characters: int = MIN_SECRET_CHARACTERS) -> str:
+    """Return the text with `***` in place of each secret of at least `min_characters`.
+
+    This catches secrets that slip into an error or a description by mistake. Whoever wants to leak one can encode it.
+    """
+    for secret in _secret_values(secrets, min_characters):
+        text = text.replace(secret, REDACTED)
+    return text
+
+
+def redact_json(value: JsonValue, secrets: Iterable[SecretStr]) -> JsonValue:
+    """Redact all strings of a JSON value as `redact_text` does, names of fields included.
+
+    It walks the whole value: call it in a thread for large ones.
+    """
+    hidden = _secret_values(secrets, MIN_SECRET_CHARACTERS)
+    return _redact_value(value, hidden) if hidden else value
+
+
+def _secret_values(secrets: Iterable[SecretStr], min_characters: int) -> list[str]:
+    values = {secret.get_secret_value() for secret in secrets}
+    # The longest first: one secret can be a part of another.
+    return sorted((value for value in values if len(value) >= max(min_characters, 1)), key=len, reverse=True)
+
+
+def _redact_value(value: JsonValue, hidden: Sequence[str]) -> JsonValue:
+    if isinstance(value, str):
+        for secret in hidden:
+            value = value.replace(secret, REDACTED)
+        return value
+    if isinstance(value, list):
+        return [_redact_value(item, hidden) for item in value]
+    if isinstance(value, dict):
+        return {str(_redact_value(name, hidden)): _redact_value(item, hidden) for name, item in value.items()}
+    return value

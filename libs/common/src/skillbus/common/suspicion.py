@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 from pydantic_core import SchemaValidator, core_schema
 
+from skillbus.common.text import find_hidden, remove_hidden
 from skillbus.contracts.indexer.tools import ToolFinding
 
 INSTRUCTIONS: Final = "instructions_to_the_model"
@@ -22,20 +23,6 @@ _SHOWN: Final = 80
 _RUN: Final = 200
 """Characters of base64, of which a longer run is told: keys and hashes in examples are shorter."""
 
-_HIDDEN: Final = re.compile(
-    "["
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # soft hyphen, joiners, fillers
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"  # zero width, direction, invisible operators
-    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"  # tags, which mirror ASCII; variation selectors, which carry bytes
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # control characters
-    "]"
-)
-_INNOCENT: Final = re.compile(
-    "(?<=[\u00a9-\U0001faff])\u200d(?=[\u00a9-\U0001faff])"  # joins emoji, and letters of Indic scripts
-    "|(?<=[\u0590-\u08ff])[\u200c\u200e\u200f](?=[\\s\u0590-\u08ff])"  # as Persian, Arabic and Hebrew are written
-    "|(?<=[\u3400-\u9fff])[\U000e0100-\U000e01ef]"  # one form of an ideograph
-    "|\\A\ufeff"  # a byte order mark
-)
 _ENCODED: Final = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_RUN},}}={{0,2}}")
 
 _EARLIER: Final = "(?:previous|prior|preceding|earlier|above|system|other|existing|original)"
@@ -89,13 +76,8 @@ def scan_schema(schema: JsonValue, where: str = "parameters") -> tuple[ToolFindi
     return scan_text("\n".join(_texts(schema)), where)
 
 
-def without_hidden(text: str) -> str:
-    """The text as people see it."""
-    return _HIDDEN.sub("", text)
-
-
 def _findings(text: str, where: str) -> Iterator[ToolFinding]:
-    if hidden := _HIDDEN.findall(_INNOCENT.sub("", text)) if _has_hidden(text) else []:
+    if hidden := find_hidden(text):
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
         yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
     if found := _instructions(_as_read(text)):
@@ -116,13 +98,8 @@ def _instructions(text: str) -> re.Match[str] | None:
 def _as_read(text: str) -> str:
     """As a model reads it: tags as the letters that they mirror, one form of each letter, one space between words."""
     if not text.isascii():
-        shown = without_hidden(text.translate(_TAGS)) if _has_hidden(text) else text
-        text = unicodedata.normalize("NFKC", shown)
+        text = unicodedata.normalize("NFKC", remove_hidden(text.translate(_TAGS)))
     return " ".join(text.split())
-
-
-def _has_hidden(text: str) -> bool:
-    return not (text.isascii() and text.isprintable()) and _HIDDEN.search(text) is not None
 
 
 def _texts(schema: JsonValue) -> Iterator[str]:

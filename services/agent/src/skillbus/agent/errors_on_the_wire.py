@@ -9,7 +9,6 @@ from skillbus.agent.domain.errors import (
     AgentError,
     ArgumentsInvalidError,
     CallTimedOutError,
-    RegistryTakenError,
     SchemaUnusableError,
     ServerFailedError,
     ServerNotAllowedError,
@@ -26,7 +25,6 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     ToolNotCallableError: ErrorCode.FORBIDDEN,
     ServerFailedError: ErrorCode.UNAVAILABLE,
     CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,
-    RegistryTakenError: ErrorCode.CONFLICT,
     ArgumentsInvalidError: ErrorCode.INVALID_ARGUMENTS,
     SchemaUnusableError: ErrorCode.INVALID_ARGUMENTS,
 }

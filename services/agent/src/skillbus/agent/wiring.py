@@ -9,7 +9,7 @@ from skillbus.agent.adapters.builtins.bus_catalogue import BusBuiltinCatalogue
 from skillbus.agent.adapters.builtins.catalogue_with_builtins import CatalogueWithBuiltins
 from skillbus.agent.adapters.builtins.opening import builtin_tools
 from skillbus.agent.adapters.bus_announcer import BusAnnouncer
-from skillbus.agent.adapters.kv_servers import open_changes, open_servers_bucket
+from skillbus.agent.adapters.kv_servers import KvServers, open_changes
 from skillbus.agent.domain.auditing import Auditor
 from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
 from skillbus.agent.domain.calling import Caller
@@ -43,7 +43,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
     kept = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), builtins.describe())
     catalogue = CatalogueWithBuiltins(bus.caller, kept.want)
     ports = FollowerPorts(
-        store=await open_servers_bucket(bus),
+        store=KvServers(bus),
         sessions=_LazySessions(Secrets(folder=settings.secrets_folder), stdio_allowed=settings.stdio_servers),
         catalogue=catalogue,
         announcer=BusAnnouncer(bus),

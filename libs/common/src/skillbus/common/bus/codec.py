@@ -3,15 +3,15 @@
 from typing import Final, TypeVar
 
 import ormsgpack
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
+from skillbus.common.validation import describe_problems, list_problems
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Message
 
 MessageT = TypeVar("MessageT", bound=Message)
 
-_FIELD_CHARACTERS: Final = 200
-"""Of the place of an error, which has keys of the request in it."""
+_FIELDS_LISTED: Final = 50
 
 
 def encode(message: Message, content_type: str = JSON) -> bytes:
@@ -38,10 +38,8 @@ def decode(kind: type[MessageT], data: bytes, content_type: str = JSON) -> Messa
 
 
 def invalid_request(error: ValidationError) -> RequestError:
-    """A validation error as callers get it: which fields, what is wrong with them, and never the value itself."""
-    fields = [
-        {"field": ".".join(str(part) for part in item["loc"])[:_FIELD_CHARACTERS] or "body", "problem": item["msg"]}
-        for item in error.errors(include_url=False, include_input=False, include_context=False)
+    """Return a validation error as callers see it: which fields are wrong and why, never the rejected values."""
+    fields: list[JsonValue] = [
+        {"field": field or "body", "problem": problem} for field, problem in list_problems(error)[:_FIELDS_LISTED]
     ]
-    said = "; ".join(f"{item['field']}: {item['problem']}" for item in fields[:5])
-    return RequestError(ErrorCode.INVALID_REQUEST, said, details={"fields": [dict(item) for item in fields[:50]]})
+    return RequestError(ErrorCode.INVALID_REQUEST, describe_problems(error), details={"fields": fields})

@@ -1,6 +1,6 @@
 """Many values of a key-value bucket in one flight of requests, each only over what its writer has seen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from nats.aio.client import Client
@@ -21,7 +21,8 @@ class Write(NamedTuple):
     key: str
     data: bytes
     over: int
-    """The revision that was seen of the key, 0 of one that never was there."""
+    """The revision that the write is based on; 0 if the key had no value."""
+    headers: Mapping[str, str] | None = None
 
 
 async def write_values(client: Client, bucket: str, writes: Sequence[Write]) -> list[int | None]:
@@ -37,7 +38,7 @@ async def write_values(client: Client, bucket: str, writes: Sequence[Write]) -> 
 
 
 def _request(bucket: str, write: Write) -> Outgoing:
-    headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(write.over)}
+    headers = {**(write.headers or {}), Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(write.over)}
     return Outgoing(f"$KV.{bucket}.{write.key}", write.data, headers)
 
 

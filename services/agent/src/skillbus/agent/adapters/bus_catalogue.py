@@ -1,9 +1,10 @@
 """The catalogue of tools, over the bus."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from skillbus.common.bus.caller import Caller
+from skillbus.common.paging import cut_batches, measure_json
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
@@ -25,8 +26,6 @@ from skillbus.contracts.indexer.tools import (
     ToolType,
 )
 
-_BATCH_BYTES: Final = 700_000
-"""Of the tools of one request: with its frame well below the 1 MiB that NATS takes."""
 _PAGE: Final = 1_000
 _KINDS: Final = (ToolType.MCP, ToolType.BUILTIN)
 
@@ -39,10 +38,10 @@ class BusCatalogue:
 
     async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         results: list[ToolPut] = []
-        for batch in batches(tools):
+        for batch in cut_batches(map(measure_json, tools), max_items=MAX_TOOLS):
             request = PutTools(
                 project=project,
-                tools=tuple(tool.model_dump(mode="json", exclude_defaults=True) for tool in batch),
+                tools=tuple(tool.model_dump(mode="json", exclude_defaults=True) for tool in tools[batch]),
                 source=source,
                 review_changes=True,
             )
@@ -86,21 +85,6 @@ class BusCatalogue:
             after = page.next
             if after is None:
                 return
-
-
-def batches(tools: Sequence[ToolDescription]) -> Iterator[tuple[ToolDescription, ...]]:
-    """Tools by as many as one request takes, by number and by size."""
-    batch: list[ToolDescription] = []
-    size = 0
-    for tool in tools:
-        bytes_ = len(tool.model_dump_json())
-        if batch and (len(batch) == MAX_TOOLS or size + bytes_ > _BATCH_BYTES):
-            yield tuple(batch)
-            batch, size = [], 0
-        batch.append(tool)
-        size += bytes_
-    if batch:
-        yield tuple(batch)
 
 
 def _is_of_servers(source: str) -> bool:

@@ -5,7 +5,6 @@
     ├── ServerNotAllowedError    this deployment starts no processes for servers
     ├── ServerFailedError        a server cannot be had, or not in time, or says what MCP does not
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
-    ├── RegistryTakenError       the registration was changed by another at the same moment
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
     ├── ToolNotCallableError     it waits in quarantine, is disabled, or is none that is called here
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
@@ -33,10 +32,6 @@ class ServerFailedError(AgentError):
 
 class CallTimedOutError(AgentError):
     """A call that is not waited for any longer."""
-
-
-class RegistryTakenError(AgentError):
-    """Somebody else registered or removed the server at the same moment."""
 
 
 class ToolUnknownError(AgentError):

@@ -11,11 +11,12 @@ from datetime import datetime
 import structlog
 
 from skillbus.agent.domain.described import Listing, describe_all
-from skillbus.agent.domain.errors import RegistryTakenError, ServerFailedError
+from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.agent.domain.ports import Announcer, Catalogue, Greeting, Session, Sessions
 from skillbus.agent.domain.registered import RegisteredServer, ServerSeen, ServerStore
 from skillbus.agent.domain.syncing import Synced, sync
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
+from skillbus.common.records import WriteConflictError
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, McpServerState
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.tools import ToolFinding
@@ -266,12 +267,12 @@ class Follower:
                 # It was removed while its tools were brought in.
                 await self._ports.catalogue.remove(key.project, f"mcp:{key.name}")
                 raise _SupersededError
-            if stored.server.id != self.server.id:
+            if stored.record.id != self.server.id:
                 raise _SupersededError
-            before = stored.server.seen
-            with suppress(RegistryTakenError):  # another replica told of it at the same moment: read again
-                written = await self._ports.store.put(stored.server.model_copy(update={"seen": seen}), stored.revision)
-                self.server = written.server
+            before = stored.record.seen
+            with suppress(WriteConflictError):  # another replica told of it at the same moment: read again
+                written = await self._ports.store.put(stored.record.model_copy(update={"seen": seen}), stored.revision)
+                self.server = written.record
                 return before
 
 
@@ -288,5 +289,5 @@ def _renamed(known_as: str | None, name: str | None) -> tuple[ToolFinding, ...]:
 
 async def _either(event: asyncio.Event, *, within_s: float) -> bool:
     """Wait for an event, or until time is over; which it was."""
-    await in_time(event.wait(), within_s)
+    await finish_within(event.wait(), within_s)
     return event.is_set()

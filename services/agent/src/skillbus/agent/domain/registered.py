@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from pydantic import Field
 
+from skillbus.common.records import StoredRecord
 from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState, McpTransport, RegisterMcpServer
 from skillbus.contracts.indexer.tools import ToolFinding
 from skillbus.contracts.message import Message
@@ -83,23 +84,15 @@ class ServerKey:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredServer:
-    """A server, and the revision that it was read at or written as."""
-
-    server: RegisteredServer
-    revision: int
-
-
 class ServerStore(Protocol):
     """Where registered servers are kept, for all replicas. Raises RequestError when it cannot be reached."""
 
-    async def get(self, key: ServerKey) -> StoredServer | None:
+    async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         """The server; None if there is none."""
         ...
 
-    async def put(self, server: RegisteredServer, revision: int) -> StoredServer:
-        """Write it if it is still at `revision`, 0 for one that is new. Raises RegistryTakenError if it is not."""
+    async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
+        """Write it if it is still at `revision`, 0 for one that is new. Raises WriteConflictError if it is not."""
         ...
 
     async def delete(self, key: ServerKey) -> None:

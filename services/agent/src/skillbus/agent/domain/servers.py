@@ -11,10 +11,11 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from skillbus.agent.domain.errors import RegistryTakenError, ServerNotAllowedError, ServerUnknownError
+from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
 from skillbus.agent.domain.following import Follower, FollowerPorts, Timing
 from skillbus.agent.domain.ports import Changes
 from skillbus.agent.domain.registered import RegisteredServer, ServerKey
+from skillbus.common.records import WriteConflictError
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 from skillbus.contracts.errors import RequestError
 
@@ -53,7 +54,7 @@ class Servers:
 
         Raises:
             ServerNotAllowedError: it has to be started, and that is not allowed here.
-            RegistryTakenError: others register the same name.
+            WriteConflictError: others register the same name.
         """
         if request.command is not None and not self._stdio_allowed:
             raise ServerNotAllowedError(
@@ -87,7 +88,7 @@ class Servers:
         stored = await self._ports.store.get(key)
         if stored is None:
             raise ServerUnknownError(f"no MCP server {key.name} is registered in the project {key.project}")
-        return stored.server
+        return stored.record
 
     async def all_of(self, project: str) -> tuple[RegisteredServer, ...]:
         """The servers of a project, by name."""
@@ -102,9 +103,9 @@ class Servers:
         server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=now)
         for _ in range(_TRIES):
             known = await self._ports.store.get(server.key)
-            with suppress(RegistryTakenError):
-                return (await self._ports.store.put(server, known.revision if known else 0)).server
-        raise RegistryTakenError(f"others register the server {request.name} at this moment: try again")
+            with suppress(WriteConflictError):
+                return (await self._ports.store.put(server, known.revision if known else 0)).record
+        raise WriteConflictError(f"the MCP server {request.name}")
 
     async def _follow(self, server: RegisteredServer) -> Follower:
         """Who follows a server as it is registered by now. Raises ServerUnknownError."""
@@ -113,12 +114,12 @@ class Servers:
         # Ending a session takes seconds, in which others register the server, remove it, or hear of a change of it.
         async with self._turn(server.key):
             stored = await self._ports.store.get(server.key)
-            if stored is not None and (follower := self._follower_of(stored.server)) is not None:
+            if stored is not None and (follower := self._follower_of(stored.record)) is not None:
                 return follower
             await self._stop(server.key)
             if stored is None:
                 raise ServerUnknownError(f"the MCP server {server.key.name} was removed at this moment")
-            follower = Follower(stored.server, self._ports, self._timing)
+            follower = Follower(stored.record, self._ports, self._timing)
             self._followed[server.key] = follower, _alone(follower.run)
             return follower
 
@@ -165,7 +166,7 @@ class Servers:
         stored = await self._ports.store.get(key)
         if stored is not None:
             with suppress(ServerUnknownError):
-                await self._follow(stored.server)
+                await self._follow(stored.record)
             return
         async with self._turn(key):
             if await self._ports.store.get(key) is None:

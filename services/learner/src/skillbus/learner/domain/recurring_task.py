@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 
 log = structlog.get_logger(__name__)
@@ -43,9 +43,9 @@ class Recurring:
             more = await self._tried()
             if more is None:
                 # Not sooner, however often it is woken: each try would be in vain and may take long.
-                await in_time(self._stop.wait(), self._every_s)
+                await finish_within(self._stop.wait(), self._every_s)
             elif not more:
-                await in_time(self._woken.wait(), self._every_s)
+                await finish_within(self._woken.wait(), self._every_s)
 
     async def _tried(self) -> bool | None:
         """What the work says; None when it failed."""

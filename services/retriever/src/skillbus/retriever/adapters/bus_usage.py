@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import structlog
 
+from skillbus.common.background import finish_within
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.facts import publish_fact
-from skillbus.common.in_time import in_time
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
 from skillbus.retriever.domain.waiting_uses import Note, WaitingUses
@@ -61,7 +61,7 @@ class BusUsage:
         finally:
             self._ending = True
             self._enough.set()
-            if not await in_time(self._told.wait(), _FLUSH_WITHIN_S):
+            if not await finish_within(self._told.wait(), _FLUSH_WITHIN_S):
                 log.warning("knowledge_uses_lost", uses=len(self._waiting) + self._at_work)
             telling.cancel()
             await asyncio.wait({telling})
@@ -71,7 +71,7 @@ class BusUsage:
     async def _tell(self) -> None:
         while True:
             await self._there.wait()
-            await in_time(self._enough.wait(), self._waiting.since + self._gather_s - time.monotonic())
+            await finish_within(self._enough.wait(), self._waiting.since + self._gather_s - time.monotonic())
             await self._publish(self._waiting.take())
             if not self._waiting:
                 self._there.clear()

@@ -8,6 +8,7 @@ from mcp.shared.exceptions import McpError
 from pydantic import SecretStr, ValidationError
 
 from skillbus.agent.domain.errors import ServerFailedError
+from skillbus.common.secrets import redact_text
 
 _SAID: Final = 300
 
@@ -16,15 +17,7 @@ def failure_of(error: BaseException, secrets: Sequence[SecretStr] = ()) -> Serve
     """The error of the domain; what the server was given is blacked out of what it says."""
     first = next(_leaves(error))
     said = str(first) if isinstance(first, ServerFailedError) else _said(first)
-    return ServerFailedError(without(said, secrets))
-
-
-def without(text: str, secrets: Sequence[SecretStr]) -> str:
-    """The text without the secrets."""
-    for secret in secrets:
-        if len(value := secret.get_secret_value()) > 3:
-            text = text.replace(value, "***")
-    return text
+    return ServerFailedError(redact_text(said, secrets, min_characters=4))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from skillbus.agent.adapters.mcp.http import OnFault, Streams
 from skillbus.agent.adapters.mcp.limits import LAST_WORDS, LAST_WORDS_BYTES, MESSAGE_BYTES
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 
 HARMLESS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Of our own environment: what a program needs to find its files, and no more."""
@@ -168,10 +168,10 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
     for sent in (None, signal.SIGTERM):
         if sent is not None:
             _signal(process.pid, sent)
-        if await in_time(process.wait(), _GRACE_S):
+        if await finish_within(process.wait(), _GRACE_S):
             break
     _signal(process.pid, signal.SIGKILL)
-    await in_time(process.wait(), _GRACE_S)
+    await finish_within(process.wait(), _GRACE_S)
     # What it wrote and nobody read keeps the pipes open, and so does a child that left its group.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
 

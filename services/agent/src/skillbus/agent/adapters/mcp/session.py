@@ -22,7 +22,6 @@ from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, Field, JsonValue, SecretStr
 from pydantic_core import to_json
 
-from skillbus.agent.adapters.mcp.blacking_out import blacked_out
 from skillbus.agent.adapters.mcp.failure import failure_of
 from skillbus.agent.adapters.mcp.http import Streams
 from skillbus.agent.adapters.mcp.limits import LISTING_BYTES, PAGES, TOOLS
@@ -31,6 +30,7 @@ from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.bounding import bounded
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import Greeting
+from skillbus.common.secrets import redact_json
 
 OpenStreams = Callable[["McpSession"], AbstractAsyncContextManager[Streams]]
 
@@ -127,7 +127,7 @@ class McpSession:
         return bounded(self._without_secrets(called.content), structured, is_error=called.isError)
 
     def _without_secrets(self, values: list[JsonValue]) -> list[JsonValue]:
-        return [blacked_out(value, self._secrets) for value in values]
+        return [redact_json(value, self._secrets) for value in values]
 
     @asynccontextmanager
     async def held(self, streams: OpenStreams, timeout_s: float) -> AsyncGenerator["McpSession"]:

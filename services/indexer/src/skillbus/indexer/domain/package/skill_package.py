@@ -128,7 +128,7 @@ def with_description(archive: Archive, package: SkillPackage, description: str) 
     """
 
     def content(path: str) -> bytes:
-        data = archive.read(package.prefix + path)
+        data = archive.read_file(package.prefix + path)
         return rewrite_description(data, description) if path == package.skill_md else data
 
     try:
@@ -147,7 +147,7 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
     """
     skill_md, warnings = _find_skill_md(archive)
     prefix = skill_md.rpartition("/")[0] + "/" if "/" in skill_md else ""
-    data = archive.read(skill_md)
+    data = archive.read_file(skill_md)
     report = parse_skill_md(data, folder=prefix.rstrip("/").rpartition("/")[2] or folder)
     warnings += report.warnings
     if report.skill is None:
@@ -210,4 +210,4 @@ def _files(archive: Archive, prefix: str) -> PackageFiles:
         for entry in archive.files
         if entry.path.startswith(prefix) and (path := entry.path.removeprefix(prefix)) != VECTORIZED
     }
-    return PackageFiles(by_path, lambda path: archive.read(prefix + path))
+    return PackageFiles(by_path, lambda path: archive.read_file(prefix + path))

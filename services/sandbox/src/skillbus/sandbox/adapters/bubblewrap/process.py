@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkServer
 from skillbus.sandbox.adapters.bubblewrap.incoming import Incoming
 from skillbus.sandbox.adapters.bubblewrap.memory_files import in_memory, sealed
@@ -136,14 +136,16 @@ class SandboxProcess:
         """
         if self._init is None:
             with suppress(OSError, ValueError):
-                await in_time(self.attach(), _ATTACH_S)
+                await finish_within(self.attach(), _ATTACH_S)
         self._agents.close()
         if not self._gone.is_set():
             self.kill()
-            if not await in_time(self._gone.wait() if self._init is not None else wait_readable(self._bwrap), _GONE_S):
+            if not await finish_within(
+                self._gone.wait() if self._init is not None else wait_readable(self._bwrap), _GONE_S
+            ):
                 raise TimeoutError
         if self._agent is None:
-            await in_time(self._until_nobody_speaks(), _ATTACH_S)
+            await finish_within(self._until_nobody_speaks(), _ATTACH_S)
 
     async def _until_nobody_speaks(self) -> None:
         """An agent that was on its way in and is not known yet ends by itself: it can enter no more, nor get a job."""
@@ -161,7 +163,7 @@ class SandboxProcess:
         self.kill()  # its agent may still be telling what nobody hears any more
         try:
             agents = [] if self._agent is None else [self._agent_gone.wait()]
-            if not await in_time(asyncio.gather(wait_readable(self._bwrap), *agents), _GONE_S):
+            if not await finish_within(asyncio.gather(wait_readable(self._bwrap), *agents), _GONE_S):
                 raise TimeoutError
         finally:
             if self._process.poll() is None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.sandbox.adapters.egress.head import END, Asked, malformed, read_head
 from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopted
 from skillbus.sandbox.adapters.egress.tunnel import Budget, Tunnel
@@ -257,7 +257,7 @@ async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Co
         yield reader, writer
         writer.close()
         with suppress(OSError):
-            closed = await in_time(writer.wait_closed(), _PARTING_S)
+            closed = await finish_within(writer.wait_closed(), _PARTING_S)
     finally:
         if not closed:  # asyncio's transports cannot be told again
             writer.transport.abort()

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.supervision.protocol import ProtocolError
 from skillbus.sandbox.adapters.waits import run_in_thread
@@ -197,7 +197,7 @@ class EngineProcess:
         self._stdin.close()
         if not by_itself:
             self.kill()
-        gone = await in_time(self._gone(), _GONE_S)
+        gone = await finish_within(self._gone(), _GONE_S)
         if not gone:
             with suppress(ProcessLookupError):
                 self._process.kill()

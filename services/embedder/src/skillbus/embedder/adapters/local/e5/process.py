@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from skillbus.common.in_time import in_time
+from skillbus.common.background import finish_within
 from skillbus.embedder.adapters.local.e5.wire import LENGTH, Answer, framed
 from skillbus.embedder.domain.errors import EmbedderError, ModelFilesBrokenError, TextsRefusedError
 
@@ -106,7 +106,7 @@ class E5Process:
             grace_s: How long it may take to end by itself. One that is dying says only then how: `kill` collects it
                 unseen.
         """
-        await in_time(self._process.wait(), grace_s)
+        await finish_within(self._process.wait(), grace_s)
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()

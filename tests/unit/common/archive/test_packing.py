@@ -9,11 +9,11 @@ from skillbus.common.archive import (
     ArchiveError,
     ArchiveLimits,
     PackedFile,
-    TooLargeError,
     open_archive,
     pack_directory,
     pack_files,
 )
+from skillbus.common.archive.errors import TooLargeError
 
 
 def folder(root: Path, order: tuple[str, ...]) -> Path:

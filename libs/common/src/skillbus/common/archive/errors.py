@@ -1,16 +1,16 @@
-"""Why an archive is refused.
+"""Errors of archives: one class for each reason to refuse one.
 
 ```text
 ArchiveError                base; carries `code`, `message` and `entry`
-├── NotAZipError            not_a_zip        no zip, cut off, or its directory does not parse
+├── NotAZipError            not_a_zip        not a zip, truncated, or its directory does not parse
 ├── CorruptError            corrupt          headers disagree, a checksum is wrong, data does not inflate
 ├── OverlapError            overlap          two entries share bytes of the archive
 ├── UnsafePathError         unsafe_path      absolute, `..`, backslash, drive, control character, reserved, too long
 ├── SymlinkError            symlink          a symbolic link
 ├── SpecialFileError        special_file     a device, FIFO or socket
 ├── TooLargeError           too_large        over a limit of `ArchiveLimits`, or more data than declared
-├── DuplicateEntryError     duplicate_entry  names that are one on some file system, or a file used as a folder
-├── EncodingError           encoding         a name that is not UTF-8, or not declared to be
+├── DuplicateEntryError     duplicate_entry  names that are equal on some file system, or a file used as a folder
+├── EncodingError           encoding         a name that is not UTF-8, or not declared as UTF-8
 ├── EncryptedError          encrypted        needs a password
 └── UnsupportedError        unsupported      another compression method, zip64, several disks, patch data
 ```
@@ -21,7 +21,7 @@ from typing import ClassVar
 
 
 class ArchiveCode(StrEnum):
-    """The case, for programs. Upper case (`UNSAFE_PATH`) is the member's name, lower case its value."""
+    """Machine-readable reason. The member name is upper case (`UNSAFE_PATH`), its value lower case."""
 
     NOT_A_ZIP = "not_a_zip"
     CORRUPT = "corrupt"
@@ -37,7 +37,7 @@ class ArchiveCode(StrEnum):
 
 
 class ArchiveError(Exception):
-    """An archive, or a folder to be packed into one, is refused. `entry` is the name in it, "" for the whole."""
+    """An archive, or a folder that should be packed, is refused. `entry` names the entry, "" the whole archive."""
 
     code: ClassVar[ArchiveCode]
 
@@ -48,7 +48,7 @@ class ArchiveError(Exception):
 
 
 class NotAZipError(ArchiveError):
-    """The bytes are not one whole zip."""
+    """The bytes are not one complete zip."""
 
     code = ArchiveCode.NOT_A_ZIP
 
@@ -66,7 +66,7 @@ class OverlapError(ArchiveError):
 
 
 class UnsafePathError(ArchiveError):
-    """A name that could leave the folder, or that no file system keeps as it is."""
+    """A name that could leave the folder, or that some file system would change."""
 
     code = ArchiveCode.UNSAFE_PATH
 
@@ -90,7 +90,7 @@ class TooLargeError(ArchiveError):
 
 
 class DuplicateEntryError(ArchiveError):
-    """Two entries that would become one file."""
+    """Two entries that would become the same file."""
 
     code = ArchiveCode.DUPLICATE_ENTRY
 

@@ -1,8 +1,9 @@
 """The central directory of a zip, read strictly.
 
-Python's `zipfile` forgives what attackers use: it cuts names at NUL, skips data before the archive, guesses the
-encoding of names and does not compare sizes in the two headers of an entry. Here whatever two readers could understand
-differently is refused.
+Python's `zipfile` tolerates what attackers use: it cuts names at NUL, skips data before the archive, guesses the
+encoding of names and does not compare the sizes in the two headers of an entry. This reader refuses every archive that
+two readers could understand differently.
+
 Field names and offsets: PKWARE APPNOTE.TXT 6.3.10, sections 4.3.7 to 4.3.16.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from skillbus.common.archive_errors import (
+from skillbus.common.archive.errors import (
     CorruptError,
     EncodingError,
     EncryptedError,
@@ -23,7 +24,7 @@ from skillbus.common.archive_errors import (
     TooLargeError,
     UnsupportedError,
 )
-from skillbus.common.archive_limits import ArchiveLimits
+from skillbus.common.archive.limits import ArchiveLimits
 
 STORED = 0
 DEFLATED = 8
@@ -41,8 +42,8 @@ _METHOD_AES = 99
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """An entry as the central directory declares it. Its path and sizes are not yet judged."""
+class EntryHeader:
+    """An entry as the central directory declares it. Its path and sizes are not checked yet."""
 
     name: str
     raw_name: bytes
@@ -56,48 +57,48 @@ class Header:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the name says so."""
+        """True if the name ends with a slash."""
         return self.name.endswith("/")
 
     @property
     def executable(self) -> bool:
-        """Whether anyone may execute the file; False for archives written on systems without modes."""
+        """True if anyone may execute the file; False for archives written on systems without modes."""
         return not self.is_folder and bool(self.mode & 0o111)
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """Where the central directory lies and how many entries it claims."""
+class _EndRecord:
+    """Position of the central directory and the number of entries it claims."""
 
     entries: int
     start: int
     size_bytes: int
 
 
-def read_headers(data: bytes, limits: ArchiveLimits) -> tuple[Header, ...]:
-    """Every entry in the order of the central directory. The claimed count is checked before anything is parsed.
+def read_headers(data: bytes, limits: ArchiveLimits) -> tuple[EntryHeader, ...]:
+    """Return every entry in the order of the central directory. The claimed count is checked before parsing.
 
     Raises:
-        ArchiveError: the structure, or a feature of an entry, is refused.
+        ArchiveError: The structure, or a feature of an entry, is refused.
     """
-    end = _find_end(data)
+    end = _find_end_record(data)
     if end.entries > limits.entries:
         raise TooLargeError(f"the archive lists {end.entries} entries; at most {limits.entries} are allowed")
-    headers = tuple(_headers(data, end))
+    headers = tuple(_parse_headers(data, end))
     for header in headers:
         _check_features(header)
         _check_kind(header)
     return headers
 
 
-def data_starts(data: bytes, headers: tuple[Header, ...]) -> tuple[int, ...]:
-    """Where each entry's data begins, after comparing every local header with the central one.
+def locate_data(data: bytes, headers: tuple[EntryHeader, ...]) -> tuple[int, ...]:
+    """Return the offset of each entry's data, after comparing every local header with the central one.
 
     Raises:
-        CorruptError: they disagree, or the data is not all there.
-        OverlapError: two entries share bytes.
+        CorruptError: Two headers disagree, or data is missing.
+        OverlapError: Two entries share bytes.
     """
-    stop = _find_end(data).start
+    stop = _find_end_record(data).start
     spans = [(header.offset, *_data_span(data, header, stop)) for header in headers]
     order = sorted(range(len(spans)), key=spans.__getitem__)
     for before, after in pairwise(order):
@@ -106,7 +107,7 @@ def data_starts(data: bytes, headers: tuple[Header, ...]) -> tuple[int, ...]:
     return tuple(start for _, start, _ in spans)
 
 
-def _find_end(data: bytes) -> _End:
+def _find_end_record(data: bytes) -> _EndRecord:
     floor = max(0, len(data) - _END.size - _MAX_COMMENT)
     found: list[int] = []
     position = data.rfind(b"PK\x05\x06", floor)
@@ -120,10 +121,10 @@ def _find_end(data: bytes) -> _End:
         raise NotAZipError("the file is not a zip archive, or is cut off; send a .zip")
     if len(found) > 1:
         raise NotAZipError("the archive has two ends, one hidden in the comment of the other; pack it again")
-    return _read_end(data, found[0])
+    return _parse_end_record(data, found[0])
 
 
-def _read_end(data: bytes, position: int) -> _End:
+def _parse_end_record(data: bytes, position: int) -> _EndRecord:
     _, disk, first_disk, here, entries, size_bytes, start, _ = _END.unpack_from(data, position)
     if entries == 0xFFFF:
         raise TooLargeError("the archive lists more entries than a plain zip can")
@@ -135,10 +136,10 @@ def _read_end(data: bytes, position: int) -> _End:
         raise NotAZipError("bytes stand before the archive or inside its directory; pack it again")
     if entries and not data.startswith(b"PK\x03\x04"):
         raise NotAZipError("the file does not begin with its first entry; pack it again")
-    return _End(entries, start, size_bytes)
+    return _EndRecord(entries, start, size_bytes)
 
 
-def _headers(data: bytes, end: _End) -> Iterator[Header]:
+def _parse_headers(data: bytes, end: _EndRecord) -> Iterator[EntryHeader]:
     position, stop = end.start, end.start + end.size_bytes
     for _ in range(end.entries):
         if position + _CENTRAL.size > stop or not data.startswith(b"PK\x01\x02", position):
@@ -152,26 +153,26 @@ def _headers(data: bytes, end: _End) -> Iterator[Header]:
             raise NotAZipError("the directory is cut off; pack it again")
         name = data[name_start : name_start + name_bytes]
         if _IN_ZIP64 in {packed, size, offset} or disk:
-            raise UnsupportedError("the entry is zip64 or on another disk", _shown(name))
-        yield Header(_decoded(name, flags), name, flags, method, crc, packed, size, attributes >> 16, offset)
+            raise UnsupportedError("the entry is zip64 or on another disk", _printable_name(name))
+        yield EntryHeader(_decode_name(name, flags), name, flags, method, crc, packed, size, attributes >> 16, offset)
     if position != stop:
         raise NotAZipError("the directory holds more entries than the archive claims; pack it again")
 
 
-def _decoded(raw_name: bytes, flags: int) -> str:
+def _decode_name(raw_name: bytes, flags: int) -> str:
     encoding = "utf-8" if flags & _FLAG_UTF8 else "ascii"
     try:
         return raw_name.decode(encoding)
     except UnicodeDecodeError as error:
         hint = "is not UTF-8" if encoding == "utf-8" else "is not ASCII and not marked as UTF-8"
-        raise EncodingError(f"the name {hint}; pack it with UTF-8 names", _shown(raw_name)) from error
+        raise EncodingError(f"the name {hint}; pack it with UTF-8 names", _printable_name(raw_name)) from error
 
 
-def _shown(raw_name: bytes) -> str:
+def _printable_name(raw_name: bytes) -> str:
     return raw_name.decode("utf-8", "backslashreplace")[:200]
 
 
-def _check_features(header: Header) -> None:
+def _check_features(header: EntryHeader) -> None:
     if header.flags & _FLAG_ENCRYPTED or header.method == _METHOD_AES:
         raise EncryptedError("the entry is encrypted; pack it without a password", header.name)
     if header.flags & _FLAG_PATCH or header.method not in {STORED, DEFLATED}:
@@ -180,8 +181,8 @@ def _check_features(header: Header) -> None:
         raise CorruptError("a stored entry declares two sizes", header.name)
 
 
-def _check_kind(header: Header) -> None:
-    # Checked whatever system wrote the archive: some readers honour Unix modes from any of them.
+def _check_kind(header: EntryHeader) -> None:
+    # Checked for every system that may have written the archive: some readers honour Unix modes from all of them.
     kind = stat.S_IFMT(header.mode)
     if kind == stat.S_IFLNK:
         raise SymlinkError("symbolic links are not allowed; pack the file itself", header.name)
@@ -193,8 +194,8 @@ def _check_kind(header: Header) -> None:
         raise CorruptError("a folder holds data", header.name)
 
 
-def _data_span(data: bytes, header: Header, stop: int) -> tuple[int, int]:
-    """Where the entry's data begins and ends, after comparing its local header with the central one."""
+def _data_span(data: bytes, header: EntryHeader, stop: int) -> tuple[int, int]:
+    """Return the start and end of the entry's data, after comparing its local header with the central one."""
     if header.offset + _LOCAL.size > stop or not data.startswith(b"PK\x03\x04", header.offset):
         raise CorruptError("the entry has no header of its own where the directory says", header.name)
     fields = _LOCAL.unpack_from(data, header.offset)
@@ -211,7 +212,7 @@ def _data_span(data: bytes, header: Header, stop: int) -> tuple[int, int]:
     extra = data[start - extra_bytes : start]
     local = _local_sizes(extra, packed_bytes, size_bytes)
     declared = (header.packed_bytes, header.size_bytes)
-    # With a data descriptor the sizes follow the data and the header has zeros; some writers fill them in all the same.
+    # With a data descriptor the sizes follow the data and the header has zeros, but some writers fill them in anyway.
     follows = bool(flags & _FLAG_DESCRIPTOR)
     if (local != declared and not (follows and local == (0, 0))) or (crc != header.crc and not (follows and crc == 0)):
         raise CorruptError("the entry's own header and the directory disagree on its size or checksum", header.name)
@@ -219,7 +220,7 @@ def _data_span(data: bytes, header: Header, stop: int) -> tuple[int, int]:
 
 
 def _local_sizes(extra: bytes, packed_bytes: int, size_bytes: int) -> tuple[int, int]:
-    """(packed, unpacked) of a local header; writers that stream put them into a zip64 field whatever they are."""
+    """Return (packed, unpacked) sizes of a local header. Streaming writers always put them into a zip64 field."""
     if packed_bytes != _IN_ZIP64 or size_bytes != _IN_ZIP64:
         return packed_bytes, size_bytes
     position = 0

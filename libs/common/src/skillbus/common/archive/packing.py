@@ -1,6 +1,7 @@
-"""Making a zip whose bytes depend on names, contents and executable bits alone.
+"""Pack files into a zip whose bytes depend only on names, contents and executable bits.
 
-Entries are stored unless asked otherwise: what deflate writes differs between builds of zlib, and a digest must not.
+Entries are stored by default: the output of deflate differs between builds of zlib, and the digest of a package must
+not.
 """
 
 import io
@@ -12,12 +13,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillbus.common.archive_errors import EncodingError, SpecialFileError, SymlinkError, TooLargeError
-from skillbus.common.archive_limits import ArchiveLimits
-from skillbus.common.archive_names import NameSpace, is_junk, safe_path
+from skillbus.common.archive.errors import EncodingError, SpecialFileError, SymlinkError, TooLargeError
+from skillbus.common.archive.limits import ArchiveLimits
+from skillbus.common.archive.names import NameSpace, is_junk, normalize_path
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The first time that a zip can hold."""
+"""Earliest time that a zip can represent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class PackedFile:
 
 
 def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = None, *, deflate: bool = False) -> bytes:
-    """A zip of the files, in the order of their paths. `deflate` makes it small and its bytes those of this machine.
+    """Return a zip of the files, ordered by path. With `deflate` it is smaller, but its bytes depend on the machine.
 
     Raises:
-        ArchiveError: a name is refused, or a limit is passed.
+        ArchiveError: A name is refused, or a limit is exceeded.
     """
     limits = limits or ArchiveLimits()
     if len(files) > limits.entries:
@@ -41,9 +42,9 @@ def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = Non
     names, buffer = NameSpace(), io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
         for file in sorted(files, key=lambda file: file.path):
-            names.add(safe_path(file.path, limits), is_folder=False)
+            names.add_path(normalize_path(file.path, limits), is_folder=False)
             info = zipfile.ZipInfo(file.path, _EPOCH)
-            info.create_system = 3  # Unix, so that the mode counts
+            info.create_system = 3  # Unix, so that readers use the mode
             info.external_attr = (stat.S_IFREG | (0o755 if file.executable else 0o644)) << 16
             if deflate and not _packs_too_well(file.content, limits):
                 info.compress_type = zipfile.ZIP_DEFLATED
@@ -55,23 +56,23 @@ def pack_files(files: Collection[PackedFile], limits: ArchiveLimits | None = Non
 
 
 def _packs_too_well(content: bytes, limits: ArchiveLimits) -> bool:
-    """Whether reading the deflated file would refuse it for its ratio."""
+    """Return True if a reader would refuse the deflated file for its ratio."""
     return len(content) > limits.ratio_from_bytes and len(zlib.compress(content)) * limits.ratio < len(content) * 2
 
 
 def pack_directory(root: Path, limits: ArchiveLimits | None = None, *, skip: Collection[str] = ()) -> bytes:
-    """A zip of a folder's files; the same files give the same bytes. Empty folders and junk of macOS are left out.
+    """Return a zip of a folder's files; equal files give equal bytes. Empty folders and macOS files are left out.
 
-    `skip` names files or folders directly under `root` to leave out.
+    `skip` names files or folders directly under `root` that are left out.
 
     Raises:
-        ArchiveError: a link or special file is there, a name is refused, or a limit is passed.
-        OSError: a file cannot be read.
+        ArchiveError: The folder holds a link or special file, a name is refused, or a limit is exceeded.
+        OSError: A file cannot be read.
     """
     limits = limits or ArchiveLimits()
     files: list[PackedFile] = []
     total_bytes = 0
-    for file in _walk(root, "", limits, skip):
+    for file in _read_files(root, "", limits, skip):
         files.append(file)
         total_bytes += len(file.content)
         if len(files) > limits.entries or total_bytes > min(limits.total_bytes, limits.archive_bytes):
@@ -79,7 +80,7 @@ def pack_directory(root: Path, limits: ArchiveLimits | None = None, *, skip: Col
     return pack_files(files, limits)
 
 
-def _walk(folder: Path, prefix: str, limits: ArchiveLimits, skip: Collection[str]) -> Iterator[PackedFile]:
+def _read_files(folder: Path, prefix: str, limits: ArchiveLimits, skip: Collection[str]) -> Iterator[PackedFile]:
     with os.scandir(folder) as found:
         children = sorted(found, key=lambda child: child.name)
     for child in children:
@@ -87,12 +88,12 @@ def _walk(folder: Path, prefix: str, limits: ArchiveLimits, skip: Collection[str
             continue
         if not child.name.isprintable() and not _is_utf8(child.name):
             raise EncodingError("the name is not UTF-8; rename the file", ascii(prefix + child.name))
-        path = safe_path(prefix + child.name, limits)
+        path = normalize_path(prefix + child.name, limits)
         mode = child.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            yield from _walk(Path(child.path), f"{path}/", limits, ())
+            yield from _read_files(Path(child.path), f"{path}/", limits, ())
         else:
-            yield _read(Path(child.path), path, mode, limits)
+            yield _read_file(Path(child.path), path, mode, limits)
 
 
 def _is_utf8(name: str) -> bool:
@@ -103,12 +104,12 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _read(source: Path, path: str, mode: int, limits: ArchiveLimits) -> PackedFile:
+def _read_file(source: Path, path: str, mode: int, limits: ArchiveLimits) -> PackedFile:
     if stat.S_ISLNK(mode):
         raise SymlinkError("symbolic links are not allowed; put the file itself there", path)
     if not stat.S_ISREG(mode):
         raise SpecialFileError("only files and folders are allowed", path)
-    # Not blocking and not following, in case the file was exchanged since it was looked at.
+    # Neither blocks nor follows links, in case the file was replaced since `stat`.
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise SpecialFileError("only files and folders are allowed", path)

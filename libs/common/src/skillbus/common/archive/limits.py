@@ -1,11 +1,11 @@
-"""How much an archive may hold."""
+"""Limits of an archive."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """Upper bounds, all inclusive; sizes in bytes, names in bytes of UTF-8."""
+    """Inclusive upper bounds; sizes in bytes, names in bytes of UTF-8."""
 
     archive_bytes: int = 20 * 1024 * 1024
     total_bytes: int = 50 * 1024 * 1024
@@ -17,7 +17,7 @@ class ArchiveLimits:
     path_bytes: int = 240
     segment_bytes: int = 128
     ratio: int = 100
-    """Unpacked to packed, for entries over `ratio_from_bytes`. Text packs to about 5:1, zeros to 1,000:1."""
+    """Unpacked to packed size, for entries over `ratio_from_bytes`. Text packs to about 5:1, zeros to 1,000:1."""
     ratio_from_bytes: int = 64 * 1024
     ratio_exempt: frozenset[str] = field(default_factory=frozenset)
-    """Base names, lower case, that a caller bounds itself with a clearer error; the other limits still hold."""
+    """Lower-case base names whose ratio the caller checks itself with a clearer error. Other limits still apply."""

@@ -16,10 +16,9 @@ from skillbus.common.archive import (
     ArchiveCode,
     ArchiveError,
     ArchiveLimits,
-    CorruptError,
-    TooLargeError,
     open_archive,
 )
+from skillbus.common.archive.errors import CorruptError, TooLargeError
 
 REGULAR = stat.S_IFREG | 0o644
 SMALL = ArchiveLimits(archive_bytes=4096, total_bytes=3000, file_bytes=2000, entries=5, ratio_from_bytes=1 << 30)
@@ -69,7 +68,7 @@ def refusal(data: bytes, limits: ArchiveLimits | None = None) -> str:
     try:
         archive = open_archive(data, limits)
         for entry in archive.files:
-            archive.read(entry.path)
+            archive.read_file(entry.path)
     except ArchiveError as error:
         return error.code.value
     return ""
@@ -81,7 +80,7 @@ def test_files_come_back_as_they_were_packed() -> None:
     )
 
     assert [entry.path for entry in archive.files] == ["skill/SKILL.md", "skill/scripts/运行.py"]
-    assert archive.read("skill/scripts/运行.py") == b"x" * 70_000
+    assert archive.read_file("skill/scripts/运行.py") == b"x" * 70_000
 
 
 def test_an_empty_archive_has_no_entries() -> None:
@@ -283,7 +282,7 @@ def test_a_file_that_inflates_to_more_than_declared_stops_there() -> None:
     archive = open_archive(raw_zip((b"a", bytes(1 << 22)), method=8, declared=60_000))
 
     with pytest.raises(TooLargeError):
-        archive.read("a")
+        archive.read_file("a")
 
 
 @pytest.mark.parametrize(
@@ -334,7 +333,7 @@ def test_a_streaming_writer_is_understood() -> None:
             file.write(b"streamed")
         target.writestr("b", b"too")
 
-    assert open_archive(buffer.getvalue()).read("a") == b"streamed"
+    assert open_archive(buffer.getvalue()).read_file("a") == b"streamed"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +380,7 @@ def test_a_split_archive_is_refused() -> None:
 def test_an_archive_in_an_archive_stays_a_file() -> None:
     inner = zipped(("x", b"y"))
 
-    assert open_archive(zipped(("inner.zip", inner), method=zipfile.ZIP_STORED)).read("inner.zip") == inner
+    assert open_archive(zipped(("inner.zip", inner), method=zipfile.ZIP_STORED)).read_file("inner.zip") == inner
 
 
 def test_files_are_extracted_with_plain_modes(tmp_path: Path) -> None:
@@ -436,7 +435,7 @@ def test_a_damaged_archive_is_read_right_or_refused(changes: list[tuple[int, int
         data[position % len(data)] = value
     try:
         archive = open_archive(bytes(data))
-        read = {entry.path: archive.read(entry.path) for entry in archive.files}
+        read = {entry.path: archive.read_file(entry.path) for entry in archive.files}
     except ArchiveError:
         return
     assert all(content in contents.values() for content in read.values() if content)

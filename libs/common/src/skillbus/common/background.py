@@ -1,0 +1,156 @@
+"""Supervised background work: jobs that run again and again, and whose failures are logged."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Protocol
+
+import structlog
+
+from skillbus.contracts.errors import RequestError
+
+log = structlog.get_logger(__name__)
+
+
+async def finish_within(work: Awaitable[object], within_s: float) -> bool:
+    """Return True if `work` ended in time. Otherwise cancel it and return False. Raise what `work` raises.
+
+    Works also in a task that is being cancelled: before Python 3.11.4 `asyncio.timeout` raises CancelledError there
+    instead of TimeoutError, and the code after the wait is skipped.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=max(within_s, 0))
+    finally:
+        finished = task.done()
+        if not finished:
+            task.cancel()
+    if finished:
+        await task
+    return finished
+
+
+class PostponedError(Exception):
+    """Work cannot be done now because something it needs is unavailable; a later attempt may succeed."""
+
+
+class FailureLog:
+    """Logs failures of background work.
+
+    Expected failures, `postponed_by` and `RequestError`, are logged without a traceback, as a warning the first time
+    and at debug level while the same reason persists. All others are logged with their traceback.
+    """
+
+    def __init__(self, *postponed_by: type[Exception]) -> None:
+        self._postponed_by: tuple[type[Exception], ...] = (PostponedError, RequestError, *postponed_by)
+        self._reasons: dict[str, str] = {}
+
+    @contextmanager
+    def guard(self, task: str, **values: object) -> Generator[None]:
+        """Run one round of a task: an exception inside is logged with `values` and ends here."""
+        try:
+            yield
+        except self._postponed_by as error:
+            write = log.debug if self._reasons.get(task) == str(error) else log.warning
+            self._reasons[task] = str(error)
+            write("task_postponed", task=task, reason=str(error), **values)
+        except Exception:
+            # The supervisor of background work: an unforeseen error must not end it.
+            log.exception("task_failed", task=task, **values)
+        else:
+            self._reasons.pop(task, None)
+
+
+class BackgroundTask(Protocol):
+    """A loop that runs until it is stopped."""
+
+    async def run(self) -> None:
+        """Run until `stop` is called or the task is cancelled."""
+        ...
+
+    def stop(self) -> None:
+        """End `run` soon. Needed besides cancellation: before Python 3.12 waits in nats-py can swallow one."""
+        ...
+
+
+class PeriodicJob:
+    """Runs its steps at once, whenever it is woken, and every `every_s` seconds.
+
+    Steps run one after the other. A step that fails does not keep the following ones from running. A step that returns
+    True has more to do: all steps run again at once.
+
+    After a failure the next round comes when `retry_s` has passed, or at `retry`: a wake does not shorten the wait,
+    because each attempt would be in vain and may take long. The last value of `retry_s` is used again and again.
+    """
+
+    def __init__(
+        self,
+        steps: Mapping[str, Callable[[], Awaitable[object]]],
+        *,
+        every_s: float,
+        retry_s: Sequence[float] = (),
+        postponed_by: Sequence[type[Exception]] = (),
+    ) -> None:
+        """Make a job of steps by name; without `retry_s` a failed job waits `every_s`."""
+        self._steps = steps
+        self._every_s = every_s
+        self._retry_s = [min(delay, every_s) for delay in retry_s] or [every_s]
+        self._failures = FailureLog(*postponed_by)
+        self._woken = asyncio.Event()
+        self._retried = asyncio.Event()
+        self._stopped = False
+
+    def wake(self) -> None:
+        """Run soon: there is something to do."""
+        self._woken.set()
+
+    def retry(self) -> None:
+        """Run soon, also after a failure: what was unavailable is available again."""
+        self._woken.set()
+        self._retried.set()
+
+    def stop(self) -> None:
+        """End `run` after the current step."""
+        self._stopped = True
+        self.retry()
+
+    async def run(self) -> None:
+        """Run rounds until `stop` is called."""
+        failed_rounds = 0
+        while not self._stopped:
+            self._woken.clear()
+            self._retried.clear()
+            succeeded, has_more = await self._run_steps()
+            if not succeeded:
+                delay_s = self._retry_s[min(failed_rounds, len(self._retry_s) - 1)]
+                failed_rounds += 1
+                await finish_within(self._retried.wait(), delay_s)
+                continue
+            failed_rounds = 0
+            if not has_more:
+                await finish_within(self._woken.wait(), self._every_s)
+
+    async def _run_steps(self) -> tuple[bool, bool]:
+        """Return True, True if all steps succeeded and one of them has more to do."""
+        succeeded, has_more = 0, False
+        for name, step in self._steps.items():
+            if self._stopped:
+                break
+            with self._failures.guard(name):
+                has_more = await step() is True or has_more
+                succeeded += 1
+        return succeeded == len(self._steps), has_more
+
+
+@asynccontextmanager
+async def run_in_background(*tasks: BackgroundTask) -> AsyncGenerator[None]:
+    """Run the tasks while the context is open."""
+    running = [asyncio.create_task(task.run()) for task in tasks]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.stop()
+        for future in running:
+            future.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

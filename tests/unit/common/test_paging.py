@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.common.paging import MESSAGE_BYTES, cut_batches, cut_page, measure_json
-from skillbus.contracts.endpoint import Check
+from skillbus.contracts.endpoint import HealthCheck
 
 
 @given(st.lists(st.integers(0, 12)))
@@ -39,5 +39,5 @@ def test_the_budget_of_a_message_is_the_default() -> None:
 
 @pytest.mark.parametrize("text", ["plain", "中文", "\x00"])
 def test_a_message_is_measured_in_bytes_of_its_json(text: str) -> None:
-    check = Check(name=text, ready=True)
+    check = HealthCheck(name=text, ready=True)
     assert measure_json(check) == len(check.model_dump_json().encode())

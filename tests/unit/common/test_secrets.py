@@ -1,6 +1,6 @@
 """Secrets in the texts of others."""
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from skillbus.common.secrets import redact_json, redact_text
 
@@ -8,7 +8,7 @@ KEY, LONGER, SHORT = SecretStr("key-12345678"), SecretStr("key-12345678-and-more
 
 
 def test_secrets_are_redacted_in_names_and_values() -> None:
-    value = {"key-12345678": ["a key-12345678 b", 7, None, {"x": "key-12345678"}]}
+    value: JsonValue = {"key-12345678": ["a key-12345678 b", 7, None, {"x": "key-12345678"}]}
     assert redact_json(value, [KEY]) == {"***": ["a *** b", 7, None, {"x": "***"}]}
 
 

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.argparse_schema import read_arguments
-from skillbus.indexer.domain.package.files import scripts_of
+from skillbus.indexer.domain.package.files import find_scripts
+from skillbus.indexer.domain.package.frontmatter import parse_skill_front_matter
 from skillbus.indexer.domain.package.input_schema import SCHEMA_BYTES
 
 PARSER = "import argparse\np = argparse.ArgumentParser()\n"
 
 
 @pytest.fixture(autouse=True)
-def within_a_second() -> Iterator[None]:
-    began = time.monotonic()
+def within_two_seconds_of_cpu() -> Iterator[None]:
+    """Reading in quadratic time would take minutes for each of these sources."""
+    began = time.process_time()
     yield
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,13 @@ def within_a_second() -> Iterator[None]:
     ids=["spaces", "blank-lines", "blocks", "colons", "sexagesimal"],
 )
 def test_yaml_that_wants_repair_is_repaired_in_one_pass(source: str) -> None:
-    assert list(frontmatter.parse(source).fields) == ["a"]
+    assert list(parse_skill_front_matter(source).fields) == ["a"]
 
 
 @pytest.mark.parametrize("source", [b"\n" * 2_000_000, b" " * 2_000_000, b" \n" * 1_000_000, b"import " * 300_000])
 def test_a_long_file_that_may_be_a_test_is_looked_through_in_one_pass(source: bytes) -> None:
     data = b"__main__" + source
-    assert [script.path for script in scripts_of([("test_a.py", len(data))], lambda _: data)] == ["test_a.py"]
+    assert [script.path for script in find_scripts([("test_a.py", len(data))], lambda _: data)] == ["test_a.py"]
 
 
 @pytest.mark.parametrize("first", ["'x'", "['x']", "{'x': 1}"])

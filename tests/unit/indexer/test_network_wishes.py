@@ -4,21 +4,21 @@ import time
 
 import pytest
 
-from skillbus.indexer.domain.package.network_scan import wishes_of_node, wishes_of_python, wishes_of_shell
+from skillbus.indexer.domain.package.network_scan import scan_javascript, scan_python, scan_shell
 
 _LONGEST_S = 5.0
 
 
 def python(source: str) -> list[str]:
-    return [what for _, what in wishes_of_python(source.encode())]
+    return [what for _, what in scan_python(source.encode())]
 
 
 def node(source: str) -> list[str]:
-    return [what for _, what in wishes_of_node(source)]
+    return [what for _, what in scan_javascript(source)]
 
 
 def shell(source: str) -> list[str]:
-    return [what for _, what in wishes_of_shell(source)]
+    return [what for _, what in scan_shell(source)]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_a_command_line_that_only_speaks_of_the_network_has_no_wishes(source: st
 
 
 def test_the_line_of_a_wish_is_told() -> None:
-    assert list(wishes_of_python(b"import os\n\nimport socket\n")) == [(3, "socket")]
-    assert list(wishes_of_node("// one\n/* two\n three */\nfetch(x)")) == [(4, "fetch")]
-    assert list(wishes_of_shell("cat <<E\nx\nE\necho 'a\nb'\ncurl y")) == [(6, "curl")]
+    assert list(scan_python(b"import os\n\nimport socket\n")) == [(3, "socket")]
+    assert list(scan_javascript("// one\n/* two\n three */\nfetch(x)")) == [(4, "fetch")]
+    assert list(scan_shell("cat <<E\nx\nE\necho 'a\nb'\ncurl y")) == [(6, "curl")]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from skillbus.indexer.domain.package.skill_package import (
     extract_package,
     open_folder,
     open_package,
-    with_description,
+    replace_description,
 )
 
 RECORDED = Path(__file__).parents[4] / "shared/data/skills"
@@ -189,7 +189,7 @@ def test_a_new_description_makes_a_new_package_of_the_same_files() -> None:
     data = pack_files([PackedFile("add/SKILL.md", SKILL.encode()), PackedFile("add/run.py", content)])
     archive, package = open_package(data)
 
-    changed, updated = open_package(with_description(archive, package, "Sums: up."))
+    changed, updated = open_package(replace_description(archive, package, "Sums: up."))
 
     assert (updated.skill.description, updated.skill.name, updated.prefix) == ("Sums: up.", "add", "")
     assert changed.read("run.py") == content

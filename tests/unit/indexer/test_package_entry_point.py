@@ -1,4 +1,4 @@
-"""Entry points: declared, from ACTIONS.yaml, and read from scripts."""
+"""Entry points: declared in metadata, or inferred from scripts."""
 
 import json
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime
 from skillbus.indexer.domain.package.argparse_schema import read_arguments
-from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of, resolve
-from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, scripts_of
-from skillbus.indexer.domain.package.findings import BadEntryPointError, NoEntryPointError, UnknownActionError
+from skillbus.indexer.domain.package.entry_point import choose_default_action, find_entry_points
+from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, find_scripts
+from skillbus.indexer.domain.package.findings import BadEntryPointError
 
 PARSER = "import argparse\np = argparse.ArgumentParser(description='Adds.')\n"
 
@@ -22,8 +22,8 @@ def entries(
 ) -> tuple[tuple[EntryPoint, ...], list[str]]:
     by_path = {path: PackageFile(path, len(content)) for path, content in files.items()}
     held = PackageFiles(by_path, lambda path: files[path].encode())
-    scripts = scripts_of(((path, len(content)) for path, content in files.items()), held.read)
-    points, warnings = entry_points_of(metadata or {}, scripts, held)
+    scripts = find_scripts(((path, len(content)) for path, content in files.items()), held.read)
+    points, warnings = find_entry_points(metadata or {}, scripts, held)
     return points, [warning.code for warning in warnings]
 
 
@@ -75,9 +75,8 @@ def test_without_a_declared_way_argparse_means_argv_and_all_else_json() -> None:
     assert a.input_schema["x-flags"] == {"n": "--n"}
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
+def test_a_bad_declaration_is_refused() -> None:
+    for metadata in [
         {"skillbus-entry": "missing.py"},
         {"skillbus-entry": "../main.py"},
         {"skillbus-entry": "/main.py"},
@@ -100,13 +99,11 @@ def test_without_a_declared_way_argparse_means_argv_and_all_else_json() -> None:
         {"skillbus-entry": "main.py", "skillbus-input-schema": '{"title": "' + "x" * 70_000 + '"}'},
         {"skillbus-entry": "main.py", "skillbus-entry.run": "main.py"},
         {"skillbus-entry.a\nb": "main.py"},
-    ],
-)
-def test_a_bad_declaration_is_refused(metadata: Mapping[str, str]) -> None:
-    with pytest.raises(BadEntryPointError) as caught:
-        entries({"main.py": "", "data.txt": "x", "noshebang": "echo"}, metadata)
+    ]:
+        with pytest.raises(BadEntryPointError) as caught:
+            entries({"main.py": "", "data.txt": "x", "noshebang": "echo"}, metadata)
 
-    assert {error.code for error in caught.value.errors} == {"bad_entry_point"}
+        assert {error.code for error in caught.value.errors} == {"bad_entry_point"}
 
 
 def test_every_script_is_an_action_when_nothing_is_declared() -> None:
@@ -148,38 +145,17 @@ def test_a_skill_without_scripts_is_instructions_only() -> None:
     points, warnings = entries({"SKILL.md": "", "references/a.md": ""})
 
     assert (points, warnings) == ((), [])
-    with pytest.raises(NoEntryPointError):
-        resolve(points)
 
 
-def test_an_action_is_found_by_its_name_or_its_script() -> None:
-    points, _ = entries({"scripts/a.py": "", "scripts/b.py": ""})
+def test_the_only_action_or_run_or_main_is_the_default() -> None:
+    for names, default in [(["a"], "a"), (["a", "run"], "run"), (["a", "main"], "main"), (["a", "b"], None)]:
+        points, _ = entries({f"{name}.py": "" for name in names})
 
-    assert resolve(points, "a") == resolve(points, "scripts/a.py") == resolve(points, "./scripts/a.py") == points[0]
-
-
-@pytest.mark.parametrize("action", [None, "c", "", "../a", "x" * 10_000])
-def test_an_unknown_action_is_refused_with_those_that_exist(action: str | None) -> None:
-    points, _ = entries({"scripts/a.py": "", "scripts/b.py": ""})
-
-    with pytest.raises(UnknownActionError) as caught:
-        resolve(points, action)
-
-    assert caught.value.known == ("a", "b")
+        assert choose_default_action(points) == default
 
 
-@pytest.mark.parametrize(
-    ("names", "default"), [(["a"], "a"), (["a", "run"], "run"), (["a", "main"], "main"), (["a", "b"], None)]
-)
-def test_the_only_action_or_run_or_main_is_the_default(names: list[str], default: str | None) -> None:
-    points, _ = entries({f"{name}.py": "" for name in names})
-
-    assert default_action(points) == default
-
-
-@pytest.mark.parametrize(
-    ("call", "name", "expected", "flag"),
-    [
+def test_an_option_becomes_a_property() -> None:
+    for call, name, expected, flag in [
         (
             "p.add_argument('--n', type=int, default=3, help='of %(default)s')",
             "n",
@@ -220,14 +196,12 @@ def test_the_only_action_or_run_or_main_is_the_default(names: list[str], default
         ),
         ("p.add_argument('--size', type=parse_size)", "size", {"type": ["string", "number"]}, "--size"),
         ("p.add_argument('--when', default=now(), help=f'of {x}')", "when", {"type": "string"}, "--when"),
-    ],
-)
-def test_an_option_becomes_a_property(call: str, name: str, expected: dict[str, object], flag: str) -> None:
-    module = call if "\n" in call else f"\n{call}"
-    schema = schema_of(module)
+    ]:
+        module = call if "\n" in call else f"\n{call}"
+        schema = schema_of(module)
 
-    assert schema["properties"] == {name: expected}
-    assert schema["x-flags"] == {name: flag}
+        assert schema["properties"] == {name: expected}
+        assert schema["x-flags"] == {name: flag}
 
 
 def test_positional_arguments_keep_their_order_and_say_what_is_required() -> None:
@@ -300,9 +274,8 @@ def test_reading_a_script_never_runs_it() -> None:
     assert read_arguments(b"raise SystemExit(3)\nimport argparse\nargparse.ArgumentParser()").schema is not None
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_a_script_that_cannot_be_read_has_no_schema() -> None:
+    for source in [
         b"",
         b"def (",
         b"\xff\xfe",
@@ -312,15 +285,13 @@ def test_reading_a_script_never_runs_it() -> None:
         b"x = '\\d'",
         b"x = " + b"1+" * 100_000 + b"1",
         b"# coding: nonsense\n",
-    ],
-)
-def test_a_script_that_cannot_be_read_has_no_schema(source: bytes) -> None:
-    assert read_arguments(source).schema is None
+    ]:
+        assert read_arguments(source).schema is None
 
 
-@pytest.mark.parametrize("value", ["'\\ud800'", "1e999", "0x" + "f" * 5000, "b'x'", "1j", "..."])
-def test_a_default_that_json_cannot_hold_is_left_out(value: str) -> None:
-    assert schema_of(f"p.add_argument('--a', default={value})")["properties"] == {"a": {"type": "string"}}
+def test_a_default_that_json_cannot_hold_is_left_out() -> None:
+    for value in ["'\\ud800'", "1e999", "0x" + "f" * 5000, "b'x'", "1j", "..."]:
+        assert schema_of(f"p.add_argument('--a', default={value})")["properties"] == {"a": {"type": "string"}}
 
 
 def test_a_long_chain_of_branches_is_read() -> None:
@@ -332,24 +303,6 @@ def test_a_long_chain_of_branches_is_read() -> None:
 @given(st.text(max_size=200))
 def test_arbitrary_text_is_read_without_an_error(source: str) -> None:
     assert read_arguments(source.encode("utf-8", "replace")).unread == 0
-
-
-ACTIONS = """
-actions:
-  - name: scrape
-    description: Scrapes.
-    command: ["python", "main.py", "{{url}}", "--depth", "{{depth}}"]
-    inputSchema: {type: object, required: [url], properties: {url: {type: string}, depth: {type: integer}}}
-  - name: fixed
-    command: ["python", "main.py", "scrape", "{{url}}"]
-    inputSchema: {type: object}
-  - name: shell
-    command: curl x | sh
-    inputSchema: {type: object}
-  - name: broken
-    command: main.py
-    inputSchema: {type: nonsense}
-"""
 
 
 def test_a_skill_of_very_many_scripts_keeps_the_first_ones() -> None:
@@ -372,30 +325,37 @@ def test_too_many_declared_actions_are_refused() -> None:
         entries({"a.py": ""}, {f"skillbus-entry.a{number}": "a.py" for number in range(101)})
 
 
-def test_actions_yaml_counts_when_metadata_says_nothing() -> None:
-    points, warnings = entries({"ACTIONS.yaml": ACTIONS, "main.py": ""})
-
-    (point,) = points
-    assert (point.action, point.script, point.args_mode) == ("scrape", "main.py", ArgsMode.ARGV)
-    assert point.input_schema is not None
-    assert (point.input_schema["x-positional"], point.input_schema["x-flags"]) == (["url"], {"depth": "--depth"})
-    assert warnings == ["action_skipped"] * 3
-
-
-@pytest.mark.parametrize("text", ["", "a: b", "actions: {a: b}", "actions: [1]", "\x00", "x" * 70_000, "a: *b"])
-def test_actions_yaml_of_no_use_is_told_and_the_scripts_count(text: str) -> None:
-    points, warnings = entries({"ACTIONS.yaml": text, "main.py": ""})
-
-    assert ([point.action for point in points], warnings) == (["main"], ["action_skipped"])
-
-
-@pytest.mark.parametrize("key", ["skillbus_entry", "skillbus-arg", "Skillbus-Entry", "skillbus-args-run"])
-def test_a_key_that_is_almost_one_of_ours_is_told(key: str) -> None:
-    _, codes = entries({"scripts/main.py": ""}, {key: "scripts/main.py"})
-    assert codes == ["unknown_key"]
+def test_a_key_that_is_almost_one_of_ours_is_told() -> None:
+    for key in ["skillbus_entry", "skillbus-arg", "Skillbus-Entry", "skillbus-args-run"]:
+        _, codes = entries({"scripts/main.py": ""}, {key: "scripts/main.py"})
+        assert codes == ["unknown_key"]
 
 
 def test_keys_of_others_and_those_of_an_action_are_not_told() -> None:
     keys = {"author": "me", "skillbus-entry.go": "scripts/main.py", "skillbus-args.go": "none"}
     _, codes = entries({"scripts/main.py": ""}, keys)
     assert codes == []
+
+
+def test_every_key_of_the_documentation_is_known() -> None:
+    keys = {
+        "skillbus-entry": "main.py",
+        "skillbus-args": "none",
+        "skillbus-input-schema": "{}",
+        "skillbus-description": "Runs.",
+        "skillbus-limits": "{}",
+        "skillbus-network": "api.example.org:443",
+    }
+    assert entries({"main.py": ""}, keys)[1] == []
+
+
+def test_a_schema_that_a_run_could_not_use_is_refused_at_install() -> None:
+    unusable = (
+        '{"properties": {"a": {"pattern": "(?=x)"}}}',
+        '{"unevaluatedProperties": false}',
+        '{"properties": {"a": {"$ref": "#/$defs/missing"}}}',
+        '{"$ref": "#"}',
+    )
+    for schema in unusable:
+        with pytest.raises(BadEntryPointError):
+            entries({"main.py": ""}, {"skillbus-entry": "main.py", "skillbus-input-schema": schema})

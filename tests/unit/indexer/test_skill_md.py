@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.common.front_matter import parse_front_matter, quote_scalar
 from skillbus.contracts.indexer.skill_record import SkillLimits
-from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.findings import BadDescriptionError
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
@@ -31,12 +31,11 @@ def with_fields(fields: str) -> str:
 def test_a_plain_skill_is_read_without_findings() -> None:
     skill, warnings = skill_of(GOOD, folder="add")
 
-    assert (skill.name, skill.description, skill.body, warnings) == ("add", "Adds two numbers.", "# Add", [])
+    assert (skill.name, skill.description, warnings) == ("add", "Adds two numbers.", [])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_same_skill_may_be_written_in_many_ways() -> None:
+    for text in [
         "\ufeff" + GOOD,
         GOOD.replace("\n", "\r\n"),
         "\ufeff" + GOOD.replace("\n", "\r\n"),
@@ -47,12 +46,10 @@ def test_a_plain_skill_is_read_without_findings() -> None:
         "---\nname: add\ndescription: 'Adds two\n  numbers.'\n---\n# Add\n",
         '---\n"name": "add"\n"description": "Adds two numbers."\n---\n',
         "---\n{name: add, description: Adds two numbers.}\n---\n",
-    ],
-)
-def test_the_same_skill_may_be_written_in_many_ways(text: str) -> None:
-    skill, warnings = skill_of(text)
+    ]:
+        skill, warnings = skill_of(text)
 
-    assert (skill.name, skill.description, warnings) == ("add", "Adds two numbers.", [])
+        assert (skill.name, skill.description, warnings) == ("add", "Adds two numbers.", [])
 
 
 def test_all_fields_of_the_format_are_kept() -> None:
@@ -62,14 +59,12 @@ def test_all_fields_of_the_format_are_kept() -> None:
 
     skill, warnings = skill_of(with_fields(fields))
 
-    assert (skill.license, skill.compatibility, skill.allowed_tools) == ("MIT", "Python 3.11", "Bash(git:*) Read")
-    assert (skill.version, dict(skill.metadata)) == ("1.10", {"version": "1.10", "a": "b"})
+    assert (skill.license, skill.version, dict(skill.metadata)) == ("MIT", "1.10", {"version": "1.10", "a": "b"})
     assert warnings == ["not_a_string"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "tags"),
-    [
+def test_tags_are_read_from_a_list_or_a_text() -> None:
+    for fields, tags in [
         ("tags: [git, 版本 控制]", ("git", "版本 控制")),
         ("tags: a, b c,,a", ("a", "b c")),
         ("tags: a b", ("a", "b")),
@@ -78,22 +73,17 @@ def test_all_fields_of_the_format_are_kept() -> None:
         ("metadata:\n  tags: [x, 1]", ("x", "1")),
         ("tags:", ()),
         ("tags: {a: b}", ()),
-    ],
-)
-def test_tags_are_read_from_a_list_or_a_text(fields: str, tags: tuple[str, ...]) -> None:
-    assert skill_of(with_fields(fields))[0].tags == tags
+    ]:
+        assert skill_of(with_fields(fields))[0].tags == tags
 
 
-@pytest.mark.parametrize(
-    ("fields", "version"), [("version: 2", "2"), ("version: '1.0'", "1.0"), ("metadata: {}", None)]
-)
-def test_a_version_is_kept_as_it_is_written(fields: str, version: str | None) -> None:
-    assert skill_of(with_fields(fields))[0].version == version
+def test_a_version_is_kept_as_it_is_written() -> None:
+    for fields, version in [("version: 2", "2"), ("version: '1.0'", "1.0"), ("metadata: {}", None)]:
+        assert skill_of(with_fields(fields))[0].version == version
 
 
-@pytest.mark.parametrize(
-    ("line", "description"),
-    [
+def test_a_value_that_lacks_quotes_is_repaired_with_a_warning() -> None:
+    for line, description in [
         ("description: Use when: asked about sums", "Use when: asked about sums"),
         ("description: Use when: asked\n  about sums: always", "Use when: asked about sums: always"),
         ("description: @everyone reads this", "@everyone reads this"),
@@ -103,12 +93,10 @@ def test_a_version_is_kept_as_it_is_written(fields: str, version: str | None) ->
         ('description: Says "hi": then adds \\ numbers', 'Says "hi": then adds \\ numbers'),
         ("description:\tAdds: two", "Adds: two"),
         ("description: 适用于: 求和", "适用于: 求和"),
-    ],
-)
-def test_a_value_that_lacks_quotes_is_repaired_with_a_warning(line: str, description: str) -> None:
-    skill, warnings = skill_of(f"---\nname: add\n{line}\n---\n")
+    ]:
+        skill, warnings = skill_of(f"---\nname: add\n{line}\n---\n")
 
-    assert (skill.description, warnings) == (description, ["yaml_repaired"])
+        assert (skill.description, warnings) == (description, ["yaml_repaired"])
 
 
 def test_repair_leaves_other_values_as_they_are() -> None:
@@ -121,9 +109,8 @@ def test_repair_leaves_other_values_as_they_are() -> None:
     assert warnings == ["yaml_repaired", "yaml_repaired"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_frontmatter_that_is_missing_or_not_usable_is_refused() -> None:
+    for text in [
         "",
         "# Add\n",
         "name: add\ndescription: x\n",
@@ -145,10 +132,8 @@ def test_repair_leaves_other_values_as_they_are() -> None:
         "---\nname: add\ndescription: x\na: " + "[" * 5000 + "]" * 5000 + "\n---\n",
         "---\nname: add\ndescription: x\x07\n---\n",
         "---\nname: add\ndescription: x\n...\nname: other\n---\n",
-    ],
-)
-def test_frontmatter_that_is_missing_or_not_usable_is_refused(text: str) -> None:
-    assert errors_of(text) == ["bad_frontmatter"]
+    ]:
+        assert errors_of(text) == ["bad_frontmatter"]
 
 
 def test_an_alias_bomb_is_refused_at_once() -> None:
@@ -157,9 +142,8 @@ def test_an_alias_bomb_is_refused_at_once() -> None:
     assert errors_of(f"---\nname: add\ndescription: x\na0: &a0 lol\n{levels}\n---\n") == ["bad_frontmatter"]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_text_that_is_not_utf8_is_refused() -> None:
+    for data in [
         "---\nname: add\ndescription: 读取".encode("gbk"),
         GOOD.encode("utf-16"),
         GOOD.encode("utf-16-le"),
@@ -167,29 +151,23 @@ def test_an_alias_bomb_is_refused_at_once() -> None:
         b"\xff\xfe",
         GOOD.encode() + b"\xed\xa0\x80",
         GOOD.encode() + b"\0",
-    ],
-)
-def test_text_that_is_not_utf8_is_refused(data: bytes) -> None:
-    assert errors_of(data) == ["encoding"]
+    ]:
+        assert errors_of(data) == ["encoding"]
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
+def test_text_over_its_size_is_refused_before_it_is_parsed() -> None:
+    for text, code in [
         (f"---\nname: add\ndescription: {'x' * (2 << 20)}\n---\n", "frontmatter_too_large"),
         (f"---\nname: add\ndescription: {'x' * 65536}\n---\n", "frontmatter_too_large"),
         (f"---\nname: add\ndescription: {'字' * 30000}\n---\n", "frontmatter_too_large"),
         ("---\n" + "x" * (2 << 20), "frontmatter_too_large"),
         (GOOD + "x" * (1 << 20), "too_large"),
-    ],
-)
-def test_text_over_its_size_is_refused_before_it_is_parsed(text: str, code: str) -> None:
-    assert errors_of(text) == [code]
+    ]:
+        assert errors_of(text) == [code]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_that_breaks_the_rule_is_refused() -> None:
+    for name in [
         "Add",
         "add_two",
         "add--two",
@@ -210,15 +188,13 @@ def test_text_over_its_size_is_refused_before_it_is_parsed(text: str, code: str)
         '"add\\n"x',
         '"a\\0b"',
         "é",
-    ],
-)
-def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
-    assert errors_of(f"---\nname: {name}\ndescription: x\n---\n")[0] in {"bad_name", "bad_frontmatter"}
+    ]:
+        assert errors_of(f"---\nname: {name}\ndescription: x\n---\n")[0] in {"bad_name", "bad_frontmatter"}
 
 
-@pytest.mark.parametrize("name", ["a", "1", "add-2-numbers", "x" * 64, "12345", "true"])
-def test_a_name_within_the_rule_is_kept(name: str) -> None:
-    assert skill_of(f"---\nname: {name}\ndescription: x\n---\n")[0].name == name
+def test_a_name_within_the_rule_is_kept() -> None:
+    for name in ["a", "1", "add-2-numbers", "x" * 64, "12345", "true"]:
+        assert skill_of(f"---\nname: {name}\ndescription: x\n---\n")[0].name == name
 
 
 def test_a_name_is_normalised_with_a_warning() -> None:
@@ -233,9 +209,8 @@ def test_a_name_that_differs_from_its_folder_counts_with_a_warning() -> None:
     assert (skill.name, warnings) == ("add", ["name_mismatch"])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_description_is_required() -> None:
+    for line in [
         "",
         "description:",
         'description: ""',
@@ -243,30 +218,28 @@ def test_a_name_that_differs_from_its_folder_counts_with_a_warning() -> None:
         "description: null",
         "description: [a]",
         "description: {a: b}",
-    ],
-)
-def test_a_description_is_required(line: str) -> None:
-    assert errors_of(f"---\nname: add\n{line}\n---\n") == ["bad_description"]
+    ]:
+        assert errors_of(f"---\nname: add\n{line}\n---\n") == ["bad_description"]
 
 
 def test_every_error_is_told_at_once() -> None:
     assert errors_of("---\nname: Bad_Name\n---\n") == ["bad_name", "bad_description"]
 
 
-@pytest.mark.parametrize(
-    ("length", "warnings", "errors"),
-    [(1024, [], []), (1025, ["description_too_long"], []), (16_385, [], ["bad_description"])],
-)
-def test_a_long_description_is_kept_up_to_a_hard_limit(length: int, warnings: list[str], errors: list[str]) -> None:
-    report = parse_skill_md(f"---\nname: add\ndescription: {'x' * length}\n---\n".encode())
+def test_a_long_description_is_kept_up_to_a_hard_limit() -> None:
+    for length, warnings, errors in [
+        (1024, [], []),
+        (1025, ["description_too_long"], []),
+        (16_385, [], ["bad_description"]),
+    ]:
+        report = parse_skill_md(f"---\nname: add\ndescription: {'x' * length}\n---\n".encode())
 
-    assert [item.code for item in report.warnings] == warnings
-    assert [item.code for item in report.errors] == errors
+        assert [item.code for item in report.warnings] == warnings
+        assert [item.code for item in report.errors] == errors
 
 
-@pytest.mark.parametrize(
-    ("fields", "warning"),
-    [
+def test_what_the_format_does_not_allow_is_told_and_forgiven() -> None:
+    for fields, warning in [
         ("type: tool", "unknown_field"),
         ("metadata: [a]", "field_ignored"),
         ("metadata:\n  a: 1", "not_a_string"),
@@ -274,36 +247,31 @@ def test_a_long_description_is_kept_up_to_a_hard_limit(length: int, warnings: li
         ("license: [MIT]", "field_ignored"),
         ("allowed-tools: [Bash, Read]", "not_a_string"),
         ("license: MIT\nlicense: BSD", "duplicate_key"),
-    ],
-)
-def test_what_the_format_does_not_allow_is_told_and_forgiven(fields: str, warning: str) -> None:
-    assert skill_of(with_fields(fields))[1] == [warning]
+    ]:
+        assert skill_of(with_fields(fields))[1] == [warning]
 
 
 def test_hidden_characters_in_a_description_are_told() -> None:
     assert skill_of('---\nname: add\ndescription: "Adds\\u202e\\U000E0041."\n---\n')[1] == ["hidden_characters"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_a_new_description_changes_no_other_line() -> None:
+    for before, after in [
         ("description: Old.  # why\nlicense: MIT", "license: MIT"),
         ("description: >\n  Old\n\n  text.\nlicense: MIT", "license: MIT"),
         ("description: Use when: old\n  goes on\nlicense: MIT", "license: MIT"),
         ("'description': 'Old\n  text'\n\n# note\nlicense: MIT", "\n# note\nlicense: MIT"),
-    ],
-)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_new_description_changes_no_other_line(before: str, after: str, end: str) -> None:
-    """tool-system.md § 修改：仅允许修改SKILL.md描述"""
-    body = "---\n# Body\ndescription: stays\n"
-    old = f"\ufeff---\nname: add\n{before}\n{body}".replace("\n", end).encode()
+    ]:
+        for end in ["\n", "\r\n"]:
+            """tool-system.md § 修改：仅允许修改SKILL.md描述"""
+            body = "---\n# Body\ndescription: stays\n"
+            old = f"\ufeff---\nname: add\n{before}\n{body}".replace("\n", end).encode()
 
-    new = rewrite_description(old, '新: "描述" \\ #x')
+            new = rewrite_description(old, '新: "描述" \\ #x')
 
-    expected = f'\ufeff---\nname: add\ndescription: "新: \\"描述\\" \\\\ #x"\n{after}\n{body}'
-    assert new.decode() == expected.replace("\n", end)
-    assert skill_of(new.decode())[0].description == '新: "描述" \\ #x'
+            expected = f'\ufeff---\nname: add\ndescription: "新: \\"描述\\" \\\\ #x"\n{after}\n{body}'
+            assert new.decode() == expected.replace("\n", end)
+            assert skill_of(new.decode())[0].description == '新: "描述" \\ #x'
 
 
 @given(st.text(min_size=1, max_size=200))
@@ -314,21 +282,19 @@ def test_any_description_that_is_written_is_read_back(description: str) -> None:
         assert not description.strip() or "\0" in description
         return
     skill, _ = skill_of(new.decode())
-    assert (skill.description, skill.name, skill.body) == (description.strip(), "add", "# Add")
+    assert (skill.description, skill.name) == (description.strip(), "add")
+    assert new.endswith(b"---\n# Add\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "description"),
-    [
+def test_a_description_that_cannot_be_written_is_refused() -> None:
+    for text, description in [
         (GOOD, " "),
         (GOOD, "x" * 1025),
         ("---\n{name: add, description: x}\n---\n", "new"),
         ("no frontmatter", "new"),
-    ],
-)
-def test_a_description_that_cannot_be_written_is_refused(text: str, description: str) -> None:
-    with pytest.raises(BadDescriptionError):
-        rewrite_description(text.encode(), description)
+    ]:
+        with pytest.raises(BadDescriptionError):
+            rewrite_description(text.encode(), description)
 
 
 @given(st.binary(max_size=300))
@@ -345,7 +311,7 @@ def test_arbitrary_yaml_gives_a_report(fields: str) -> None:
 
 @given(st.text(max_size=60))
 def test_quoting_keeps_a_text(text: str) -> None:
-    (node,) = frontmatter.parse(f"a: {frontmatter.quoted(text)}").fields.values()
+    (node,) = parse_front_matter(f"a: {quote_scalar(text)}").fields.values()
 
     assert node.text == text
 
@@ -361,29 +327,25 @@ def test_a_description_that_a_comment_cuts_short_is_told() -> None:
     assert kept.skill.description == "Reads # headings and more."
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_limits_are_read_from_wherever_they_stand() -> None:
+    for fields in [
         "limits: {wall_s: 2.5, memory_mib: 128}",
         "limits:\n  wall_s: 2.5\n  memory_mib: '128'",
         "metadata: {limits: {wall_s: 2.5, memory_mib: 128}}",
         """metadata:\n  skillbus-limits: '{"wall_s": 2.5, "memory_mib": 128}'""",
         """limits: {wall_s: 9}\nmetadata:\n  skillbus-limits: '{"wall_s": 2.5, "memory_mib": 128}'""",
-    ],
-)
-def test_limits_are_read_from_wherever_they_stand(fields: str) -> None:
-    skill, warnings = skill_of(with_fields(fields))
-    assert skill.limits == SkillLimits(wall_s=2.5, memory_mib=128)
-    assert "bad_limit" not in warnings
+    ]:
+        skill, warnings = skill_of(with_fields(fields))
+        assert skill.limits == SkillLimits(wall_s=2.5, memory_mib=128)
+        assert "bad_limit" not in warnings
 
 
 def test_limits_in_the_form_of_the_format_are_no_breach_of_it() -> None:
     assert skill_of(with_fields("""metadata:\n  skillbus-limits: '{"processes": 4}'"""))[1] == []
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_limit_that_cannot_be_read_is_a_warning_and_no_failure() -> None:
+    for fields in [
         "limits: lots",
         "limits: [1]",
         "limits: {wall_s: -1}",
@@ -394,11 +356,9 @@ def test_limits_in_the_form_of_the_format_are_no_breach_of_it() -> None:
         "limits: {megabytes: 1}",
         "limits: {artifacts: {}}",
         "metadata:\n  skillbus-limits: wall_s=3",
-    ],
-)
-def test_a_limit_that_cannot_be_read_is_a_warning_and_no_failure(fields: str) -> None:
-    skill, warnings = skill_of(with_fields(fields))
-    assert (skill.limits, "bad_limit" in warnings) == (None, True)
+    ]:
+        skill, warnings = skill_of(with_fields(fields))
+        assert (skill.limits, "bad_limit" in warnings) == (None, True)
 
 
 def test_limits_beside_a_bad_one_count() -> None:
@@ -406,33 +366,27 @@ def test_limits_beside_a_bad_one_count() -> None:
     assert (skill.limits, "bad_limit" in warnings) == (SkillLimits(processes=4), True)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_the_places_of_the_network_are_read_from_wherever_they_stand() -> None:
+    for fields in [
         "network: [API.example.org:443, 'db:5432']",
         "network: api.example.org:443, db:5432",
         "metadata:\n  network:\n    - api.example.org:443\n    - db:5432\n    - api.example.org.:443",
         "metadata:\n  skillbus-network: api.example.org:443 db:5432",
         "network: [other:1]\nmetadata: {skillbus-network: 'api.example.org:443 db:5432'}",
-    ],
-)
-def test_the_places_of_the_network_are_read_from_wherever_they_stand(fields: str) -> None:
-    skill, warnings = skill_of(with_fields(fields))
-    assert skill.network == ("api.example.org:443", "db:5432")
-    assert "bad_network_place" not in warnings
+    ]:
+        skill, warnings = skill_of(with_fields(fields))
+        assert skill.network == ("api.example.org:443", "db:5432")
+        assert "bad_network_place" not in warnings
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_what_is_no_place_is_warned_of_and_asks_for_nothing() -> None:
+    for wanted in [
         *("'*:443'", "'*.example.org:443'", "example.org", "https://example.org", "example.org:443/path", "443"),
         *("[example.org, 443]", "{host: example.org}", "null", "127.1:80", "''", "0x7f.1:80"),
-    ],
-)
-def test_what_is_no_place_is_warned_of_and_asks_for_nothing(wanted: str) -> None:
-    skill, warnings = skill_of(with_fields(f"network:\n  - {wanted}\n  - api.example.org:443"))
-    assert skill.network == ("api.example.org:443",)
-    assert warnings.count("bad_network_place") == 1
+    ]:
+        skill, warnings = skill_of(with_fields(f"network:\n  - {wanted}\n  - api.example.org:443"))
+        assert skill.network == ("api.example.org:443",)
+        assert warnings.count("bad_network_place") == 1
 
 
 def test_a_network_that_is_no_list_asks_for_nothing() -> None:

@@ -7,6 +7,7 @@ fork at every level, and lists of millions of alternatives, end at the budget.
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,8 +16,9 @@ from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from pydantic import JsonValue
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from skillbus.common.patterns import MATCHED_MAX, Pattern, UnusablePattern
 
@@ -47,14 +49,30 @@ class UnusableSchemaError(Exception):
         self.path = path
 
 
+def check_schema(schema: Mapping[str, JsonValue]) -> None:
+    """Check that `check_args` can use a schema: its draft, its keywords, its patterns and its references.
+
+    Raises:
+        UnusableSchemaError: With the path in the schema.
+    """
+    with suppress(MisfitError):
+        check_args(schema, {})
+    resolver = Registry().resolver_with_root(Resource.from_contents(dict(schema), default_specification=DRAFT202012))
+    for path, reference in _references(dict(schema), "$"):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable as error:
+            raise UnusableSchemaError(f"it refers to {reference[:_SHOWN]!r}, which it does not hold", path) from error
+
+
 def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -> None:
-    """Whether `args` fit `schema`, a JSON Schema of the draft that it names, 2020-12 by default.
+    """Check that `args` fit `schema`, a JSON Schema of the draft that it names, 2020-12 by default.
 
     It may take seconds: not for the event loop's thread.
 
     Raises:
-        MisfitError: with the path of the first misfit.
-        UnusableSchemaError: when the schema itself cannot be used.
+        MisfitError: With the path of the first misfit.
+        UnusableSchemaError: The schema itself cannot be used.
     """
     check = _Check()
     try:
@@ -187,6 +205,15 @@ def _hashable(value: JsonValue) -> object:
     if isinstance(value, list):
         return tuple(map(_hashable, value))
     return (type(value), value) if isinstance(value, bool | str) else value
+
+
+def _references(schema: JsonValue, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the target of each reference."""
+    for key, value in _items(schema):
+        here = f"{path}.{key}"
+        if key in {"$ref", "$dynamicRef"} and isinstance(value, str):
+            yield here, value
+        yield from _references(value, here)
 
 
 def _object(value: JsonValue) -> Mapping[str, JsonValue]:

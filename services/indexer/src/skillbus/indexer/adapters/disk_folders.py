@@ -16,7 +16,7 @@ from watchfiles import awatch
 from skillbus.common.archive import Archive, ArchiveError, pack_directory
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
-from skillbus.indexer.domain.package.findings import PackageError, finding_of
+from skillbus.indexer.domain.package.findings import PackageError, finding_from_archive
 from skillbus.indexer.domain.package.skill_package import KEPT_LIMITS, VECTORIZED, SkillPackage, extract_package
 from skillbus.indexer.domain.skill.ports import FolderState, Staged
 
@@ -119,7 +119,7 @@ class DiskFolders:
         try:
             digest = _content_digest(folder)
         except ArchiveError as error:
-            raise PackageError((finding_of(error),)) from error
+            raise PackageError((finding_from_archive(error),)) from error
         mark = _read_mark(folder)
         return FolderState(
             path=folder,

@@ -33,7 +33,6 @@ _PREFIX: Final = f"$KV.{CATALOGUE.name}."
 _OPERATION: Final = "KV-Operation"
 _AT_ONCE: Final = 16
 """Readers at once, each of one record or of many."""
-
 _REMEMBERED: Final = 2_048
 _WRITE_TIMEOUT_S: Final = 5.0
 """Of records that are written together. An acknowledgement that was lost with the connection never comes."""

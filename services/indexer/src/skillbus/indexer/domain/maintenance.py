@@ -17,10 +17,7 @@ from skillbus.indexer.domain.index.switch_driver import SwitchDriver
 from skillbus.indexer.domain.skill.reconciler import Reconciler
 
 _LOOK_AGAIN_S: Final = (2.0,)
-
-
 _WATCH_AGAIN_S: Final = 5.0
-
 
 log = structlog.get_logger(__name__)
 

@@ -18,8 +18,6 @@ from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.index.ports import Key
 
 SKILL_ID_PREFIX: Final = "skill:"
-
-
 _SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 

@@ -9,12 +9,8 @@ from skillbus.indexer.domain.errors import VersionMissingError
 
 VERSIONS: Final = 20
 """Kept of a skill, the current one among them, with their packages."""
-
-
 _DESCRIPTION_CHARACTERS: Final = 500
 """So that twenty versions stay small beside what is known of the skill."""
-
-
 Reason = Literal["installed", "updated", "described", "rolled_back"]
 
 

@@ -12,14 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 MAX_ARGUMENTS = 64  # of a tool; more says no more about what the tool is for
-
-
 _GIST_CHARS = 200  # of a description: what a tool is for stands first, and details dilute the vector of a sentence
-
-
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-
-
 _MAX_CHARS = 8_192  # of a text; the lexical encoder reads no more, and a dense vector of so much says nothing
 
 

@@ -10,8 +10,6 @@ from skillbus.indexer.domain.index.ports import Entries, EntryT, FilledCollectio
 
 Report = Callable[[int, int], Awaitable[None]]
 """Hears how many entries of how many are done."""
-
-
 _MAX_ROUNDS: Final = 10
 
 

@@ -6,12 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 T = TypeVar("T")
-
-
 BATCH: Final = 32
 """Tools that are embedded by one request and written by one call: in one process searches wait for either to end."""
-
-
 _AT_ONCE: Final = 2
 """Batches under way: while one is written, the next is embedded already."""
 

@@ -9,12 +9,8 @@ from skillbus.indexer.domain.index.ports import Collections, Digested, Entries, 
 
 _AT_A_TIME: Final = 128
 """Hashes computed between two turns of the event loop, some milliseconds."""
-
-
 _READ_AT_ONCE: Final = 512
 """Entries that are in memory whole."""
-
-
 SETTLE_S: Final = (0.0, 0.2, 1.0)
 """After these waits a difference is looked at again, to tell one that stays from a write that is under way."""
 

@@ -38,7 +38,6 @@ from skillbus.indexer.domain.index.switch_record import Switches
 _OTHERS_TIMEOUT_S: Final = 5.0
 """How long a write waits for the collection that is not searched; verification writes what it did not get."""
 
-
 log = structlog.get_logger(__name__)
 
 

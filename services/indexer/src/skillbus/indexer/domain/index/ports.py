@@ -32,11 +32,7 @@ class Digested(Protocol):
 
 EntryT = TypeVar("EntryT", bound=Digested)
 """An entry whole, as its point is made from it."""
-
-
 EntryT_co = TypeVar("EntryT_co", bound=Digested, covariant=True)
-
-
 EntryT_contra = TypeVar("EntryT_contra", bound=Digested, contravariant=True)
 
 

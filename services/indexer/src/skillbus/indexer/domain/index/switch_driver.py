@@ -36,10 +36,7 @@ from skillbus.indexer.domain.index.switch_record import (
 )
 
 _PROGRESS_S: Final = 2.0
-
-
 _PROGRESS_SHARE: Final = 0.05
-
 
 log = structlog.get_logger(__name__)
 

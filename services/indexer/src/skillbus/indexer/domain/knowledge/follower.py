@@ -19,7 +19,6 @@ from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry, KnowledgeRec
 TRIES: Final = 3
 """Of following what was heard of, within some 6 s."""
 
-
 log = structlog.get_logger(__name__)
 
 

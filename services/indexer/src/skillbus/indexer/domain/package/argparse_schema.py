@@ -1,16 +1,16 @@
-"""The arguments of a Python script as a JSON Schema, read from its calls of argparse without running it.
+"""JSON Schema of the arguments of a Python script, read from its calls of argparse without running it.
 
-The schema says with keys of its own how an object of arguments becomes a command line:
+Keys of its own tell how an object of arguments becomes a command line:
 
-- `x-positional`: names of the properties that are positional arguments, in their order;
+- `x-positional`: names of the properties that are positional arguments, in order;
 - `x-flags`: property name → the flag to write, `{"scenario": "--scenario"}`. A boolean property is the flag alone when
   true and nothing when false; any other is the flag and its value;
 - `x-leading`: names among `x-flags` to write before the positional arguments (those of the main parser, when there are
   subcommands); the others come after them. Absent if there are none;
 - `x-nargs` on an array property with a flag: the flag once, then all values. Without it the flag is repeated for each
-  value. An array that is positional is its values in order.
+  value. A positional array gives its values in order.
 
-Properties stand in the order of the script. `additionalProperties` is false only if every call could be read.
+Properties have the order of the script. `additionalProperties` is false only if every call could be read.
 Semantics: docs.python.org/3/library/argparse.html.
 """
 
@@ -20,7 +20,13 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from skillbus.indexer.domain.package.literals import Unknown, constants_of, literal, parse_python, small_literal
+from skillbus.indexer.domain.package.literals import (
+    Unknown,
+    evaluate_literal,
+    evaluate_small_literal,
+    parse_python,
+    read_constants,
+)
 
 _SWITCHES = frozenset({"store_true", "store_false", "store_const", "append_const", "count"})
 _LISTS = frozenset({"append", "extend"})
@@ -43,11 +49,14 @@ class Argument:
     property: dict[str, JsonValue]
 
 
-def read_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tuple[Argument, ...] | None:
-    """What a call adds: nothing for help and version, two for a flag with its negation; None if it cannot be read."""
-    names = [small_literal(argument, constants) for argument in call.args]
+def read_argument_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tuple[Argument, ...] | None:
+    """Read a call of `add_argument`. Return None if it is computed.
+
+    Help and version give no argument, a flag with its negation gives two.
+    """
+    names = [evaluate_small_literal(argument, constants) for argument in call.args]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    known = {key: small_literal(value, constants) for key, value in keywords.items()}
+    known = {key: evaluate_small_literal(value, constants) for key, value in keywords.items()}
     flags = [name for name in names if isinstance(name, str) and name]
     if not flags or len(flags) != len(names) or any(keyword.arg is None for keyword in call.keywords):
         return None
@@ -57,8 +66,8 @@ def read_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tuple[Argum
     if action in {"help", "version"}:
         return ()
     if not flags[0].startswith("-"):
-        return (_positional(flags[0], keywords, known, action),)
-    return _optional(flags, keywords, known, action)
+        return (_read_positional(flags[0], keywords, known, action),)
+    return _read_optional(flags, keywords, known, action)
 
 
 def _action(node: ast.expr | None, value: JsonValue | Unknown) -> str | None:
@@ -68,7 +77,7 @@ def _action(node: ast.expr | None, value: JsonValue | Unknown) -> str | None:
     return "boolean" if is_boolean else None
 
 
-def _positional(
+def _read_positional(
     name: str, keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str
 ) -> Argument:
     nargs = known.get("nargs")
@@ -77,7 +86,7 @@ def _positional(
     return Argument(name, "", required, _property(keywords, known, action, is_flag=False))
 
 
-def _optional(
+def _read_optional(
     flags: list[str], keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str
 ) -> tuple[Argument, ...]:
     flag = next((name for name in flags if name.startswith("--")), flags[0])
@@ -89,7 +98,7 @@ def _optional(
         off: dict[str, JsonValue] = {"type": "boolean", "description": f"Turn off: {from_flag}"}
         negation = Argument(f"no_{from_flag}", f"--no-{flag.lstrip('-')}", required=False, property=off)
         return Argument(from_flag, flag, required=False, property={"type": "boolean", **described}), negation
-    # A switch that stores something else than true is called as its flag is: its dest says the opposite or a choice.
+    # A switch that stores another value than true has the name of its flag: its dest names the opposite or a choice.
     name = dest if isinstance(dest, str) and action not in _SWITCHES - {"store_true", "count"} else from_flag
     if action in _SWITCHES:
         return (Argument(name, flag, required, {"type": "boolean", **described}),)
@@ -116,12 +125,12 @@ def _item(type_node: ast.expr | None, choices: JsonValue | Unknown) -> dict[str,
     written = _source(type_node)
     if not written or written in _PATHS or written.split("(")[0] in _PATHS:
         return {"type": "string"}
-    # A callable of the script's own: text or a number is for it to judge.
+    # The script has a converter of its own, which accepts text or a number.
     return {"type": _TYPES[written]} if written in _TYPES else {"type": ["string", "number"]}
 
 
 def _bounds(nargs: JsonValue | Unknown, written: str) -> dict[str, JsonValue] | None:
-    """How many values a list takes; None for a single value."""
+    """Return the bounds of a list of values, or None for a single value."""
     if isinstance(nargs, int) and not isinstance(nargs, bool):
         return {"minItems": nargs, "maxItems": nargs}
     if nargs in {"+", "*", "..."} or "REMAINDER" in written:
@@ -148,34 +157,34 @@ def _default(value: JsonValue | Unknown) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class ScriptArguments:
-    """What a script says of itself. `schema` is absent if it does not use argparse."""
+    """Description and arguments of a script. `schema` is None if it does not use argparse."""
 
     description: str | None = None
     schema: dict[str, JsonValue] | None = None
     unread: int = 0
-    """How many calls could not be read because they are computed."""
+    """Number of calls that could not be read because they are computed."""
 
 
 def read_arguments(source: bytes) -> ScriptArguments:
-    """Read a Python script; one that does not parse says nothing."""
+    """Read the arguments of a Python script. A script that does not parse gives an empty result."""
     if len(source) > _MAX_SOURCE_BYTES:
         return ScriptArguments()
     tree = parse_python(source)
     if tree is None:
         return ScriptArguments()
     try:
-        reader = _Reader(constants_of(tree))
-        for node in _in_order(tree):
-            reader.read(node)
+        reader = _Reader(read_constants(tree))
+        for node in _walk_in_order(tree):
+            reader.read_node(node)
     except (ValueError, RecursionError, MemoryError):
         return ScriptArguments()
     summary = (ast.get_docstring(tree) or "").strip().partition("\n")[0].strip()
-    schema = _schema(reader) if reader.is_used else None
+    schema = _build_schema(reader) if reader.is_used else None
     return ScriptArguments(reader.description or summary or None, schema, reader.unread)
 
 
-def _in_order(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every node, in the order of the source; not recursive, for long `elif` chains nest deeply."""
+def _walk_in_order(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield every node in the order of the source. Not recursive, because long `elif` chains nest deeply."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -185,14 +194,14 @@ def _in_order(tree: ast.Module) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    """A parser: the main one, a subcommand's, or one further down, which is not read."""
+    """A parser: level 0 is the main one, level 1 a subcommand. Deeper levels are not read."""
 
     level: int = 0
 
 
 @dataclass(slots=True)
 class _Commands:
-    """What add_subparsers returns."""
+    """Result of `add_subparsers`."""
 
     name: str
     required: bool
@@ -201,7 +210,7 @@ class _Commands:
 
 
 class _Reader:
-    """Follows the variables that hold parsers, in the order of the source."""
+    """Tracks the variables that hold parsers, in the order of the source."""
 
     def __init__(self, constants: Mapping[str, JsonValue]) -> None:
         self._constants = constants
@@ -212,20 +221,19 @@ class _Reader:
         self.description: str | None = None
         self.unread = 0
 
-    def read(self, node: ast.AST) -> None:
-        """Take in one node of the source."""
+    def read_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _called(node.value) in _MAKERS:
             owner = self._owner(node.value)
             for target in node.targets:
                 self._owners[ast.unparse(target)] = owner
         elif isinstance(node, ast.Call):
-            self._read_call(node)
+            self._read_parser_call(node)
 
-    def _read_call(self, call: ast.Call) -> None:
+    def _read_parser_call(self, call: ast.Call) -> None:
         called = _called(call)
         if called == "ArgumentParser":
             self.is_used = True
-            text = literal(_keyword(call, "description"), self._constants)
+            text = evaluate_literal(_keyword(call, "description"), self._constants)
             if isinstance(text, str) and not self.description:
                 self.description = " ".join(text.split()) or None
         elif called in {"add_parser", "add_subparsers"}:
@@ -235,14 +243,14 @@ class _Reader:
 
     def _add(self, call: ast.Call, owner: _Parser | _Commands) -> None:
         is_ours = not isinstance(owner, _Commands) and owner.level <= 1 and len(self.arguments) < _MAX_ARGUMENTS
-        found = read_call(call, self._constants) if is_ours else None
+        found = read_argument_call(call, self._constants) if is_ours else None
         if found is None or isinstance(owner, _Commands):
             self.unread += 1
         else:
             self.arguments += [(argument, owner.level) for argument in found]
 
     def _owner(self, node: ast.expr) -> _Parser | _Commands:
-        """The parser that an expression stands for; the main one if nothing says otherwise."""
+        """Return the parser that an expression evaluates to, by default the main one."""
         if not isinstance(node, ast.Call):
             return self._owners.get(ast.unparse(node), _Parser())
         holder = self._owner(node.func.value) if isinstance(node.func, ast.Attribute) else _Parser()
@@ -256,8 +264,8 @@ class _Reader:
         return _Parser()
 
     def _subparsers(self, call: ast.Call, holder: _Parser) -> _Commands:
-        dest = literal(_keyword(call, "dest"), self._constants)
-        required = literal(_keyword(call, "required"), self._constants) is True
+        dest = evaluate_literal(_keyword(call, "dest"), self._constants)
+        required = evaluate_literal(_keyword(call, "required"), self._constants) is True
         commands = _Commands(dest if isinstance(dest, str) else "command", required, holder.level)
         if holder.level:
             return commands
@@ -265,7 +273,7 @@ class _Reader:
         return self.commands
 
     def _subcommand(self, call: ast.Call, holder: _Commands) -> _Parser:
-        name = literal(call.args[0], self._constants) if call.args else None
+        name = evaluate_literal(call.args[0], self._constants) if call.args else None
         if not isinstance(name, str):
             self.unread += 1
         elif name not in holder.names:
@@ -285,15 +293,19 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
-def _schema(reader: _Reader) -> dict[str, JsonValue]:
+def _build_schema(reader: _Reader) -> dict[str, JsonValue]:
     commands = reader.commands if reader.commands and reader.commands.names else None
     properties: dict[str, JsonValue] = {}
     flags: dict[str, JsonValue] = {}
     positional, required, leading = list[JsonValue](), list[JsonValue](), list[JsonValue]()
-    of_main = [item for item in reader.arguments if not item[1]]
-    of_commands = [item for item in reader.arguments if item[1]]
-    for argument, level in [*of_main, *_command_argument(commands), *of_commands]:
-        # Two subcommands may share a name: the first one describes it, and no argument of theirs is always required.
+    main = [item for item in reader.arguments if not item[1]]
+    subcommands = [item for item in reader.arguments if item[1]]
+    command: list[tuple[Argument, int]] = []
+    if commands:
+        described: dict[str, JsonValue] = {"enum": commands.names, "description": "The subcommand"}
+        command = [(Argument(commands.name, "", commands.required, described), 0)]
+    for argument, level in [*main, *command, *subcommands]:
+        # Two subcommands may share a name. The first one describes it, and no argument of theirs is always required.
         if argument.name in properties:
             continue
         properties[argument.name] = argument.property
@@ -310,10 +322,3 @@ def _schema(reader: _Reader) -> dict[str, JsonValue]:
     schema |= {} if reader.unread else {"additionalProperties": False}
     schema |= {"x-positional": positional, "x-flags": flags}
     return schema | ({"x-leading": leading} if leading else {})
-
-
-def _command_argument(commands: _Commands | None) -> list[tuple[Argument, int]]:
-    if commands is None:
-        return []
-    described: dict[str, JsonValue] = {"enum": commands.names, "description": "The subcommand"}
-    return [(Argument(commands.name, "", commands.required, described), 0)]

@@ -1,13 +1,14 @@
-"""The files of a skill, by their path inside it."""
+"""Files of a skill by their path inside it, and the scripts among them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Final
 
 from skillbus.contracts.indexer.skill_record import Runtime
 
-_SUFFIXES = {
+_SUFFIXES: Final = {
     ".py": Runtime.PYTHON,
     ".js": Runtime.NODE,
     ".mjs": Runtime.NODE,
@@ -15,14 +16,14 @@ _SUFFIXES = {
     ".sh": Runtime.BASH,
     ".bash": Runtime.BASH,
 }
-_SHEBANG = re.compile(rb"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(python|node|bash|sh)[\d.]*(?:\s|$)")
-_INTERPRETERS = {b"python": Runtime.PYTHON, b"node": Runtime.NODE, b"bash": Runtime.BASH, b"sh": Runtime.BASH}
-_NOT_TO_RUN = re.compile(r"__init__\.py|conftest\.py|.*\.(test|spec|config|min)\.\w+")
-_MAYBE_A_TEST = re.compile(r"(test_.*|.*_test)\.py")
-_TEST_LIBRARY = re.compile(rb"^[ \t]*(import|from)[ \t]+(pytest|unittest)\b", re.MULTILINE)
-_NOT_TO_LOOK = frozenset({"test", "tests", "__tests__", "node_modules", "__pycache__", "site-packages"})
-_SHEBANG_FILE_BYTES = 256 * 1024
-"""A file without a suffix is looked into only up to this size."""
+_SHEBANG: Final = re.compile(rb"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(python|node|bash|sh)[\d.]*(?:\s|$)")
+_INTERPRETERS: Final = {b"python": Runtime.PYTHON, b"node": Runtime.NODE, b"bash": Runtime.BASH, b"sh": Runtime.BASH}
+_NO_SCRIPT: Final = re.compile(r"__init__\.py|conftest\.py|.*\.(test|spec|config|min)\.\w+")
+_TEST_NAME: Final = re.compile(r"(test_.*|.*_test)\.py")
+_TEST_LIBRARY: Final = re.compile(rb"^[ \t]*(import|from)[ \t]+(pytest|unittest)\b", re.MULTILINE)
+_SKIPPED_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "node_modules", "__pycache__", "site-packages"})
+_SHEBANG_FILE_BYTES: Final = 256 * 1024
+"""Largest file without a suffix whose first line is read for a shebang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,10 @@ class PackageFile:
 
 @dataclass(frozen=True, slots=True)
 class PackageFiles:
-    """What is in a skill, and how to read it. Paths have forward slashes and no prefix."""
+    """The files of a skill. Paths have forward slashes and no prefix."""
 
     by_path: Mapping[str, PackageFile]
     read: Callable[[str], bytes]
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """Every path."""
-        return frozenset(self.by_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +52,8 @@ class Script:
     size_bytes: int
 
 
-def runtime_of(path: str, read: Callable[[str], bytes]) -> Runtime | None:
-    """What runs a file, by its suffix or else its shebang; None if nothing here does."""
+def detect_runtime(path: str, read: Callable[[str], bytes]) -> Runtime | None:
+    """Return the runtime of a file by its suffix or else its shebang; None if no runtime runs it."""
     suffix = PurePosixPath(path).suffix.lower()
     if suffix:
         return _SUFFIXES.get(suffix)
@@ -65,23 +61,23 @@ def runtime_of(path: str, read: Callable[[str], bytes]) -> Runtime | None:
     return _INTERPRETERS[shebang[1]] if shebang else None
 
 
-def scripts_of(files: Iterable[tuple[str, int]], read: Callable[[str], bytes]) -> tuple[Script, ...]:
-    """The scripts among files of (path, bytes), in the order of their paths; tests and package markers are none."""
+def find_scripts(files: Iterable[tuple[str, int]], read: Callable[[str], bytes]) -> tuple[Script, ...]:
+    """Find the scripts among files of (path, bytes), sorted by path. Tests and package markers do not count."""
     found: list[Script] = []
     for path, size_bytes in sorted(files):
         *folders, name = path.split("/")
-        if _NOT_TO_RUN.fullmatch(name) or any(folder in _NOT_TO_LOOK or folder[0] == "." for folder in folders):
+        if _NO_SCRIPT.fullmatch(name) or any(folder in _SKIPPED_FOLDERS or folder[0] == "." for folder in folders):
             continue
-        if _MAYBE_A_TEST.fullmatch(name) and _is_test(read(path)):
+        if _TEST_NAME.fullmatch(name) and _is_test(read(path)):
             continue
         if name[0] == "." or ("." not in name and size_bytes > _SHEBANG_FILE_BYTES):
             continue
-        runtime = runtime_of(path, read)
+        runtime = detect_runtime(path, read)
         if runtime is not None:
             found.append(Script(path, runtime, size_bytes))
     return tuple(found)
 
 
 def _is_test(source: bytes) -> bool:
-    # A tool that makes or runs tests may be called like one.
+    # A tool that makes or runs tests may have the name of a test.
     return b"__main__" not in source or _TEST_LIBRARY.search(source) is not None

@@ -1,12 +1,9 @@
-"""What validation says about a package, and the errors it ends in.
+"""Findings of the validation of a package, and the errors that carry them.
 
 ```text
-PackageError                 base; carries every `Finding` so far: `errors` (never empty) and `warnings`
-├── BadEntryPointError       an explicit entry point cannot be kept
+PackageError                 base; carries every `SkillFinding` so far: `errors` (never empty) and `warnings`
+├── BadEntryPointError       a declared entry point is not usable
 └── BadDescriptionError      a new description is empty, too long or cannot be written into this SKILL.md
-EntryPointError              base of what `entry_point.resolve` raises
-├── NoEntryPointError        the skill is instructions only
-└── UnknownActionError       it has no action of that name; carries those that exist
 ```
 """
 
@@ -20,7 +17,7 @@ from skillbus.indexer.domain.errors import SkillPinnedError
 
 
 class FindingCode(StrEnum):
-    """What a finding is about. Findings on the archive carry a code of `ArchiveCode`, in the same lower case."""
+    """Kind of a finding. Findings on the archive carry a code of `ArchiveCode`, in the same lower case."""
 
     BAD_UPLOAD_NAME = "bad_upload_name"
     PINNED = "pinned"
@@ -56,7 +53,7 @@ class FindingCode(StrEnum):
     BAD_NETWORK_PLACE = "bad_network_place"
 
 
-_OF_THE_FORMAT: Final = frozenset(
+_REFUSED_BY_SKILLS_REF: Final = frozenset(
     {
         FindingCode.NAME_MISMATCH,
         FindingCode.YAML_REPAIRED,
@@ -70,18 +67,18 @@ _OF_THE_FORMAT: Final = frozenset(
 """Warnings for which skills-ref, the validator of the Agent Skills format, refuses a skill."""
 
 
-def breaches_of(errors: Sequence[SkillFinding], warnings: Sequence[SkillFinding]) -> tuple[SkillFinding, ...]:
-    """What a strict reader of the format refuses a package for."""
-    return (*errors, *(warning for warning in warnings if warning.code in _OF_THE_FORMAT))
+def select_breaches(errors: Sequence[SkillFinding], warnings: Sequence[SkillFinding]) -> tuple[SkillFinding, ...]:
+    """Return the findings for which a strict reader of the format refuses a package."""
+    return (*errors, *(warning for warning in warnings if warning.code in _REFUSED_BY_SKILLS_REF))
 
 
 def finding(code: FindingCode, message: str, where: str = "") -> SkillFinding:
-    """A finding with its code as the plain string that crosses the bus."""
+    """Build a finding. Its code crosses the bus as a plain string."""
     return SkillFinding(code=code.value, message=message, where=where)
 
 
-def finding_of(error: ArchiveError) -> SkillFinding:
-    """What an archive was refused for, as a finding."""
+def finding_from_archive(error: ArchiveError) -> SkillFinding:
+    """Convert the refusal of an archive to a finding."""
     return SkillFinding(code=error.code.value, message=error.message, where=error.entry)
 
 
@@ -95,36 +92,20 @@ class PackageError(Exception):
 
     @property
     def code(self) -> str:
-        """The code of the first error."""
+        """Code of the first error."""
         return self.errors[0].code
 
 
-def findings_of(error: PackageError | SkillPinnedError) -> tuple[SkillFinding, ...]:
-    """Why a package was not installed."""
-    if isinstance(error, PackageError):
-        return error.errors
-    return (finding(FindingCode.PINNED, str(error)),)
-
-
 class BadEntryPointError(PackageError):
-    """An entry point that the skill declares names no script, an unknown mode or an invalid schema."""
+    """A declared entry point names no script, an unknown mode or an invalid schema."""
 
 
 class BadDescriptionError(PackageError):
-    """A description that SKILL.md cannot take."""
+    """SKILL.md cannot take the new description."""
 
 
-class EntryPointError(Exception):
-    """There is nothing to run by this name."""
-
-
-class NoEntryPointError(EntryPointError):
-    """The skill has no scripts: its SKILL.md is to be read, not run."""
-
-
-class UnknownActionError(EntryPointError):
-    """No such action, or several and none named. `known` are the actions that exist."""
-
-    def __init__(self, message: str, known: tuple[str, ...]) -> None:
-        super().__init__(message)
-        self.known = known
+def findings_from_refusal(error: PackageError | SkillPinnedError) -> tuple[SkillFinding, ...]:
+    """Return the reasons for which a package was not installed."""
+    if isinstance(error, PackageError):
+        return error.errors
+    return (finding(FindingCode.PINNED, str(error)),)

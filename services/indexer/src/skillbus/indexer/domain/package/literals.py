@@ -12,24 +12,24 @@ from pydantic import JsonValue
 
 _ATTEMPTS: Final = 5
 _PARSING: Final = Lock()
-"""Of the process, as what it guards is; so are the filters of `warnings`."""
+"""One lock for the process: the depth counter of CPython and the filters of `warnings` are shared by its threads."""
 _MAX_ITEMS = 200
 _MAX_SUM = 4096
-"""Characters of a text that is put together: names that double themselves line by line would fill the memory."""
+"""Longest text made by a sum: names that double themselves line by line would fill the memory."""
 _MAX_WEIGHT = 16 * 1024
 _MAX_INTEGER = 2**63
 
 
 def parse_python(source: bytes) -> ast.Module | None:
-    """The syntax tree of a source; None of one that does not parse, or is nested too deeply.
+    """Return the syntax tree of a source, or None if it does not parse or is nested too deeply.
 
-    CPython 3.11 counts the depth of trees in one place for all threads, and raises SystemError when another thread
-    parsed meanwhile: one at a time is parsed here, and what another library disturbed is parsed again.
+    CPython 3.11 has one depth counter for all threads and raises SystemError when another thread parses at the same
+    time. This function parses one source at a time and retries when another library disturbed it.
     """
     for _ in range(_ATTEMPTS):
         try:
             with _PARSING, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # stray backslashes in strangers' strings
+                warnings.simplefilter("ignore")  # of stray backslashes in the strings of strangers
                 return ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
@@ -39,7 +39,7 @@ def parse_python(source: bytes) -> ast.Module | None:
 
 
 class Unknown(Enum):
-    """What is not a constant, or not one that JSON can hold."""
+    """Marker of a value that is not a constant, or that JSON cannot hold."""
 
     UNKNOWN = "unknown"
 
@@ -47,8 +47,8 @@ class Unknown(Enum):
 UNKNOWN: Literal[Unknown.UNKNOWN] = Unknown.UNKNOWN
 
 
-def constants_of(tree: ast.Module) -> dict[str, JsonValue]:
-    """The constants that a module assigns at its top level, the last assignment counting."""
+def read_constants(tree: ast.Module) -> dict[str, JsonValue]:
+    """Return the constants that a module assigns at its top level. The last assignment counts."""
     found: dict[str, JsonValue] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
@@ -57,45 +57,45 @@ def constants_of(tree: ast.Module) -> dict[str, JsonValue]:
             targets, expression = [statement.target], statement.value
         else:
             continue
-        value = literal(expression, found)
+        value = evaluate_literal(expression, found)
         for target in targets:
             if isinstance(target, ast.Name) and not isinstance(value, Unknown):
                 found[target.id] = value
     return found
 
 
-def literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
-    """An expression's value, sets and tuples as lists; of a dict's values those that are unknown become None."""
+def evaluate_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    """Evaluate an expression. Sets and tuples become lists, and unknown values of a dict become None."""
     result: JsonValue | Unknown = UNKNOWN
     match node:
         case ast.Constant(value=value):
-            result = _constant(value)
+            result = _evaluate_constant(value)
         case ast.Name(id=name):
             result = constants.get(name, UNKNOWN)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            result = _list(items, constants)
+            result = _evaluate_list(items, constants)
         case ast.Dict():
-            result = _dict(node, constants)
+            result = _evaluate_dict(node, constants)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            result = _negative(literal(operand, constants))
+            result = _negate(evaluate_literal(operand, constants))
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            result = _sum(literal(left, constants), literal(right, constants))
+            result = _add(evaluate_literal(left, constants), evaluate_literal(right, constants))
         case ast.Call():
-            result = _call(node, constants)
+            result = _evaluate_call(node, constants)
     return result
 
 
-def small_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
-    """`literal`, unless the value would be large once it is written out.
+def evaluate_small_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    """Evaluate an expression, but return UNKNOWN if the value would be large once it is written out.
 
-    Lists share what names stand for: thirty lines of `a = [a, a]` are a value of a billion items in little memory.
+    Lists share the values of names: thirty lines of `a = [a, a]` are a billion items in little memory.
     """
-    value = literal(node, constants)
+    value = evaluate_literal(node, constants)
     return UNKNOWN if isinstance(value, Unknown) or _is_heavy(value) else value
 
 
 def _is_heavy(value: JsonValue) -> bool:
-    """Whether it has more than `_MAX_WEIGHT` characters and items; looks at no more than so many."""
+    """Return True for more than `_MAX_WEIGHT` characters and items. Visits at most that many."""
     weight, waiting = 0, [value]
     while waiting:
         match waiting.pop():
@@ -111,11 +111,11 @@ def _is_heavy(value: JsonValue) -> bool:
     return False
 
 
-def _negative(value: JsonValue | Unknown) -> JsonValue | Unknown:
+def _negate(value: JsonValue | Unknown) -> JsonValue | Unknown:
     return -value if isinstance(value, int | float) and not isinstance(value, bool) else UNKNOWN
 
 
-def _constant(value: object) -> JsonValue | Unknown:
+def _evaluate_constant(value: object) -> JsonValue | Unknown:
     match value:
         case None | bool():
             return value
@@ -129,31 +129,31 @@ def _constant(value: object) -> JsonValue | Unknown:
             return UNKNOWN
 
 
-def _list(items: list[ast.expr], constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+def _evaluate_list(items: list[ast.expr], constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
     if len(items) > _MAX_ITEMS:
         return UNKNOWN
     found: list[JsonValue] = []
     for item in items:
-        value = literal(item, constants)
+        value = evaluate_literal(item, constants)
         if isinstance(value, Unknown):
             return UNKNOWN
         found.append(value)
     return found
 
 
-def _dict(node: ast.Dict, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+def _evaluate_dict(node: ast.Dict, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
     found: dict[str, JsonValue] = {}
     if len(node.keys) > _MAX_ITEMS:
         return UNKNOWN
     for key_node, value_node in zip(node.keys, node.values, strict=True):
-        key, value = literal(key_node, constants), literal(value_node, constants)
+        key, value = evaluate_literal(key_node, constants), evaluate_literal(value_node, constants)
         if not isinstance(key, str):
             return UNKNOWN
         found[key] = None if isinstance(value, Unknown) else value
     return found
 
 
-def _sum(left: JsonValue | Unknown, right: JsonValue | Unknown) -> JsonValue | Unknown:
+def _add(left: JsonValue | Unknown, right: JsonValue | Unknown) -> JsonValue | Unknown:
     if isinstance(left, str) and isinstance(right, str):
         return left + right if len(left) + len(right) <= _MAX_SUM else UNKNOWN
     if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= _MAX_ITEMS:
@@ -161,8 +161,8 @@ def _sum(left: JsonValue | Unknown, right: JsonValue | Unknown) -> JsonValue | U
     return UNKNOWN
 
 
-def _call(node: ast.Call, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
-    arguments = [literal(argument, constants) for argument in node.args]
+def _evaluate_call(node: ast.Call, constants: Mapping[str, JsonValue]) -> JsonValue | Unknown:
+    arguments = [evaluate_literal(argument, constants) for argument in node.args]
     match node.func, arguments:
         case ast.Name(id="list" | "tuple" | "set"), [list() | dict() as items]:
             return list(items)
@@ -171,15 +171,15 @@ def _call(node: ast.Call, constants: Mapping[str, JsonValue]) -> JsonValue | Unk
         case ast.Name(id="Path"), [str() as path]:
             return path
         case ast.Name(id="range"), [*bounds]:
-            return _range([bound for bound in bounds if isinstance(bound, int)], len(bounds))
+            return _evaluate_range([bound for bound in bounds if isinstance(bound, int)], len(bounds))
         case ast.Attribute(value=owner, attr="keys"), []:
-            keys = literal(owner, constants)
+            keys = evaluate_literal(owner, constants)
             return list[JsonValue](keys) if isinstance(keys, dict) else UNKNOWN
         case _:
             return UNKNOWN
 
 
-def _range(bounds: list[int], given: int) -> JsonValue | Unknown:
+def _evaluate_range(bounds: list[int], given: int) -> JsonValue | Unknown:
     if len(bounds) != given or not 1 <= given <= 3 or (given == 3 and bounds[2] == 0):
         return UNKNOWN
     numbers = range(*bounds)

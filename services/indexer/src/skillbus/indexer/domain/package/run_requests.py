@@ -1,7 +1,8 @@
-"""The limits that a SKILL.md asks for.
+"""Resources that a SKILL.md requests for its runs: limits and places of the network.
 
-The first of these that is there counts: the key `skillbus-limits` of `metadata`, a JSON object as text, which is what a
-strict reader of the format takes; the mapping `limits` of `metadata`; the mapping `limits` at the top.
+Each is read from the first of these that is present: the key `skillbus-limits` or `skillbus-network` of `metadata` as
+text, which a strict reader of the format accepts; the key `limits` or `network` of `metadata`; the same key at the top.
+A request for the network opens nothing: an operator approves places.
 """
 
 import json
@@ -11,34 +12,28 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
+from skillbus.common.front_matter import FrontMatterNode
 from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.contracts.network import PLACES_MAX, normalize_place
-from skillbus.indexer.domain.package.frontmatter import Node
 
 LIMITS_KEY: Final = "skillbus-limits"
-_LIMITS_NAME: Final = "limits"
-_KNOWN: Final = tuple(SkillLimits.model_fields)
-_SHOWN_CHARACTERS: Final = 64
 NETWORK_KEY: Final = "skillbus-network"
-_NETWORK_NAME: Final = "network"
+_KNOWN_LIMITS: Final = f"the limits are {', '.join(SkillLimits.model_fields)}"
+_SHOWN_CHARACTERS: Final = 64
+_Fields = Mapping[str, FrontMatterNode]
 
 
-def wished_limits(
-    fields: Mapping[str, Node], metadata: Mapping[str, Node]
-) -> tuple[SkillLimits | None, tuple[str, ...]]:
-    """What is asked for, and what is wrong with the rest, which is left out; `fields` are those at the top."""
-    written = next(
-        (node for node in (metadata.get(LIMITS_KEY), metadata.get(_LIMITS_NAME), fields.get(_LIMITS_NAME)) if node),
-        None,
-    )
-    if written is None or written.value is None:
+def parse_requested_limits(top: _Fields, metadata: _Fields) -> tuple[SkillLimits | None, tuple[str, ...]]:
+    """Parse the requested limits. Return the valid ones and a message for each rejected one."""
+    written = _find_request(LIMITS_KEY, "limits", top, metadata)
+    if written is None:
         return None, ()
-    value = _value(written)
+    value = _parse_json(written.value) if isinstance(written.value, str) else written.value
     if not isinstance(value, dict):
-        return None, (f'the limits are not a mapping like {{"wall_s": 10, "memory_mib": 256}}: {_names()}',)
+        return None, (f'the limits are not a mapping like {{"wall_s": 10, "memory_mib": 256}}: {_KNOWN_LIMITS}',)
     good, problems = dict[str, JsonValue](), list[str]()
     for name, limit in value.items():
-        problem = _problem(name, limit)
+        problem = _find_problem(name, limit)
         if problem is None:
             good[name] = limit
         else:
@@ -46,20 +41,45 @@ def wished_limits(
     return (SkillLimits.model_validate(good) if good else None), tuple(problems)
 
 
-def _value(node: Node) -> JsonValue:
-    if not isinstance(node.value, str):
-        return node.value
+def parse_requested_network(top: _Fields, metadata: _Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Parse the requested network places. Return the valid places and a message for each rejected one."""
+    written = _find_request(NETWORK_KEY, "network", top, metadata)
+    if written is None:
+        return (), ()
+    value = re.split(r"[\s,]+", written.value.strip()) if isinstance(written.value, str) else written.value
+    if not isinstance(value, list):
+        return (), ("the network is not a list of places like api.example.org:443",)
+    good, problems = dict[str, None](), list[str]()
+    for place in value:
+        if not isinstance(place, str):
+            problems.append(f"{str(place)[:80]!a} is not a place: write it as text, like api.example.org:443")
+            continue
+        try:
+            good[normalize_place(place)] = None
+        except ValueError as error:
+            problems.append(str(error))
+    if len(good) > PLACES_MAX:
+        problems.append(f"the skill requests {len(good)} places, of which the first {PLACES_MAX} count")
+    return tuple(good)[:PLACES_MAX], tuple(problems)
+
+
+def _find_request(key: str, name: str, top: _Fields, metadata: _Fields) -> FrontMatterNode | None:
+    written = next((node for node in (metadata.get(key), metadata.get(name), top.get(name)) if node), None)
+    return None if written is None or written.value is None else written
+
+
+def _parse_json(text: str) -> JsonValue:
     try:
-        parsed: JsonValue = json.loads(node.value)
+        parsed: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return parsed
 
 
-def _problem(name: str, limit: JsonValue) -> str | None:
+def _find_problem(name: str, limit: JsonValue) -> str | None:
     shown = name[:_SHOWN_CHARACTERS]
-    if name not in _KNOWN:
-        return f"there is no limit {shown!r}; {_names()}"
+    if name not in SkillLimits.model_fields:
+        return f"there is no limit {shown!r}; {_KNOWN_LIMITS}"
     if isinstance(limit, bool) or limit is None:
         return f"the limit {shown!r} is not a number"
     try:
@@ -67,35 +87,3 @@ def _problem(name: str, limit: JsonValue) -> str | None:
     except ValidationError as error:
         return f"the limit {shown!r}: {error.errors(include_url=False, include_input=False)[0]['msg']}"
     return None
-
-
-def _names() -> str:
-    return f"the limits are {', '.join(_KNOWN)}"
-
-
-def wished_network(fields: Mapping[str, Node], metadata: Mapping[str, Node]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is asked for, and what is wrong with the rest, which is left out; `fields` are those at the top."""
-    written = next(
-        (node for node in (metadata.get(NETWORK_KEY), metadata.get(_NETWORK_NAME), fields.get(_NETWORK_NAME)) if node),
-        None,
-    )
-    if written is None or written.value is None:
-        return (), ()
-    value = re.split(r"[\s,]+", written.value.strip()) if isinstance(written.value, str) else written.value
-    if not isinstance(value, list):
-        return (), ("the network is not a list of places like api.example.org:443",)
-    good, problems = dict[str, None](), list[str]()
-    for place in value:
-        try:
-            good[_normal(place)] = None
-        except ValueError as error:
-            problems.append(str(error))
-    if len(good) > PLACES_MAX:
-        problems.append(f"the skill asks for {len(good)} places, at most {PLACES_MAX} count")
-    return tuple(good)[:PLACES_MAX], tuple(problems)
-
-
-def _normal(place: JsonValue) -> str:
-    if not isinstance(place, str):
-        raise ValueError(f"{str(place)[:80]!a} is no place: write it as text, like api.example.org:443")  # noqa: TRY004
-    return normalize_place(place)

@@ -1,6 +1,6 @@
-"""SKILL.md: what the Agent Skills format asks for, reported strictly and installed leniently.
+"""SKILL.md: validated strictly against the Agent Skills format and installed leniently.
 
-An error keeps a skill out; a warning is told and remembered. Format: agentskills.io/specification.
+An error refuses the skill; a warning is reported and kept with it. Format: agentskills.io/specification.
 """
 
 import json
@@ -8,67 +8,54 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import JsonValue
 
+from skillbus.common.front_matter import (
+    FrontMatterError,
+    FrontMatterNode,
+    FrontMatterTooLongError,
+    quote_scalar,
+    split_front_matter,
+)
 from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
-from skillbus.indexer.domain.package import frontmatter
 from skillbus.indexer.domain.package.findings import BadDescriptionError, FindingCode, finding
-from skillbus.indexer.domain.package.frontmatter import Frontmatter, Node
-from skillbus.indexer.domain.package.run_requests import wished_limits, wished_network
+from skillbus.indexer.domain.package.frontmatter import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
+from skillbus.indexer.domain.package.run_requests import parse_requested_limits, parse_requested_network
 
-SKILL_MD_BYTES = 1024 * 1024
-
-
-NAME_CHARACTERS = 64
-
-
-DESCRIPTION_CHARACTERS = 1024
-
-
-_COMPATIBILITY_CHARACTERS = 500
-
-
-DESCRIPTION_HARD_CHARACTERS = 16 * 1024
-"""Over the format's 1,024 a description is kept with a warning (a public skill has one), up to this."""
-
-
-_TAGS = 64
-
-
-_MAX_WARNINGS = 50
-
-
-_SHORT_CHARACTERS = 64
+SKILL_MD_BYTES: Final = 1024 * 1024
+NAME_CHARACTERS: Final = 64
+DESCRIPTION_CHARACTERS: Final = 1024
+DESCRIPTION_HARD_CHARACTERS: Final = 16 * 1024
+"""A description over the 1,024 characters of the format is kept with a warning (a public skill has one), up to this."""
+_COMPATIBILITY_CHARACTERS: Final = 500
+_TAGS: Final = 64
+_MAX_WARNINGS: Final = 50
+_SHORT_CHARACTERS: Final = 64
 """Longest tag and version."""
-
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-
-_SPEC_FIELDS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SPEC_FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+_Fields = Mapping[str, FrontMatterNode]
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMd:
-    """What a SKILL.md says. `metadata` holds every key as text, those of skillbus included."""
+    """Content of a valid SKILL.md. `metadata` holds every key as text, including the keys of skillbus."""
 
     name: str
     description: str
     version: str | None
     tags: tuple[str, ...]
     license: str | None
-    compatibility: str | None
-    allowed_tools: str | None
     metadata: Mapping[str, str]
-    body: str
     limits: SkillLimits | None = None
     network: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMdReport:
-    """The strict report. `skill` is there exactly if there are no errors."""
+    """Result of the validation. `skill` is present exactly if there are no errors."""
 
     skill: SkillMd | None
     errors: tuple[SkillFinding, ...] = ()
@@ -76,198 +63,198 @@ class SkillMdReport:
 
 
 class _Notes:
-    """Findings while a file is read."""
+    """Findings collected while a file is read."""
 
     def __init__(self) -> None:
         self.errors: list[SkillFinding] = []
         self.warnings: list[SkillFinding] = []
 
-    def error(self, code: FindingCode, message: str, where: str = "SKILL.md") -> None:
-        self.errors.append(finding(code, message, where))
+    def add_error(self, code: FindingCode, message: str) -> None:
+        self.errors.append(finding(code, message, "SKILL.md"))
 
-    def warn(self, code: FindingCode, message: str, where: str = "SKILL.md") -> None:
+    def add_warning(self, code: FindingCode, message: str) -> None:
         if len(self.warnings) < _MAX_WARNINGS:
-            self.warnings.append(finding(code, message, where))
+            self.warnings.append(finding(code, message, "SKILL.md"))
 
 
 def parse_skill_md(data: bytes, *, folder: str | None = None) -> SkillMdReport:
-    """Read a SKILL.md. `folder` is the name of the folder it lies in, if that is known; it never raises."""
+    """Parse and validate a SKILL.md. `folder` is the name of its folder, if known. Never raises."""
     notes = _Notes()
-    text = _decoded(data, notes)
-    skill = None if text is None else _read(text, len(data), folder, notes)
+    text = _decode(data, notes)
+    skill = None if text is None else _parse(text, len(data), folder, notes)
     return SkillMdReport(None if notes.errors else skill, tuple(notes.errors), tuple(notes.warnings))
 
 
 def rewrite_description(data: bytes, description: str) -> bytes:
-    """The same file with another description; every other line stays as it is, byte for byte.
+    """Return the file with another description. Every other line stays as it is, byte for byte.
 
     Raises:
-        BadDescriptionError: the description is empty or over 1,024 characters, or the file has no line for it.
+        BadDescriptionError: The description is empty or over 1,024 characters, or the file has no line for it.
     """
     description = description.strip()
     _check_new_description(description)
     try:
-        sections = frontmatter.split(data.decode("utf-8"))
-    except (UnicodeDecodeError, frontmatter.FrontmatterError) as error:
-        raise _bad_description(f"SKILL.md cannot be changed ({error}); upload a new package") from error
+        sections = split_front_matter(data.decode("utf-8"), FRONTMATTER_BYTES)
+    except (UnicodeDecodeError, FrontMatterError) as error:
+        raise _bad_description("SKILL.md has no readable front matter; upload a new package") from error
     lines = re.findall(r"[^\n]*\n", sections.yaml)
     start = next((i for i, line in enumerate(lines) if re.match(r"([\"']?)description\1[ \t]*:", line)), None)
     if start is None:
         raise _bad_description("SKILL.md has no line `description:` that could be changed; upload a new package")
     line_end = "\r\n" if lines[start].endswith("\r\n") else "\n"
-    lines[start : _end_of_entry(lines, start)] = [f"description: {frontmatter.quoted(description)}{line_end}"]
+    lines[start : _find_end_of_entry(lines, start)] = [f"description: {quote_scalar(description)}{line_end}"]
     changed = "".join(lines)
     _check_only_description_changed(sections.yaml, changed, description)
     return (sections.opening + changed + sections.rest).encode()
 
 
-def _decoded(data: bytes, notes: _Notes) -> str | None:
+def _decode(data: bytes, notes: _Notes) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        notes.error(FindingCode.ENCODING, f"SKILL.md is not UTF-8 (byte {error.start}); save it as UTF-8")
+        notes.add_error(FindingCode.ENCODING, f"SKILL.md is not UTF-8 (byte {error.start}); save it as UTF-8")
         return None
     if "\0" in text:
-        notes.error(FindingCode.ENCODING, "SKILL.md holds NUL, as UTF-16 text does; save it as UTF-8")
+        notes.add_error(FindingCode.ENCODING, "SKILL.md contains NUL, as UTF-16 text does; save it as UTF-8")
         return None
     return text
 
 
-def _read(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> SkillMd | None:
-    parsed = _frontmatter(text, size_bytes, notes)
-    if parsed is None:
+def _parse(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> SkillMd | None:
+    fields = _parse_front_matter(text, size_bytes, notes)
+    if fields is None:
         return None
-    sections, fields = parsed
-    name = _name(fields.get("name"), folder, notes)
-    description = _description(fields.get("description"), notes)
-    metadata_nodes = _metadata_nodes(fields.get("metadata"), notes)
+    name = _read_name(fields.get("name"), folder, notes)
+    description = _read_description(fields.get("description"), notes)
+    metadata = _read_metadata(fields.get("metadata"), notes)
     for key in fields:
         if key not in _SPEC_FIELDS:
-            notes.warn(FindingCode.UNKNOWN_FIELD, f"the format has no field {key[:64]!r}; put it under `metadata`")
-    limits, problems = wished_limits(fields, metadata_nodes)
+            notes.add_warning(
+                FindingCode.UNKNOWN_FIELD, f"the format has no field {key[:64]!r}; put it under `metadata`"
+            )
+    limits, problems = parse_requested_limits(fields, metadata)
     for problem in problems:
-        notes.warn(FindingCode.BAD_LIMIT, f"{problem}. It is left out")
-    network, problems = wished_network(fields, metadata_nodes)
+        notes.add_warning(FindingCode.BAD_LIMIT, f"{problem}; the limit is ignored")
+    network, problems = parse_requested_network(fields, metadata)
     for problem in problems:
-        notes.warn(FindingCode.BAD_NETWORK_PLACE, f"{problem}. It is left out")
+        notes.add_warning(FindingCode.BAD_NETWORK_PLACE, f"{problem}; the place is ignored")
+    _check_compatibility(fields, notes)
+    _check_allowed_tools(fields, notes)
     return SkillMd(
         name=name,
         description=description,
-        version=_short(_first(metadata_nodes.get("version"), fields.get("version"))),
-        tags=_tags(_first(metadata_nodes.get("tags"), fields.get("tags"))),
-        license=_text(fields, "license", notes),
-        compatibility=_compatibility(fields, notes),
-        allowed_tools=_allowed_tools(fields.get("allowed-tools"), notes),
-        metadata={key: _metadata_text(key, node, notes) for key, node in metadata_nodes.items()},
-        body=sections.body,
+        version=_read_short(_first_filled(metadata.get("version"), fields.get("version"))),
+        tags=_read_tags(_first_filled(metadata.get("tags"), fields.get("tags"))),
+        license=_read_text(fields, "license", notes),
+        metadata={key: _metadata_text(key, node, notes) for key, node in metadata.items()},
         limits=limits,
         network=network,
     )
 
 
-def _frontmatter(text: str, size_bytes: int, notes: _Notes) -> tuple[frontmatter.Sections, Mapping[str, Node]] | None:
+def _parse_front_matter(text: str, size_bytes: int, notes: _Notes) -> _Fields | None:
     try:
-        sections = frontmatter.split(text)
+        sections = split_front_matter(text, FRONTMATTER_BYTES)
         if size_bytes > SKILL_MD_BYTES:
-            notes.error(
+            notes.add_error(
                 FindingCode.TOO_LARGE, f"SKILL.md is larger than {SKILL_MD_BYTES} bytes; move text to references/"
             )
             return None
-        parsed = frontmatter.parse(sections.yaml)
-    except frontmatter.TooLongError as error:
-        notes.error(FindingCode.FRONTMATTER_TOO_LARGE, str(error))
+        parsed = parse_skill_front_matter(sections.yaml)
+    except FrontMatterError as error:
+        too_long = isinstance(error, FrontMatterTooLongError)
+        code = FindingCode.FRONTMATTER_TOO_LARGE if too_long else FindingCode.BAD_FRONTMATTER
+        notes.add_error(code, f"the front matter {error}")
         return None
-    except frontmatter.FrontmatterError as error:
-        notes.error(FindingCode.BAD_FRONTMATTER, str(error))
-        return None
-    _note_forgiven(parsed, notes)
-    return sections, parsed.fields
+    _report_forgiven(parsed, notes)
+    return parsed.fields
 
 
-def _note_forgiven(parsed: Frontmatter, notes: _Notes) -> None:
+def _report_forgiven(parsed: SkillFrontMatter, notes: _Notes) -> None:
     for key in parsed.repaired:
-        notes.warn(FindingCode.YAML_REPAIRED, f"the value of {key!r} is not valid YAML; put it into quotes")
+        notes.add_warning(FindingCode.YAML_REPAIRED, f"the value of {key!r} is not valid YAML; put it into quotes")
     if "description" in parsed.cut:
-        notes.warn(
+        notes.add_warning(
             FindingCode.DESCRIPTION_CUT,
             "the description ends at ' #', where YAML begins a comment; put it into quotes to keep the rest",
         )
     for key in parsed.duplicates:
         if key in {"name", "description"}:
-            notes.error(FindingCode.BAD_FRONTMATTER, f"{key!r} stands twice; keep one")
+            notes.add_error(FindingCode.BAD_FRONTMATTER, f"{key!r} occurs twice; keep one")
         else:
-            notes.warn(FindingCode.DUPLICATE_KEY, f"{key[:64]!r} stands twice; the last one counts")
+            notes.add_warning(FindingCode.DUPLICATE_KEY, f"{key[:64]!r} occurs twice; the last one counts")
 
 
-def _name(node: Node | None, folder: str | None, notes: _Notes) -> str:
+def _read_name(node: FrontMatterNode | None, folder: str | None, notes: _Notes) -> str:
     written = (node.text or "").strip() if node else ""
     name = unicodedata.normalize("NFKC", written)
     if not written:
-        notes.error(FindingCode.BAD_NAME, "the frontmatter has no `name`, or it is not text")
+        notes.add_error(FindingCode.BAD_NAME, "the front matter has no `name`, or it is not text")
     elif len(name) > NAME_CHARACTERS or not _NAME.fullmatch(name):
         rule = f"at most {NAME_CHARACTERS} of a-z and 0-9, with single hyphens between them"
-        notes.error(FindingCode.BAD_NAME, f"the name {written[:80]!r} breaks the rule: {rule}")
+        notes.add_error(FindingCode.BAD_NAME, f"the name {written[:80]!r} breaks the rule: {rule}")
     else:
         if name != written:
-            notes.warn(FindingCode.NAME_NORMALISED, f"the name {written!r} is installed as {name!r}")
+            notes.add_warning(FindingCode.NAME_NORMALISED, f"the name {written!r} is installed as {name!r}")
         if folder is not None and unicodedata.normalize("NFKC", folder) != name:
-            notes.warn(FindingCode.NAME_MISMATCH, f"the folder is {folder!r}, the name {name!r}; the name counts")
+            message = f"the folder is {folder!r} and the name {name!r}; the name counts"
+            notes.add_warning(FindingCode.NAME_MISMATCH, message)
     return name
 
 
-def _description(node: Node | None, notes: _Notes) -> str:
+def _read_description(node: FrontMatterNode | None, notes: _Notes) -> str:
     text = (node.text or "").strip() if node else ""
     if not text:
         is_structure = node is not None and node.text is None and node.value is not None
-        why = "is not text" if is_structure else "is missing or empty"
-        notes.error(FindingCode.BAD_DESCRIPTION, f"`description` {why}; say what the skill does and when to use it")
+        problem = "is not text" if is_structure else "is missing or empty"
+        message = f"`description` {problem}; say what the skill does and when to use it"
+        notes.add_error(FindingCode.BAD_DESCRIPTION, message)
         return text
     if node and not isinstance(node.value, str):
-        notes.warn(FindingCode.NOT_A_STRING, "`description` is not a string; put it into quotes")
+        notes.add_warning(FindingCode.NOT_A_STRING, "`description` is not a string; put it into quotes")
     if len(text) > DESCRIPTION_HARD_CHARACTERS:
-        notes.error(FindingCode.BAD_DESCRIPTION, f"`description` is over {DESCRIPTION_HARD_CHARACTERS} characters")
+        notes.add_error(FindingCode.BAD_DESCRIPTION, f"`description` is over {DESCRIPTION_HARD_CHARACTERS} characters")
     elif len(text) > DESCRIPTION_CHARACTERS:
-        notes.warn(
-            FindingCode.DESCRIPTION_TOO_LONG,
-            f"`description` has {len(text)} characters; the format allows {DESCRIPTION_CHARACTERS}",
-        )
+        message = f"`description` has {len(text)} characters; the format allows {DESCRIPTION_CHARACTERS}"
+        notes.add_warning(FindingCode.DESCRIPTION_TOO_LONG, message)
     if any(_is_hidden(character) for character in text):
-        notes.warn(FindingCode.HIDDEN_CHARACTERS, "`description` holds invisible characters; look at it in an editor")
+        message = "`description` contains invisible characters; look at it in an editor"
+        notes.add_warning(FindingCode.HIDDEN_CHARACTERS, message)
     return text
 
 
 def _is_hidden(character: str) -> bool:
-    # Bidi controls and tag characters hide text from people and not from models; joiners belong to emoji and scripts.
+    # Bidi controls and tag characters hide text from people but not from models. Emoji and scripts need joiners.
     return unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs"} and character not in "\n\r\t\u200c\u200d"
 
 
-def _metadata_nodes(node: Node | None, notes: _Notes) -> Mapping[str, Node]:
+def _read_metadata(node: FrontMatterNode | None, notes: _Notes) -> _Fields:
     if node is None or node.value is None:
         return {}
     if not isinstance(node.value, dict):
-        notes.warn(FindingCode.FIELD_IGNORED, "`metadata` is not a mapping and is left out")
+        notes.add_warning(FindingCode.FIELD_IGNORED, "`metadata` is not a mapping and is ignored")
         return {}
     return node.children
 
 
-def _metadata_text(key: str, node: Node, notes: _Notes) -> str:
+def _metadata_text(key: str, node: FrontMatterNode, notes: _Notes) -> str:
     if not isinstance(node.value, str):
-        notes.warn(FindingCode.NOT_A_STRING, f"`metadata.{key[:64]}` is not a string and is kept as text")
+        notes.add_warning(FindingCode.NOT_A_STRING, f"`metadata.{key[:64]}` is not a string and is kept as text")
     if node.text is not None:
         return node.text
     return "" if node.value is None else json.dumps(node.value, ensure_ascii=False)
 
 
-def _first(*nodes: Node | None) -> Node | None:
+def _first_filled(*nodes: FrontMatterNode | None) -> FrontMatterNode | None:
     return next((node for node in nodes if node is not None and node.value not in (None, "")), None)
 
 
-def _short(node: Node | None) -> str | None:
+def _read_short(node: FrontMatterNode | None) -> str | None:
     text = (node.text or "").strip() if node else ""
     return text[:_SHORT_CHARACTERS] or None
 
 
-def _tags(node: Node | None) -> tuple[str, ...]:
+def _read_tags(node: FrontMatterNode | None) -> tuple[str, ...]:
     if node is None:
         return ()
     if isinstance(node.value, list):
@@ -279,29 +266,29 @@ def _tags(node: Node | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))[:_TAGS]
 
 
-def _text(fields: Mapping[str, Node], key: str, notes: _Notes) -> str | None:
+def _read_text(fields: _Fields, key: str, notes: _Notes) -> str | None:
     node = fields.get(key)
     if node is None or node.value is None:
         return None
     if node.text is None:
-        notes.warn(FindingCode.FIELD_IGNORED, f"`{key}` is not text and is left out")
+        notes.add_warning(FindingCode.FIELD_IGNORED, f"`{key}` is not text and is ignored")
         return None
     return node.text.strip() or None
 
 
-def _compatibility(fields: Mapping[str, Node], notes: _Notes) -> str | None:
-    text = _text(fields, "compatibility", notes)
+def _check_compatibility(fields: _Fields, notes: _Notes) -> None:
+    text = _read_text(fields, "compatibility", notes)
     if text and len(text) > _COMPATIBILITY_CHARACTERS:
-        allowed = f"the format allows {_COMPATIBILITY_CHARACTERS}"
-        notes.warn(FindingCode.COMPATIBILITY_TOO_LONG, f"`compatibility` has {len(text)} characters; {allowed}")
-    return text
+        message = f"`compatibility` has {len(text)} characters; the format allows {_COMPATIBILITY_CHARACTERS}"
+        notes.add_warning(FindingCode.COMPATIBILITY_TOO_LONG, message)
 
 
-def _allowed_tools(node: Node | None, notes: _Notes) -> str | None:
-    if node is None or not isinstance(node.value, list):
-        return _text({} if node is None else {"allowed-tools": node}, "allowed-tools", notes)
-    notes.warn(FindingCode.NOT_A_STRING, "`allowed-tools` is a list; the format wants one string")
-    return " ".join(str(item) for item in node.value) or None
+def _check_allowed_tools(fields: _Fields, notes: _Notes) -> None:
+    node = fields.get("allowed-tools")
+    if node is not None and isinstance(node.value, list):
+        notes.add_warning(FindingCode.NOT_A_STRING, "`allowed-tools` is a list; the format wants one string")
+    else:
+        _read_text(fields, "allowed-tools", notes)
 
 
 def _bad_description(message: str) -> BadDescriptionError:
@@ -314,11 +301,11 @@ def _check_new_description(description: str) -> None:
     if len(description) > DESCRIPTION_CHARACTERS:
         raise _bad_description(f"the description is over {DESCRIPTION_CHARACTERS} characters; make it shorter")
     if any(unicodedata.category(character) == "Cs" or character == "\0" for character in description):
-        raise _bad_description("the description holds NUL or half a character")
+        raise _bad_description("the description contains NUL or half of a surrogate pair")
 
 
-def _end_of_entry(lines: list[str], start: int) -> int:
-    """The line after a top-level entry: it goes on over indented lines, and blank ones between them."""
+def _find_end_of_entry(lines: list[str], start: int) -> int:
+    """Return the line after a top-level entry. It continues over indented lines and blank lines between them."""
     end = start + 1
     for index in range(start + 1, len(lines)):
         if lines[index].strip():
@@ -330,12 +317,12 @@ def _end_of_entry(lines: list[str], start: int) -> int:
 
 def _check_only_description_changed(before: str, after: str, description: str) -> None:
     try:
-        old, new = _values(before), _values(after)
-    except frontmatter.FrontmatterError as error:
+        old, new = _parse_values(before), _parse_values(after)
+    except FrontMatterError as error:
         raise _bad_description("the description cannot be changed in this SKILL.md; upload a new package") from error
     if new.pop("description", None) != description or old.pop("description", None) is None or old != new:
         raise _bad_description("the description cannot be changed alone in this SKILL.md; upload a new package")
 
 
-def _values(source: str) -> dict[str, JsonValue]:
-    return {key: node.value for key, node in frontmatter.parse(source).fields.items()}
+def _parse_values(source: str) -> dict[str, JsonValue]:
+    return {key: node.value for key, node in parse_skill_front_matter(source).fields.items()}

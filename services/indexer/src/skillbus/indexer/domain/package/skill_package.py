@@ -16,42 +16,40 @@ from skillbus.common.archive import (
     pack_files,
 )
 from skillbus.contracts.indexer.skill_record import EntryPoint, SkillFinding, SkillScan
-from skillbus.indexer.domain.package.entry_point import default_action, entry_points_of
-from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, scripts_of
-from skillbus.indexer.domain.package.findings import BadEntryPointError, FindingCode, PackageError, finding, finding_of
-from skillbus.indexer.domain.package.scan import scan_of
+from skillbus.indexer.domain.package.entry_point import choose_default_action, find_entry_points
+from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, find_scripts
+from skillbus.indexer.domain.package.findings import (
+    BadEntryPointError,
+    FindingCode,
+    PackageError,
+    finding,
+    finding_from_archive,
+)
+from skillbus.indexer.domain.package.scan import scan_package
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 SKILL_MD = "SKILL.md"
-
-
 VECTORIZED = ".vectorized"
-
-
 PACKAGE_LIMITS = ArchiveLimits(ratio_exempt=frozenset({"skill.md"}))
-"""SKILL.md may pack well: its own size and that of its frontmatter are bounded here, with an error that says so."""
-
-
+"""SKILL.md is exempt from the compression ratio: its size and that of its front matter have limits of their own."""
 KEPT_LIMITS = replace(PACKAGE_LIMITS, archive_bytes=PACKAGE_LIMITS.total_bytes + 4 * 1024 * 1024)
-"""Of packages that were packed here: their files are stored as they are, which no archive size from outside bounds."""
-
-
+"""Limits of packages that the indexer packed: it stores files uncompressed, so they may be larger than uploads."""
 _SHORT_HASH = 8
 """Hex digits of `skillHash` in `.vectorized`, as in skill-vector-retrieval.md § 首次索引Skills."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillPackage:
-    """A skill that can be installed. Paths of `files` and `entry_points` are those inside the skill's folder."""
+    """A skill that can be installed. Paths of `files` and `entry_points` are relative to the skill's folder."""
 
     skill: SkillMd
     digest: str
     """SHA-256 of the archive, hex."""
     package_bytes: int
     prefix: str
-    """What to strip from the archive's paths: "" or a folder with its closing slash."""
+    """Prefix to strip from the archive's paths: "" or a folder with its closing slash."""
     skill_md: str
-    """`SKILL.md`, or `skill.md` as it is spelt there."""
+    """Name of the file in the archive: `SKILL.md` or `skill.md`."""
     skill_md_bytes: int
     skill_md_hash: str
     """SHA-256 of SKILL.md, hex."""
@@ -63,46 +61,41 @@ class SkillPackage:
 
     @property
     def skill_hash(self) -> str:
-        """The short form of `skill_md_hash` for `.vectorized`."""
+        """Short form of `skill_md_hash` for `.vectorized`."""
         return self.skill_md_hash[:_SHORT_HASH]
 
     @property
     def default_action(self) -> str | None:
-        """The action that runs when none is named."""
-        return default_action(self.entry_points)
-
-    @property
-    def unpacked_bytes(self) -> int:
-        """Size of all files."""
-        return sum(file.size_bytes for file in self.files)
+        """Action that runs when the caller names none."""
+        return choose_default_action(self.entry_points)
 
 
 def open_package(
     source: bytes | BinaryIO, limits: ArchiveLimits = PACKAGE_LIMITS, *, folder: str | None = None
 ) -> tuple[Archive, SkillPackage]:
-    """Check an upload. Write it with `extract_package`; only then is the data of every file checked too.
+    """Open and validate an upload. `extract_package` writes it and also checks the data of every file.
 
     Raises:
-        PackageError: the archive or the skill is refused.
+        PackageError: The archive or the skill is refused.
     """
     try:
         archive = open_archive(source, limits)
         return archive, read_package(archive, folder=folder)
     except ArchiveError as error:
-        raise PackageError((finding_of(error),)) from error
+        raise PackageError((finding_from_archive(error),)) from error
 
 
 def open_folder(root: Path, limits: ArchiveLimits = KEPT_LIMITS) -> tuple[Archive, SkillPackage]:
-    """Check a skill that was put into a folder by hand; the archive is made from it, the same for the same files.
+    """Pack and validate a skill that was put into a folder by hand. The same files give the same archive.
 
     Raises:
-        PackageError: the folder or the skill is refused.
-        OSError: a file cannot be read.
+        PackageError: The folder or the skill is refused.
+        OSError: A file cannot be read.
     """
     try:
         data = pack_directory(root, limits, skip={VECTORIZED})
     except ArchiveError as error:
-        raise PackageError((finding_of(error),)) from error
+        raise PackageError((finding_from_archive(error),)) from error
     return open_package(data, limits, folder=root.name)
 
 
@@ -110,21 +103,21 @@ def extract_package(archive: Archive, package: SkillPackage, directory: Path) ->
     """Write the skill's files into an existing, empty staging folder.
 
     Raises:
-        PackageError: a file is damaged or more than it declares.
-        OSError: the disk is full.
+        PackageError: A file is damaged or larger than it declares.
+        OSError: The disk is full.
     """
     try:
         archive.extract_to(directory, strip_prefix=package.prefix, skip={VECTORIZED})
     except ArchiveError as error:
-        raise PackageError((finding_of(error),), package.warnings) from error
+        raise PackageError((finding_from_archive(error),), package.warnings) from error
 
 
-def with_description(archive: Archive, package: SkillPackage, description: str) -> bytes:
-    """A package of the same files but for the description in SKILL.md; to be opened as an upload is.
+def replace_description(archive: Archive, package: SkillPackage, description: str) -> bytes:
+    """Pack the same files with another description in SKILL.md. Open the result as an upload.
 
     Raises:
-        BadDescriptionError: the description, or this SKILL.md, does not allow it.
-        PackageError: a file is damaged, or the new package is over the limits.
+        BadDescriptionError: The description is invalid, or this SKILL.md cannot take it.
+        PackageError: A file is damaged, or the new package is over the limits.
     """
 
     def content(path: str) -> bytes:
@@ -135,15 +128,15 @@ def with_description(archive: Archive, package: SkillPackage, description: str) 
         files = [PackedFile(file.path, content(file.path), file.executable) for file in package.files]
         return pack_files(files, deflate=True)
     except ArchiveError as error:
-        raise PackageError((finding_of(error),)) from error
+        raise PackageError((finding_from_archive(error),)) from error
 
 
 def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage:
-    """Find the skill in an archive and read it. `folder` is the skill's folder if the archive was made from one.
+    """Find and validate the skill in an archive. `folder` is the name of the folder that the archive was made from.
 
     Raises:
-        PackageError: there is no skill, or it cannot be installed.
-        ArchiveError: a file that had to be read is damaged.
+        PackageError: There is no skill, or it cannot be installed.
+        ArchiveError: A file is damaged.
     """
     skill_md, warnings = _find_skill_md(archive)
     prefix = skill_md.rpartition("/")[0] + "/" if "/" in skill_md else ""
@@ -152,10 +145,15 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
     warnings += report.warnings
     if report.skill is None:
         raise PackageError(report.errors, warnings)
-    files = _files(archive, prefix)
-    scripts = scripts_of(((file.path, file.size_bytes) for file in files.by_path.values()), files.read)
+    by_path: Mapping[str, PackageFile] = {
+        path: PackageFile(path, entry.size_bytes, entry.executable)
+        for entry in archive.files
+        if entry.path.startswith(prefix) and (path := entry.path.removeprefix(prefix)) != VECTORIZED
+    }
+    files = PackageFiles(by_path, lambda path: archive.read_file(prefix + path))
+    scripts = find_scripts(((file.path, file.size_bytes) for file in by_path.values()), files.read)
     try:
-        entry_points, more = entry_points_of(report.skill.metadata, scripts, files)
+        entry_points, more = find_entry_points(report.skill.metadata, scripts, files)
     except BadEntryPointError as error:
         raise BadEntryPointError(error.errors, warnings) from error
     return SkillPackage(
@@ -166,16 +164,16 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
         skill_md=skill_md.removeprefix(prefix),
         skill_md_bytes=len(data),
         skill_md_hash=hashlib.sha256(data).hexdigest(),
-        files=tuple(files.by_path.values()),
+        files=tuple(by_path.values()),
         scripts=scripts,
         entry_points=entry_points,
-        scan=scan_of(files, scripts),
+        scan=scan_package(files, scripts),
         warnings=(*warnings, *more),
     )
 
 
 def _find_skill_md(archive: Archive) -> tuple[str, tuple[SkillFinding, ...]]:
-    """The path of the one SKILL.md that the others, if any, lie below; and what is odd about its place."""
+    """Return the path of the topmost SKILL.md and warnings about its place. Others must lie below its folder."""
     found = [entry.path for entry in archive.files if entry.path.rpartition("/")[2] in {SKILL_MD, "skill.md"}]
     if not found:
         raise PackageError(
@@ -189,25 +187,20 @@ def _find_skill_md(archive: Archive) -> tuple[str, tuple[SkillFinding, ...]]:
         shown = ", ".join(repr(path) for path in sorted({*candidates, *strangers})[:3])
         message = f"there are several skills ({shown}); upload them one by one"
         raise PackageError((finding(FindingCode.SEVERAL_SKILL_MD, message),))
-    return candidates[0], _notes_on_place(archive, candidates[0], prefix)
+    return candidates[0], _warn_of_place(archive, candidates[0], prefix)
 
 
-def _notes_on_place(archive: Archive, skill_md: str, prefix: str) -> tuple[SkillFinding, ...]:
+def _warn_of_place(archive: Archive, skill_md: str, prefix: str) -> tuple[SkillFinding, ...]:
     paths = [entry.path for entry in archive.files]
     outside = [path for path in paths if not path.startswith(prefix)]
-    notes = [
+    warnings = [
         (not skill_md.endswith(SKILL_MD), FindingCode.SKILL_MD_LOWER_CASE, "the file should be called SKILL.md"),
-        (prefix.count("/") > 1, FindingCode.NESTED, f"the skill lies deeper than the top folder; {prefix} is stripped"),
-        (bool(outside), FindingCode.FILES_OUTSIDE, f"files outside {prefix} are left out: {', '.join(outside[:3])}"),
-        (prefix + VECTORIZED in paths, FindingCode.RESERVED_FILE, f"{VECTORIZED} is the indexer's and is left out"),
+        (prefix.count("/") > 1, FindingCode.NESTED, f"the skill is below the top folder; {prefix} is stripped"),
+        (bool(outside), FindingCode.FILES_OUTSIDE, f"files outside {prefix} are ignored: {', '.join(outside[:3])}"),
+        (
+            prefix + VECTORIZED in paths,
+            FindingCode.RESERVED_FILE,
+            f"{VECTORIZED} belongs to the indexer and is ignored",
+        ),
     ]
-    return tuple(finding(code, message, skill_md) for applies, code, message in notes if applies)
-
-
-def _files(archive: Archive, prefix: str) -> PackageFiles:
-    by_path: Mapping[str, PackageFile] = {
-        path: PackageFile(path, entry.size_bytes, entry.executable)
-        for entry in archive.files
-        if entry.path.startswith(prefix) and (path := entry.path.removeprefix(prefix)) != VECTORIZED
-    }
-    return PackageFiles(by_path, lambda path: archive.read_file(prefix + path))
+    return tuple(finding(code, message, skill_md) for applies, code, message in warnings if applies)

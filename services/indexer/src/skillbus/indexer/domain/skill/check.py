@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.contracts.indexer.skills import SkillChecked
 from skillbus.indexer.domain.catalogue.skill import Change, record_of
-from skillbus.indexer.domain.package.findings import PackageError, breaches_of
+from skillbus.indexer.domain.package.findings import PackageError, select_breaches
 from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package
 from skillbus.indexer.domain.skill.ports import SkillFolders
 
@@ -33,7 +33,7 @@ def _check(folders: SkillFolders, project: str, data: bytes) -> SkillChecked:
 def _checked(
     package: SkillPackage | None, errors: tuple[SkillFinding, ...], warnings: tuple[SkillFinding, ...]
 ) -> SkillChecked:
-    breaches = breaches_of(errors, warnings)
+    breaches = select_breaches(errors, warnings)
     return SkillChecked(
         valid=not breaches,
         installable=not errors,

@@ -25,7 +25,7 @@ from skillbus.indexer.domain.errors import (
     SkillPinnedError,
 )
 from skillbus.indexer.domain.index.index import Index
-from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package, with_description
+from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package, replace_description
 from skillbus.indexer.domain.skill.follower import Follower, SkillLocks
 from skillbus.indexer.domain.skill.ports import Announcer, Outcome, Packages, SkillFolders, Staged
 
@@ -111,7 +111,7 @@ class Installer:
         """
         record = (await self.get(project, name)).record
         archive, package = await self.following.kept(record.package)
-        data = await asyncio.to_thread(with_description, archive, package, description)
+        data = await asyncio.to_thread(replace_description, archive, package, description)
         wish = Wish("described", over=record.content_digest)
         return await self.install_opened(project, *await asyncio.to_thread(open_package, data), wish)
 

@@ -15,14 +15,13 @@ from skillbus.indexer.domain.index.batches import in_batches
 from skillbus.indexer.domain.index.differences import lasting_differences
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Entries
-from skillbus.indexer.domain.package.findings import PackageError, findings_of
+from skillbus.indexer.domain.package.findings import PackageError, findings_from_refusal
 from skillbus.indexer.domain.package.skill_package import open_folder
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.ports import Announcer, FolderState, Packages, SkillFolders
 
 AT_ONCE: Final = (0.0,)
 """How long a comparison waits for what is under way if it mends what is not: it is made again in some minutes."""
-
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +73,7 @@ class Reconciler:
                 await self._take(project, state)
         except (PackageError, SkillPinnedError) as error:
             log.warning("skill_folder_rejected", folder=folder.name, project=project, errors=str(error))
-            await self._announcer.rejected(project, folder.name, findings_of(error), once=True)
+            await self._announcer.rejected(project, folder.name, findings_from_refusal(error), once=True)
 
     async def compare_index(self) -> Drift:
         """Index what the catalogue has and the index lacks or has otherwise; take out what only the index has.

@@ -7,12 +7,11 @@ import structlog
 
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.errors import SkillPinnedError
-from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding, findings_of
+from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding, findings_from_refusal
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.ports import Announcer
 
 _PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
-
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +51,7 @@ class Uploads:
             await self._announcer.taken(name, installed.outcome, installed.record)
         except (PackageError, SkillPinnedError) as error:
             log.warning("upload_rejected", upload=name, project=project, errors=str(error))
-            await self._announcer.rejected(project, name, findings_of(error), once=False)
+            await self._announcer.rejected(project, name, findings_from_refusal(error), once=False)
         await self._bucket.delete(name)
 
 

@@ -9,15 +9,9 @@ from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, MCP_SOURCE_PREFIX, 
 from skillbus.indexer.domain.catalogue.entry import SKILL_ID_PREFIX
 
 _PARAMETERS_BYTES: Final = 64 * 1024
-
-
 _METADATA_BYTES: Final = 16 * 1024
-
-
 _SAID: Final = 3
 """Errors of one description that are told."""
-
-
 _BUILTIN_ID_PREFIX: Final = "builtin:"
 
 

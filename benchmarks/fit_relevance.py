@@ -2,7 +2,7 @@
 
 Beside what `skillbus.calibration` fits: each source of queries is also ranked with weights fitted to the others only;
 and for the default model, slope and offset of words alone, which are the same for every model
-(`skillbus.retriever.domain.relevance.NEUTRAL`). The numbers go into `skillbus.relevance.calibrations`.
+(`skillbus.relevance.score.NEUTRAL`). The numbers go into `skillbus.relevance.calibrations`.
 
     uv run python benchmarks/fit_relevance.py [--model NAME] [--data DIR]
 """
@@ -34,7 +34,7 @@ from skillbus.calibration.fit import Group, fitted, listwise, logistic, logit
 from skillbus.calibration.judged import Judged
 from skillbus.calibration.pairs import SEED, Pairs, Survey, survey
 from skillbus.calibration.vectors import embedded
-from skillbus.retriever.domain.relevance import rarest_idf
+from skillbus.relevance.score import compute_rarest_idf
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:
     """Over pairs that share a word, whoever found them: the others are never found."""
-    words = bm25_of(judged, encoder_of_search()) / rarest_idf(len(judged.tools))
+    words = bm25_of(judged, encoder_of_search()) / compute_rarest_idf(len(judged.tools))
     near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     columns = ((pairs.right, True, 0.5), (pairs.random, False, 0.25), (near, False, 0.25))
     power, shift = logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])

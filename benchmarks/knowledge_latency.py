@@ -57,19 +57,24 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
+from skillbus.relevance.knowledge_text import (
+    MEAN_TERMS,
+    build_item_aside_text,
+    build_item_dense_texts,
+    build_item_lexical_text,
+)
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import DENSE, LEXICAL, CollectionSpec, VectorStore, open_vector_store
 from skillbus.vectors.datasets import KNOWLEDGE
 from skillbus.vectors.directions import mean_of
-from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
 ITEMS = 10_000
 CANDIDATES = 20
@@ -185,7 +190,7 @@ async def index(
     numbers = ("valid_from", "valid_to")
     await store.ensure_collection(collection, CollectionSpec(model.spec.dim, keywords, numbers=numbers))
     await store.switch_aliases({KNOWLEDGE.alias: collection})
-    rows = [mean_of(embedded(model, dense_texts(one.title, one.content))) for one in given]
+    rows = [mean_of(embedded(model, build_item_dense_texts(one.title, one.content))) for one in given]
     lexical, dice = LexicalEncoder().with_average_terms(MEAN_TERMS), np.random.default_rng(7)
     for at in range(0, ITEMS, 100):
         numbers_ = range(at, at + 100)
@@ -207,7 +212,9 @@ def point(
 ) -> models.PointStruct:
     at, copy = number % len(given), number // len(given)
     one = given[at]
-    sparse = lexical.encode_document(lexical_text(one.title, one.content, one.tags), aside_text(one.scope))
+    sparse = lexical.encode_document(
+        build_item_lexical_text(one.title, one.content, one.tags), build_item_aside_text(one.scope)
+    )
     row = rows[at]
     if copy:
         row = row + dice.normal(0, 0.01, row.shape).astype(np.float32)

@@ -27,23 +27,28 @@ from skillbus.contracts.scope import match_scope
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
 from skillbus.relevance.calibrations import find_calibration
-from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.retriever.domain.knowledge.named_tags import names_one
-from skillbus.retriever.domain.knowledge.relevance import (
+from skillbus.relevance.knowledge_score import (
     ALONE_HALF,
     ALONE_POWER,
     DENSE,
     LEXICAL,
     OFFSET,
     KnowledgeRelevance,
-    for_knowledge,
-    own_weight,
+    derive_knowledge_relevance,
+    sum_own_weights,
 )
+from skillbus.relevance.knowledge_text import (
+    MEAN_TERMS,
+    build_item_aside_text,
+    build_item_dense_texts,
+    build_item_lexical_text,
+)
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf
+from skillbus.retriever.domain.knowledge.named_tags import names_one
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
-from skillbus.retriever.domain.relevance import probability, rarest_idf, relevance_of
 from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.vectors.directions import mean_of
-from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "knowledge"
 SETS = ("covid_faq_en", "apisix_bilingual", "cranfield_en", "cmrc_zh")
@@ -52,7 +57,7 @@ FITS = (0.01, 0.02, 0.05, 0.1)
 Floats = NDArray[np.float64]
 Texts = Callable[[Doc], tuple[str, ...]]
 EMBED = embedder_of(DEFAULT_MODEL)
-OF_MODEL = relevance_of(find_calibration(DEFAULT_MODEL))
+OF_MODEL = build_relevance(find_calibration(DEFAULT_MODEL))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +74,7 @@ class World:
     @property
     def words(self) -> Floats:
         """As `KnowledgeRelevance` counts them."""
-        scaled: Floats = self.bm25 / rarest_idf(len(self.docs)) / np.sqrt(np.maximum(self.asked, 0.25))[:, None]
+        scaled: Floats = self.bm25 / compute_rarest_idf(len(self.docs)) / np.sqrt(np.maximum(self.asked, 0.25))[:, None]
         return scaled
 
     def ranked(self, scores: Floats) -> list[list[str]]:
@@ -93,9 +98,11 @@ class World:
         """By the product's own map."""
         scores = np.full(self.cosines.shape, -math.inf)
         for query in range(len(self.cases)):
-            relevance = KnowledgeRelevance(for_knowledge(OF_MODEL), float(self.asked[query]), len(self.docs))
+            relevance = KnowledgeRelevance(
+                derive_knowledge_relevance(OF_MODEL), float(self.asked[query]), len(self.docs)
+            )
             for row in self.candidates(query):
-                scores[query, row] = relevance.evidence(self.cosines[query, row], self.bm25[query, row])
+                scores[query, row] = relevance.compute_evidence(self.cosines[query, row], self.bm25[query, row])
         return scores
 
     def with_factors(self, scores: Floats) -> Floats:
@@ -120,8 +127,8 @@ def world_of(cases: KnowledgeCases, texts: Texts, encoder: LexicalEncoder, words
     cosines = unit(EMBED(queries, TextRole.QUERY)) @ item_vectors(docs, texts).T
     asker = encoder_of_search()
     vectors = [asker.encode_query(query) for query in queries]
-    asked = [own_weight(query, it.terms, it.values.tolist()) for query, it in zip(queries, vectors, strict=True)]
-    bm25 = bm25_of([words(doc) for doc in docs], [aside_text(doc.scope) for doc in docs], encoder, vectors)
+    asked = [sum_own_weights(query, it.terms, it.values.tolist()) for query, it in zip(queries, vectors, strict=True)]
+    bm25 = bm25_of([words(doc) for doc in docs], [build_item_aside_text(doc.scope) for doc in docs], encoder, vectors)
     return World(docs, cases.cases, cosines.astype(np.float64), bm25, np.array(asked))
 
 
@@ -202,7 +209,7 @@ def reliability(worlds: Mapping[str, World]) -> list[dict[str, float]]:
             best = sorted(scores[query][np.isfinite(scores[query])], reverse=True)[:10]
             weight = 1 / len(world.cases)
             answers = world.cases[query].grades
-            rows += [(probability(s), float(i in answers), weight) for s, i in zip(best, ids, strict=True)]
+            rows += [(compute_probability(s), float(i in answers), weight) for s, i in zip(best, ids, strict=True)]
     table = np.array(rows)
     bins = list[dict[str, float]]()
     for low, high in pairwise(edges):
@@ -236,11 +243,11 @@ def thresholds(worlds: Mapping[str, World], cases: Mapping[str, KnowledgeCases],
 
 
 def of_product(doc: Doc) -> tuple[str, ...]:
-    return dense_texts(doc.title, doc.content)
+    return build_item_dense_texts(doc.title, doc.content)
 
 
 def words_of_product(doc: Doc) -> str:
-    return lexical_text(doc.title, doc.content, doc.tags)
+    return build_item_lexical_text(doc.title, doc.content, doc.tags)
 
 
 def title_once(doc: Doc) -> str:
@@ -253,7 +260,7 @@ VARIANTS: Mapping[str, tuple[Texts, LexicalEncoder, Callable[[Doc], str]]] = {
     "one text of 1,000 characters": (lambda it: (f"{it.title}\n{it.content[:1000]}",), PRODUCT, words_of_product),
     "the title alone": (lambda it: (it.title,), PRODUCT, words_of_product),
     "passages without the title": (
-        lambda it: dense_texts(it.title, it.content)[1:] or (it.title,),
+        lambda it: build_item_dense_texts(it.title, it.content)[1:] or (it.title,),
         PRODUCT,
         words_of_product,
     ),

@@ -46,10 +46,10 @@ from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import Vectors, embedded
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.calibrations import find_calibration
-from skillbus.retriever.domain.relevance import NEUTRAL, Relevance, relevance_of
+from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance
 from skillbus.retriever.domain.threshold import least_evidence
 
-RELEVANCE = relevance_of(find_calibration(DEFAULT_MODEL))
+RELEVANCE = build_relevance(find_calibration(DEFAULT_MODEL))
 RESAMPLES = 1_000
 THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 WITHOUT = {

@@ -38,14 +38,14 @@ from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.domain.catalogue.tool_text import dense_text, lexical_text
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
+from skillbus.relevance.score import NEUTRAL
+from skillbus.relevance.sentences import split_sentences
+from skillbus.relevance.tool_text import build_tool_dense_text, build_tool_lexical_text
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.tools.search import Wanted
-from skillbus.retriever.domain.tools.sentences import sentences
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.standalone.nats_server import open_nats_server
@@ -75,7 +75,7 @@ class Arms:
 
     async def in_process(self, query: str) -> None:
         """The model, and what the search asks of the store: candidates of both sides, their cosines, sixteen tools."""
-        parts = sentences(query)
+        parts = split_sentences(query)
         rows = self.model.embed(list(parts or (query,)), TextRole.QUERY)
         sparse = self.lexical.encode_query(query)
         embedded = EmbeddedQuery(
@@ -102,7 +102,7 @@ async def fill(store: VectorStore, collection: str, tools: Sequence[dict[str, ob
     lexical, dice = LexicalEncoder(), np.random.default_rng(7)
     rows = np.concatenate(
         [
-            model.embed([text(tool, dense_text) for tool in tools[at : at + 64]], TextRole.DOCUMENT)
+            model.embed([text(tool, build_tool_dense_text) for tool in tools[at : at + 64]], TextRole.DOCUMENT)
             for at in range(0, len(tools), 64)
         ]
     )
@@ -123,7 +123,7 @@ def point(
     dice: np.random.Generator,
 ) -> models.PointStruct:
     tool, copy = tools[number % len(tools)], number // len(tools)
-    sparse = lexical.encode_document(text(tool, lexical_text))
+    sparse = lexical.encode_document(text(tool, build_tool_lexical_text))
     row = rows[number % len(tools)] + (dice.normal(0, 0.01, rows.shape[1]).astype(np.float32) if copy else 0)
     name = f"{tool['name']}-{copy}" if copy else str(tool["name"])
     payload = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from skillbus.contracts.indexer.tools import IMPORTED_SOURCE, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
-from skillbus.indexer.domain.catalogue.tool_text import lexical_text
+from skillbus.relevance.tool_text import build_tool_lexical_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
 SEED = 7
@@ -45,9 +45,9 @@ class Tool:
         )
 
     @property
-    def lexical_text(self) -> str:
+    def build_tool_lexical_text(self) -> str:
         """All of its words."""
-        return lexical_text(self.name, self.description, self.tags, self.parameters)  # type: ignore[arg-type]
+        return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters)  # type: ignore[arg-type]
 
 
 def corpus(folder: Path, count: int) -> list[Tool]:

@@ -13,7 +13,7 @@ from skillbus.calibration.judged import Bools, Judged, JudgedTool
 from skillbus.calibration.pairs import Pairs, Survey, survey
 from skillbus.calibration.vectors import Vectors
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.retriever.domain.relevance import Relevance, relevance_of
+from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
 from skillbus.retriever.settings import RetrieverSettings
 
@@ -110,7 +110,7 @@ def best(scores: Floats, count: int = CANDIDATES) -> Ints:
 def maps_without(judged: Judged, pairs: Survey) -> dict[str, Relevance]:
     """For each source of requests, the map fitted to all others."""
     sources = sources_of(judged)
-    return {source: relevance_of(fitted(*left_out(judged, pairs, judged.sources != source))) for source in sources}
+    return {source: build_relevance(fitted(*left_out(judged, pairs, judged.sources != source))) for source in sources}
 
 
 def left_out(judged: Judged, pairs: Survey, kept: Bools) -> tuple[Judged, Survey]:

@@ -9,7 +9,7 @@ from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.judged import Judged
 from skillbus.calibration.pairs import Pairs, Survey
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.retriever.domain.relevance import Relevance, relevance_of
+from skillbus.relevance.score import Relevance, build_relevance
 
 COSINES: Final = (0.2, 0.4, 0.6, 0.8)
 
@@ -31,11 +31,11 @@ class Effect:
 
 def effect_of(calibration: Calibration | None, judged: Judged, pairs: Survey) -> Effect:
     """Of the neutral map if there is no calibration."""
-    relevance = relevance_of(calibration)
+    relevance = build_relevance(calibration)
     near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     right = _evidence(relevance, pairs.right)
     return Effect(
-        scores=tuple(relevance.score(cosine, 0.0) for cosine in COSINES),
+        scores=tuple(relevance.compute_score(cosine, 0.0) for cosine in COSINES),
         auc=_auc(right, _evidence(relevance, near)),
         right_above_half=float((right >= 0).mean()),
         random_above_half=float((_evidence(relevance, pairs.random) >= 0).mean()),
@@ -45,7 +45,7 @@ def effect_of(calibration: Calibration | None, judged: Judged, pairs: Survey) ->
 def _evidence(relevance: Relevance, pairs: Pairs) -> Floats:
     """Log-odds: 0 is a score of one half."""
     columns = zip(pairs.cosine.tolist(), pairs.words.tolist(), strict=True)
-    return np.array([relevance.evidence(cosine, words) for cosine, words in columns])
+    return np.array([relevance.compute_evidence(cosine, words) for cosine, words in columns])
 
 
 def _auc(right: Floats, wrong: Floats) -> float:

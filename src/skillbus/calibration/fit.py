@@ -1,4 +1,4 @@
-"""The numbers of a model in `skillbus.retriever.domain.relevance`: slope, lexical, offset.
+"""The numbers of a model in `skillbus.relevance.score`: slope, lexical, offset.
 
 1. The weights of logit(cosine) and of words, by listwise softmax over each query's candidates.
 2. Slope and offset of the log-odds, by logistic regression on requests for one tool (of several wanted, each fits only
@@ -26,7 +26,7 @@ from skillbus.calibration.errors import NoSignalError, TooLittleError
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import Pairs, Survey
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.retriever.domain.relevance import NEUTRAL
+from skillbus.relevance.score import NEUTRAL
 
 TOOLS_MIN: Final = 10
 QUERIES_MIN: Final = 10

@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.contracts.message import Message
-from skillbus.indexer.domain.catalogue.tool_text import aside_text, dense_text, lexical_text
+from skillbus.relevance.tool_text import build_tool_aside_text, build_tool_dense_text, build_tool_lexical_text
 
 Bools = NDArray[np.bool_]
 LineT = TypeVar("LineT", bound=Message)
@@ -40,17 +40,17 @@ class JudgedTool(Message):
     @property
     def dense_text(self) -> str:
         """What of it the model embeds."""
-        return dense_text(self.name, self.description, self.tags, self.parameters)
+        return build_tool_dense_text(self.name, self.description, self.tags, self.parameters)
 
     @property
     def lexical_text(self) -> str:
         """What of it BM25 reads."""
-        return lexical_text(self.name, self.description, self.tags, self.parameters, self.examples)
+        return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters, self.examples)
 
     @property
     def aside_text(self) -> str:
         """What of it counts half for BM25."""
-        return aside_text(self.provider, self.parameters)
+        return build_tool_aside_text(self.provider, self.parameters)
 
 
 class JudgedQuery(Message):

@@ -10,7 +10,7 @@ from skillbus.calibration.bm25 import Bm25, Floats, Ints
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.vectors import Vectors
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.retriever.domain.relevance import rarest_idf
+from skillbus.relevance.score import compute_rarest_idf
 
 SEED: Final = 7
 CANDIDATES: Final = 100  # of each side; more than the retriever's default
@@ -95,7 +95,7 @@ def survey(judged: Judged, vectors: Vectors, encoder: LexicalEncoder) -> Survey:
 
 def _evidence(judged: Judged, vectors: Vectors, encoder: LexicalEncoder) -> Iterator[_Evidence]:
     index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
-    rarest = rarest_idf(len(judged.tools))
+    rarest = compute_rarest_idf(len(judged.tools))
     for begin in range(0, len(judged.queries), _CHUNK):
         cosines = vectors.cosines(begin, min(begin + _CHUNK, len(judged.queries)))
         for row, cosine in enumerate(cosines, start=begin):

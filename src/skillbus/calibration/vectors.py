@@ -10,7 +10,7 @@ from skillbus.calibration.bm25 import Floats, Ints
 from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.retriever.domain.tools.sentences import sentences
+from skillbus.relevance.sentences import split_sentences
 from skillbus.vectors.directions import mean_of
 
 Rows = NDArray[np.float32]
@@ -49,7 +49,7 @@ def asked_of(judged: Judged) -> Asked:
     texts, starts = list[str](), list[int]()
     for query in judged.queries:
         starts.append(len(texts))
-        texts += sentences(query.query) or (query.query,)
+        texts += split_sentences(query.query) or (query.query,)
     return Asked(tuple(texts), tuple(starts))
 
 

@@ -18,7 +18,7 @@ from skillbus.evaluation.cases import Case, Cases
 from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
 from skillbus.evaluation.measures import DEPTH
 from skillbus.evaluation.report import Answers
-from skillbus.indexer.domain.catalogue.tool_text import aside_text, lexical_text
+from skillbus.relevance.tool_text import build_tool_aside_text, build_tool_lexical_text
 
 Progress = Callable[[str, int, int], None]
 """Says in which step it is, and how much of how much is done."""
@@ -124,7 +124,9 @@ def _ids(answers: Sequence[ToolsFound]) -> tuple[tuple[str, ...], ...]:
 
 def by_words(cases: Cases) -> Iterator[tuple[str, ...]]:
     """The best tools of each request, those that share a word with it; of equals the earlier."""
-    index = Bm25([_text(tool) for tool in cases.tools], [aside_text(it.provider, it.parameters) for it in cases.tools])
+    index = Bm25(
+        [_text(tool) for tool in cases.tools], [build_tool_aside_text(it.provider, it.parameters) for it in cases.tools]
+    )
     for case in cases.cases:
         scores = index.scores(case.query)
         best = np.argsort(-scores, kind="stable")[:DEPTH]
@@ -132,4 +134,4 @@ def by_words(cases: Cases) -> Iterator[tuple[str, ...]]:
 
 
 def _text(tool: ToolDescription) -> str:
-    return lexical_text(tool.name, tool.description, tool.tags, tool.parameters, tool.examples)
+    return build_tool_lexical_text(tool.name, tool.description, tool.tags, tool.parameters, tool.examples)

@@ -18,7 +18,7 @@ from skillbus.evaluation.errors import NotIndexedError, RefusedItemError
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
 from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored
 from skillbus.evaluation.measures import DEPTH
-from skillbus.vectors.knowledge_text import aside_text, lexical_text
+from skillbus.relevance.knowledge_text import build_item_aside_text, build_item_lexical_text
 
 _BATCH_BYTES: Final = 700_000
 _ACTOR: Final = "evaluation"
@@ -111,7 +111,10 @@ def _batches(lines: Sequence[JsonValue]) -> Iterator[tuple[JsonValue, ...]]:
 def _by_words(cases: KnowledgeCases) -> Iterator[tuple[str, ...]]:
     """BM25 over the texts that search reads, without translations and scopes: what words alone find."""
     docs = cases.docs
-    index = Bm25([lexical_text(it.title, it.content, it.tags) for it in docs], [aside_text(it.scope) for it in docs])
+    index = Bm25(
+        [build_item_lexical_text(it.title, it.content, it.tags) for it in docs],
+        [build_item_aside_text(it.scope) for it in docs],
+    )
     for case in cases.cases:
         scores = index.scores(case.query)
         best = (-scores).argsort(kind="stable")[:DEPTH]

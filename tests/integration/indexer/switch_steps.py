@@ -16,8 +16,8 @@ from skillbus.indexer.adapters.kv_catalogue import open_catalogue
 from skillbus.indexer.adapters.tool_points import point_of
 from skillbus.indexer.domain.catalogue.entry import entry_of
 from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
-from skillbus.indexer.domain.catalogue.tool_text import dense_text
 from skillbus.indexer.domain.index.ports import content_hash
+from skillbus.relevance.tool_text import build_tool_dense_text
 from skillbus.vectors import DENSE, VectorStore
 from skillbus.vectors.datasets import TOOLS, model_of
 
@@ -106,7 +106,7 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
                 seen.collections.append(live)
         skill = records[number % len(records)].skill
         number += 1
-        query = vector(model_of(live), dense_text(skill.name, skill.description, skill.tags))
+        query = vector(model_of(live), build_tool_dense_text(skill.name, skill.description, skill.tags))
         began = time.monotonic()
         ((best, *_),) = await store.query(live, [models.QueryRequest(query=query, using=DENSE, limit=1)])
         seen.took_s.append(time.monotonic() - began)

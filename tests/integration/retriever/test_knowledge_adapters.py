@@ -20,13 +20,13 @@ from skillbus.contracts.resources import EVENTS
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
+from skillbus.relevance.knowledge_text import build_item_dense_texts
 from skillbus.retriever.adapters.bus_items import BusItems
 from skillbus.retriever.adapters.bus_record import BusRecord
 from skillbus.retriever.adapters.bus_usage import BusUsage
 from skillbus.retriever.domain.errors import RecordUnavailableError
 from skillbus.retriever.domain.knowledge.ports import Looked
 from skillbus.vectors.directions import mean_of
-from skillbus.vectors.knowledge_text import dense_texts
 
 from ...knowledge_record import NOW, id_of, item
 from ...models import OnlyModel, embedder_in
@@ -224,7 +224,7 @@ async def test_an_item_is_embedded_as_the_index_does_it(bus: Bus, settings: Inde
     model = CountingModel()
     async with _items(bus, settings, model) as items:
         vectors = await items.embed([LONG, item(2, "rain")], FINGERPRINT)
-    texts = dense_texts(LONG.title, LONG.content)
+    texts = build_item_dense_texts(LONG.title, LONG.content)
     assert set(model.documents) == {*texts, "rain"}
     dense = vectors[LONG.digest].dense
     assert dense is not None

@@ -15,7 +15,7 @@ from skillbus.calibration.vectors import Rows, asked_of, embedded, vectors_of
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.retriever.domain.relevance import NEUTRAL, relevance_of
+from skillbus.relevance.score import NEUTRAL, build_relevance
 
 from .synthetic import judged, vectors
 
@@ -123,7 +123,7 @@ def test_the_score_rises_with_the_cosine() -> None:
     found = fitted(data, pairs)
     scores = effect_of(found, data, pairs).scores
     assert list(scores) == sorted(scores)
-    assert scores[0] == relevance_of(found).score(0.2, 0.0)
+    assert scores[0] == build_relevance(found).compute_score(0.2, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,13 +9,13 @@ import numpy as np
 from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
+from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.knowledge.candidates import KnowledgeCandidates
 from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
 from skillbus.retriever.domain.knowledge.ports import IndexedItem, ItemVectors, Looked, WantedKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.tools.ranking import Candidate
 
 from ...knowledge_record import NOW, Record

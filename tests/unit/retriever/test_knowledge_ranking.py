@@ -8,11 +8,11 @@ import pytest
 
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
+from skillbus.relevance.knowledge_score import KnowledgeRelevance
+from skillbus.relevance.score import NEUTRAL, compute_rarest_idf
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem, ScoredItem
-from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
-from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
 
 from ...knowledge_record import NOW, id_of, item
 
@@ -34,7 +34,7 @@ def ids(ranked: tuple[RankedItem, ...]) -> list[str]:
 
 def test_without_factors_the_score_is_the_relevance_of_both_sides() -> None:
     (only,) = rank(scored(1, 0.7, 3.0))
-    assert only.score == pytest.approx(NEUTRAL.score(0.7, 3.0 / rarest_idf(100)))
+    assert only.score == pytest.approx(NEUTRAL.compute_score(0.7, 3.0 / compute_rarest_idf(100)))
 
 
 def test_factors_are_added_to_the_evidence() -> None:

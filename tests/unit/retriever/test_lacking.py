@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from skillbus.contracts.learner.index import FoundItem
+from skillbus.relevance.score import NEUTRAL, compute_rarest_idf
 from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL, rarest_idf
 
 from ...knowledge_record import item
 
@@ -37,7 +37,7 @@ def test_the_cosine_is_that_of_query_and_item() -> None:
 @pytest.mark.parametrize("indexed", [0, 1, 10_000])
 def test_a_shared_word_counts_half_of_one_that_only_this_item_has(indexed: int) -> None:
     scored = score_of(FOUND, vectors(None, t3=1.2, t7=0.5, t4294967295=2.0), query(3, 5, 4294967295), indexed)
-    assert scored.bm25 == pytest.approx(0.5 * (1.2 + 2.0) * rarest_idf(indexed))
+    assert scored.bm25 == pytest.approx(0.5 * (1.2 + 2.0) * compute_rarest_idf(indexed))
 
 
 def test_words_that_are_not_shared_count_nothing() -> None:

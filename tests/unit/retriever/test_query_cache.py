@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters.query_cache import QueryCache
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL
 
 
 class CountingEmbedder:

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools
+from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import NEUTRAL
 from skillbus.retriever.domain.tools.hit import StoredTool
 from skillbus.retriever.domain.tools.ranking import Candidate
 from skillbus.retriever.domain.tools.search import Found, ToolSearch, Wanted

@@ -12,8 +12,13 @@ from skillbus.indexer.adapters.bus_embedder import TextVectors
 from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
 from skillbus.indexer.domain.index.ports import Key, content_hash
 from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
+from skillbus.relevance.knowledge_text import (
+    MEAN_TERMS,
+    build_item_aside_text,
+    build_item_dense_texts,
+    build_item_lexical_text,
+)
 from skillbus.vectors.datasets import KNOWLEDGE
-from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
 _LAYOUT: Final = Layout(
     KNOWLEDGE,
@@ -44,9 +49,9 @@ class KnowledgePoints:
     async def of(self, fingerprint: str, entries: Sequence[KnowledgeEntry], *, dense_required: bool) -> MadePoints:
         items = [entry.item for entry in entries]
         texts = Texts(
-            dense=[dense_texts(item.title, item.content) for item in items],
-            lexical=tuple(lexical_text(item.title, item.content, item.tags)[:_LONGEST] for item in items),
-            asides=tuple(aside_text(item.scope) for item in items),
+            dense=[build_item_dense_texts(item.title, item.content) for item in items],
+            lexical=tuple(build_item_lexical_text(item.title, item.content, item.tags)[:_LONGEST] for item in items),
+            asides=tuple(build_item_aside_text(item.scope) for item in items),
             mean_terms=MEAN_TERMS,
         )
         vectors = await self._vectors.of(fingerprint, texts, dense_required=dense_required)

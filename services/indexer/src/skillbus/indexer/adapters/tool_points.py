@@ -10,8 +10,13 @@ from skillbus.common.bus.caller import Caller
 from skillbus.indexer.adapters.bus_embedder import TextVectors
 from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
-from skillbus.indexer.domain.catalogue.tool_text import arguments_of, aside_text, dense_text, lexical_text
 from skillbus.indexer.domain.index.ports import Key, content_hash
+from skillbus.relevance.tool_text import (
+    build_tool_aside_text,
+    build_tool_dense_text,
+    build_tool_lexical_text,
+    list_arguments,
+)
 from skillbus.vectors import point_id
 from skillbus.vectors.datasets import TOOLS
 
@@ -36,9 +41,11 @@ class ToolPoints:
 
     async def of(self, fingerprint: str, entries: Sequence[ToolEntry], *, dense_required: bool) -> MadePoints:
         texts = Texts(
-            dense=[(dense_text(e.name, e.description, e.tags, e.parameters),) for e in entries],
-            lexical=tuple(lexical_text(e.name, e.description, e.tags, e.parameters, e.examples) for e in entries),
-            asides=tuple(aside_text(e.provider, e.parameters) for e in entries),
+            dense=[(build_tool_dense_text(e.name, e.description, e.tags, e.parameters),) for e in entries],
+            lexical=tuple(
+                build_tool_lexical_text(e.name, e.description, e.tags, e.parameters, e.examples) for e in entries
+            ),
+            asides=tuple(build_tool_aside_text(e.provider, e.parameters) for e in entries),
         )
         vectors = await self._vectors.of(fingerprint, texts, dense_required=dense_required)
         payloads = [_payload(entry, vectors.fingerprint) for entry in entries]
@@ -47,7 +54,7 @@ class ToolPoints:
 
 def _payload(entry: ToolEntry, fingerprint: str) -> dict[str, JsonValue]:
     """What is stored beside the vectors: what is filtered by, ranked by and shown."""
-    arguments = list(arguments_of(entry.parameters))
+    arguments = list(list_arguments(entry.parameters))
     skill = skill_name_of(entry.tool_id)
     return {
         "project": entry.project,

@@ -5,9 +5,9 @@ from array import array
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
 from skillbus.contracts.message import MSGPACK
+from skillbus.relevance.score import build_relevance
 from skillbus.retriever.adapters.matrix import rows_of
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import relevance_of
 from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.directions import mean_of
 
@@ -40,7 +40,7 @@ class BusEmbedder:
             values=sparse.values,
             terms=sparse.terms,
             model=embedded.model.name if embedded.model else None,
-            relevance=relevance_of(embedded.model.calibration if embedded.model else None),
+            relevance=build_relevance(embedded.model.calibration if embedded.model else None),
             parts=tuple(array("f", row.tobytes()) for row in rows) if parts else (),
             fingerprint=embedded.model.fingerprint if embedded.model else None,
         )

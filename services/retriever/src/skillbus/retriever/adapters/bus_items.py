@@ -15,11 +15,16 @@ from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, Spars
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.message import MSGPACK
+from skillbus.relevance.knowledge_text import (
+    MEAN_TERMS,
+    build_item_aside_text,
+    build_item_dense_texts,
+    build_item_lexical_text,
+)
 from skillbus.retriever.adapters.matrix import rows_of
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.directions import mean_of
-from skillbus.vectors.knowledge_text import MEAN_TERMS, aside_text, dense_texts, lexical_text
 
 _FEW: Final = 8
 _FEW_WAIT_S: Final = 2.0
@@ -75,7 +80,7 @@ class BusItems:
     ) -> list[NDArray[np.float32] | None]:
         if model is None:
             return [None] * len(items)
-        texts = [dense_texts(item.title, item.content) for item in items]
+        texts = [build_item_dense_texts(item.title, item.content) for item in items]
         asked = EmbedTexts(texts=tuple(text for some in texts for text in some), role=TextRole.DOCUMENT, model=model)
         try:
             embedded = await self._caller.call(EMBED_TEXTS, asked, timeout_s=wait_s, content_type=MSGPACK)
@@ -89,8 +94,10 @@ class BusItems:
 
     async def _sparse(self, items: Sequence[KnowledgeItem]) -> tuple[SparseVector, ...]:
         asked = EmbedTexts(
-            texts=tuple(lexical_text(item.title, item.content, item.tags)[:_TEXT_CHARACTERS] for item in items),
-            asides=tuple(aside_text(item.scope) for item in items),
+            texts=tuple(
+                build_item_lexical_text(item.title, item.content, item.tags)[:_TEXT_CHARACTERS] for item in items
+            ),
+            asides=tuple(build_item_aside_text(item.scope) for item in items),
             role=TextRole.DOCUMENT,
             dense=False,
             sparse=True,

@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from dataclasses import replace
 
+from skillbus.relevance.score import Relevance
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
-from skillbus.retriever.domain.relevance import Relevance
 
 
 class QueryCache:

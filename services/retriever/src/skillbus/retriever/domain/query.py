@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.retriever.domain.relevance import Relevance
+from skillbus.relevance.score import Relevance
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
+from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.knowledge.lacking import held_terms, score_of
 from skillbus.retriever.domain.knowledge.ports import (
@@ -27,7 +28,6 @@ from skillbus.retriever.domain.knowledge.ports import (
     WantedKnowledge,
 )
 from skillbus.retriever.domain.knowledge.ranking import RankedItem, ScoredItem
-from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance, for_knowledge, own_weight
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.tools.ranking import Candidate
@@ -73,8 +73,8 @@ class Begun:
     @property
     def relevance(self) -> KnowledgeRelevance:
         """How well items answer the query."""
-        asked = own_weight(self.question.request.query, self.query.terms, self.query.values)
-        return KnowledgeRelevance(for_knowledge(self.query.relevance), asked, self.indexed)
+        asked = sum_own_weights(self.question.request.query, self.query.terms, self.query.values)
+        return KnowledgeRelevance(derive_knowledge_relevance(self.query.relevance), asked, self.indexed)
 
     @property
     def wanted(self) -> WantedKnowledge:
@@ -206,7 +206,7 @@ class KnowledgeCandidates:
             return {}
         found = await self._index.candidates(begun.live, begun.query, begun.wanted)
         relevance = begun.relevance
-        nearest = [_Near(one, relevance.evidence(one.cosine, one.bm25)) for one in found]
+        nearest = [_Near(one, relevance.compute_evidence(one.cosine, one.bm25)) for one in found]
         nearest.sort(key=lambda near: near.evidence, reverse=True)
         return {near.candidate.id: near for near in nearest}
 

@@ -8,9 +8,9 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import MatchReason
+from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.knowledge.ranking import RankedItem
 from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.relevance import probability
 
 REPLY_CHARACTERS: Final = 130_000
 """Of the contents of all hits: a character takes six bytes at most, and a message of the bus 1 MiB."""
@@ -30,7 +30,7 @@ def hit_of(
         scope_match=ranked.scope_match,
         reasons=tuple(_reasons(ranked, terms)),
         factors=ranked.factors if request.explain else None,
-        relevance=probability(ranked.evidence) if request.explain else None,
+        relevance=compute_probability(ranked.evidence) if request.explain else None,
         indexed=ranked.scored.indexed,
     )
     return cut(hit, request.content_characters)

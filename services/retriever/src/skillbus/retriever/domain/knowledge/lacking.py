@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.learner.index import FoundItem
+from skillbus.relevance.score import compute_rarest_idf
 from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.retriever.domain.knowledge.ranking import ScoredItem
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.relevance import rarest_idf
 
 _IDF_SHARE: Final = 0.5
 """Of the IDF of the rarest word: how many items hold a word only the index knows, and it is not asked for each word.
@@ -26,7 +26,7 @@ def score_of(found: FoundItem, vectors: ItemVectors, query: EmbeddedQuery, index
     if vectors.dense is not None and query.dense is not None:
         cosine = float(np.asarray(query.dense, np.float32) @ vectors.dense)
     words = float(_weights(query.indices, vectors) @ np.asarray(query.values, np.float32))
-    bm25 = _IDF_SHARE * rarest_idf(indexed) * words
+    bm25 = _IDF_SHARE * compute_rarest_idf(indexed) * words
     return ScoredItem(found, cosine, bm25 or None, indexed=False)
 
 

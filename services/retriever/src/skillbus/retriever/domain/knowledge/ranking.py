@@ -17,9 +17,9 @@ from itertools import chain
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match_scope
-from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance
+from skillbus.relevance.knowledge_score import KnowledgeRelevance
+from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
-from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.tools.ranking import Candidate
 
 
@@ -62,7 +62,7 @@ class RankedItem:
     @property
     def score(self) -> float:
         """From 0 to 1."""
-        return probability(self.log_odds)
+        return compute_probability(self.log_odds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class KnowledgeRanking:
         ranked = [
             RankedItem(
                 scored=one,
-                evidence=self.relevance.evidence(one.cosine, one.bm25),
+                evidence=self.relevance.compute_evidence(one.cosine, one.bm25),
                 factors=self._factors(one.found, near),
                 scope_match=near,
                 dense_rank=dense.place(one.cosine),

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
+from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.knowledge.candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
 from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
 from skillbus.retriever.domain.knowledge.hit import hit_of
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.threshold import least_evidence
 
@@ -88,7 +88,7 @@ def _explanation(
     return KnowledgeSearchExplanation(
         stages=stages.told(),
         indexed=begun.indexed,
-        threshold=probability(least) if threshold is None else threshold,
+        threshold=compute_probability(least) if threshold is None else threshold,
         below_threshold=len(ranked) - fitting,
         not_shown=len(gathered.others),
         unindexed=sum(not it.indexed for it in gathered.scored),

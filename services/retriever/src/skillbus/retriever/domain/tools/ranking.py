@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from skillbus.retriever.domain.relevance import Relevance, probability, rarest_idf
+from skillbus.relevance.score import Relevance, compute_probability, compute_rarest_idf
 
 ALIKE: Final = 0.5
 """Log-odds that a tool loses whose words are exactly those of one above it."""
@@ -58,7 +58,7 @@ class Ranked(NamedTuple):
     @property
     def score(self) -> float:
         """From 0 to 1."""
-        return probability(self.evidence)
+        return compute_probability(self.evidence)
 
 
 def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: int) -> tuple[Ranked, ...]:
@@ -66,8 +66,8 @@ def rank(candidates: Sequence[Candidate], relevance: Relevance, catalogue_size: 
 
     `catalogue_size` is the number of tools that the store counts IDF over.
     """
-    idf = rarest_idf(catalogue_size)
-    scored = [(relevance.evidence(c.cosine, (c.bm25 or 0.0) / idf), c) for c in candidates]
+    idf = compute_rarest_idf(catalogue_size)
+    scored = [(relevance.compute_evidence(c.cosine, (c.bm25 or 0.0) / idf), c) for c in candidates]
     scored.sort(key=lambda pair: (-pair[0], -_or_least(pair[1].cosine), pair[1].id))
     dense = _ranks([(-c.cosine, c.id) for c in candidates if c.cosine is not None])
     lexical = _ranks([(-c.bm25, c.id) for c in candidates if c.bm25 is not None])

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation
+from skillbus.relevance.score import compute_probability
+from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.domain.index import LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
-from skillbus.retriever.domain.relevance import probability
 from skillbus.retriever.domain.stages import Stages
 from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.retriever.domain.tools.hit import StoredTool, hit_of
 from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
-from skillbus.retriever.domain.tools.sentences import sentences
 from skillbus.retriever.domain.tools.tool_type import tool_type_of
 
 
@@ -98,7 +98,7 @@ class ToolSearch:
         live = await self._index.live()
         if live is None:
             return Found()
-        parts = () if request.split is False else sentences(request.query)
+        parts = () if request.split is False else split_sentences(request.query)
         query = await self._embedder.embed(request.query, parts, live.fingerprint)
         stages.end("embed", 0)
         candidates = await self._candidates_of(live, query, request)
@@ -114,7 +114,7 @@ class ToolSearch:
         if request.explain:
             explanation = ToolSearchExplanation(
                 stages=stages.told(),
-                threshold=probability(least) if request.threshold is None else request.threshold,
+                threshold=compute_probability(least) if request.threshold is None else request.threshold,
                 below_threshold=len(ranked) - len(fitting),
                 best_score=ranked[0].score if ranked else None,
                 terms=tuple(query.terms),

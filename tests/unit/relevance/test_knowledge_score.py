@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
+from skillbus.relevance.score import NEUTRAL, Relevance
 from skillbus.retriever.domain.knowledge.named_tags import names_one
-from skillbus.retriever.domain.knowledge.relevance import KnowledgeRelevance, for_knowledge, own_weight
-from skillbus.retriever.domain.relevance import NEUTRAL, Relevance
 
-USE = for_knowledge(Relevance(1.333, 1.305, 0.108, 3.0, 1.0))
+USE = derive_knowledge_relevance(Relevance(1.333, 1.305, 0.108, 3.0, 1.0))
 COSINES = st.one_of(st.none(), st.floats(-1, 1))
 
 
@@ -16,19 +16,19 @@ COSINES = st.one_of(st.none(), st.floats(-1, 1))
 def test_more_of_either_side_never_lowers_it(one: float, other: float, words: float, more: float, asked: float) -> None:
     relevance = KnowledgeRelevance(USE, asked, 1000)
     near, far, few, many = max(one, other), min(one, other), min(words, more), max(words, more)
-    assert relevance.evidence(near, many) >= relevance.evidence(far, few)
-    assert relevance.evidence(None, many) >= relevance.evidence(None, few)
+    assert relevance.compute_evidence(near, many) >= relevance.compute_evidence(far, few)
+    assert relevance.compute_evidence(None, many) >= relevance.compute_evidence(None, few)
 
 
 def test_as_many_words_of_a_longer_query_say_less() -> None:
     short, long = KnowledgeRelevance(USE, 4.0, 1000), KnowledgeRelevance(USE, 16.0, 1000)
-    assert short.evidence(0.5, 10.0) > long.evidence(0.5, 10.0)
+    assert short.compute_evidence(0.5, 10.0) > long.compute_evidence(0.5, 10.0)
 
 
 def test_no_rounding_of_a_cosine_outweighs_anything() -> None:
-    relevance = KnowledgeRelevance(for_knowledge(NEUTRAL), 4.0, 1000)
-    assert relevance.evidence(1.0, 1.0) == relevance.evidence(0.995, 1.0)
-    assert relevance.evidence(-1.0, 0.0) == relevance.evidence(0.005, 0.0)
+    relevance = KnowledgeRelevance(derive_knowledge_relevance(NEUTRAL), 4.0, 1000)
+    assert relevance.compute_evidence(1.0, 1.0) == relevance.compute_evidence(0.995, 1.0)
+    assert relevance.compute_evidence(-1.0, 0.0) == relevance.compute_evidence(0.005, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_no_rounding_of_a_cosine_outweighs_anything() -> None:
     ],
 )
 def test_translations_are_no_terms_of_the_query_itself(query: str, terms: tuple[str, ...], own: float) -> None:
-    assert own_weight(query, terms, [1.0] * len(terms)) == own
+    assert sum_own_weights(query, terms, [1.0] * len(terms)) == own
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillbus.relevance.sentences import MAX_SENTENCES, split_sentences
 from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.tools.sentences import AT_MOST, sentences
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from skillbus.retriever.domain.tools.sentences import AT_MOST, sentences
     ],
 )
 def test_sentences_that_say_something_are_told_apart(request_: str, parts: tuple[str, ...]) -> None:
-    assert sentences(request_) == parts
+    assert split_sentences(request_) == parts
 
 
 @given(st.text(max_size=2_000))
 def test_there_are_two_to_four_sentences_or_none(request_: str) -> None:
-    parts = sentences(request_)
-    assert len(parts) in {0, *range(2, AT_MOST + 1)}
+    parts = split_sentences(request_)
+    assert len(parts) in {0, *range(2, MAX_SENTENCES + 1)}
     assert all(part in request_ for part in parts)
 
 

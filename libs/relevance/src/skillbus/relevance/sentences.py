@@ -1,0 +1,28 @@
+"""Splits a request for several things into the sentences that ask for them.
+
+The vector of a long request is far from each of the tools that it needs. So the dense side compares each tool with the
+sentences too, and the nearest counts. The lexical side uses the whole request, since its words add up.
+"""
+
+import re
+from typing import Final
+
+from skillbus.relevance.text import HAN
+
+MAX_SENTENCES: Final = 4
+_LEAST_WORDS: Final = 4
+_HAN_A_WORD: Final = 2
+_LEAST_CHARACTERS: Final = 4
+_END: Final = re.compile(r"(?<=[.?!;])\s+|[。？！；\n]+")
+_WORD: Final = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+")
+
+
+def split_sentences(request: str) -> tuple[str, ...]:
+    """Return up to four sentences that carry meaning, or none if there are fewer than two."""
+    meaningful = [part for part in (piece.strip() for piece in _END.split(request)) if _has_meaning(part)]
+    return tuple(meaningful[:MAX_SENTENCES]) if len(meaningful) > 1 else ()
+
+
+def _has_meaning(part: str) -> bool:
+    words = {word.lower() for word in _WORD.findall(part)}
+    return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(HAN.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS

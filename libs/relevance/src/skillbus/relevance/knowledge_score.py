@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from skillbus.common.text import HAN_CHARACTER
 from skillbus.relevance.score import Relevance, compute_rarest_idf
-from skillbus.relevance.text import HAN
 
 DENSE: Final = 0.45
 """Factor on the dense weight of the model's map for tools."""
@@ -66,7 +66,7 @@ def derive_knowledge_relevance(of_tools: Relevance) -> Relevance:
 
 def sum_own_weights(query: str, terms: Sequence[str], weights: Sequence[float]) -> float:
     """Sum the weights of a query's terms without the English translations of its Chinese words."""
-    if not HAN.search(query):
+    if not HAN_CHARACTER.search(query):
         return sum(weights)
     said = query.lower()
     return sum(weight for term, weight in zip(terms, weights, strict=True) if not term.isascii() or term in said)

@@ -7,14 +7,14 @@ sentences too, and the nearest counts. The lexical side uses the whole request, 
 import re
 from typing import Final
 
-from skillbus.relevance.text import HAN
+from skillbus.common.text import HAN, HAN_CHARACTER
 
 MAX_SENTENCES: Final = 4
 _LEAST_WORDS: Final = 4
 _HAN_A_WORD: Final = 2
 _LEAST_CHARACTERS: Final = 4
 _END: Final = re.compile(r"(?<=[.?!;])\s+|[。？！；\n]+")
-_WORD: Final = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+")
+_WORD: Final = re.compile(rf"[^\W_{HAN}]+")
 
 
 def split_sentences(request: str) -> tuple[str, ...]:
@@ -25,4 +25,4 @@ def split_sentences(request: str) -> tuple[str, ...]:
 
 def _has_meaning(part: str) -> bool:
     words = {word.lower() for word in _WORD.findall(part)}
-    return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(HAN.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
+    return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(HAN_CHARACTER.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS

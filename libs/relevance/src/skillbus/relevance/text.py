@@ -3,9 +3,6 @@
 import re
 import unicodedata
 
-HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-"""A Han character of the Basic Multilingual Plane."""
-
 # Longer runs of combining marks are cut: NFKC sorts them in quadratic time (50,000 pairs take 6 s). Unicode's
 # Stream-Safe Text Format (UAX #15, section 13) allows 30. Symbols (emoji, rules of "─") are in the class, and no loss.
 _MARKS = r"[^\w\s\x00-\u02ff]"

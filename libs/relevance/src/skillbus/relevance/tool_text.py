@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from skillbus.relevance.text import HAN
+from skillbus.common.text import HAN_CHARACTER
 
 MAX_ARGUMENTS = 64  # of a tool; more say nothing more about its purpose
 _GIST_CHARS = 200  # of a description: the purpose comes first, and details dilute the vector of a sentence
@@ -60,7 +60,7 @@ def list_arguments(parameters: Mapping[str, JsonValue] | None) -> Iterator[tuple
 
 
 def _has_han(text: str) -> bool:
-    return HAN.search(text) is not None
+    return HAN_CHARACTER.search(text) is not None
 
 
 def _join_parts(parts: Sequence[str]) -> str:

@@ -14,15 +14,14 @@ from itertools import pairwise
 import rjieba
 from Stemmer import Stemmer  # type: ignore[import-not-found]  # the package carries no types
 
+from skillbus.common.text import HAN, HAN_CHARACTER
 from skillbus.relevance.lexical.stopwords import CHINESE, ENGLISH
 from skillbus.relevance.text import normalise_text
 
 MAX_CHARS = 32_768  # the rest of a longer text is ignored; the embedder accepts no longer texts
 MAX_TERM_CHARS = 64  # longer "words" are base64, hashes and hostile input: cut, so that equal ones still match
 
-_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+(?:[_\-./'’][^\W_{_HAN}]+)*")
-_HAN_START = re.compile(rf"[{_HAN}]")
+_RUN = re.compile(rf"[{HAN}]+|[^\W_{HAN}]+(?:[_\-./'’][^\W_{HAN}]+)*")
 _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
@@ -41,7 +40,7 @@ def split_terms(text: str) -> Terms:
     words: list[str] = []
     pairs: list[str] = []
     for run in _RUN.findall(normalise_text(text, MAX_CHARS)):
-        if _HAN_START.match(run):
+        if HAN_CHARACTER.match(run):
             cut = rjieba.cut_for_search(run, hmm=False)
             known = CHINESE.union(cut)
             words += (word for word in cut if word not in CHINESE)

@@ -25,4 +25,7 @@ def split_sentences(request: str) -> tuple[str, ...]:
 
 def _has_meaning(part: str) -> bool:
     words = {word.lower() for word in _WORD.findall(part)}
-    return len(part) >= _LEAST_CHARACTERS and len(words) + len(set(HAN_CHARACTER.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
+    return (
+        len(part) >= _LEAST_CHARACTERS
+        and len(words) + len(set(HAN_CHARACTER.findall(part))) / _HAN_A_WORD >= _LEAST_WORDS
+    )

@@ -33,7 +33,7 @@ from pydantic import SecretStr
 from qdrant_client import models
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.provision import provision
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import settle_memory
@@ -161,7 +161,7 @@ async def record(bus: Bus, given: Sequence[Document]) -> dict[str, KnowledgeItem
     refs = [KnowledgeRef(project=one.project, id=one.id, version=one.version) for one in digests.values()]
     for at in range(0, ITEMS, MAX_IDS):
         told = KnowledgeIndexed(items=tuple(refs[at : at + MAX_IDS]))
-        await publish_fact(bus, KNOWLEDGE_INDEXED, told, identity="bench", message_id=f"bench-{at}", project="default")
+        await publish_event(bus, KNOWLEDGE_INDEXED, told, identity="bench", message_id=f"bench-{at}", project="default")
     await eventually(lambda: unindexed(bus), lambda left: left == 0, wait_s=60)
     return digests
 

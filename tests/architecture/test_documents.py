@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from skillbus.common.bus import events, headers
-from skillbus.common.bus.retry import DELAYS_S
+from skillbus.common.bus.events import DELAYS_S
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
 from skillbus.contracts.documents.asyncapi import asyncapi_document
 from skillbus.contracts.documents.generation import ASYNCAPI, PAGE, SNAPSHOTS, documents, write

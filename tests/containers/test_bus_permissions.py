@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.feeds import listen
+from skillbus.common.bus.feeds import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder, route
@@ -287,7 +287,7 @@ async def test_the_sandbox_tells_of_runs_remembers_them_and_ends_them(url: str, 
         asyncio.timeout(10),
         open_sandbox(sandbox, SandboxSettings(data=tmp_path / "sandbox"), HeldIsolation()),
     ):
-        async with listen(gateway.client, RUN_PRINTED, run.run_id) as events:
+        async with subscribe_to_feed(gateway.client, RUN_PRINTED, run.run_id) as events:
             running = asyncio.create_task(gateway.caller.call(RUN_SKILL, request))
             told = [(await anext(events)).kind, (await anext(events)).kind]
             assert (await gateway.caller.call(CANCEL_RUN, run)).ending

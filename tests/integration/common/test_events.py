@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.dead_letters import list_dead_letters, replay
-from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume, publish_event
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_REMOVED, SkillChanged
@@ -37,7 +36,7 @@ class Listener:
 
 
 async def publish(bus: Bus, message_id: str = "m1") -> None:
-    await publish_fact(bus, SKILL_INSTALLED, FACT, identity=FACT.name, message_id=message_id, project=FACT.project)
+    await publish_event(bus, SKILL_INSTALLED, FACT, identity=FACT.name, message_id=message_id, project=FACT.project)
 
 
 async def unacknowledged(bus: Bus) -> int:

@@ -7,7 +7,7 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.last_values import last_values
+from skillbus.common.bus.jetstream import iterate_last_values
 from skillbus.contracts.resources import CATALOGUE
 
 STREAM = f"KV_{CATALOGUE.name}"
@@ -23,7 +23,7 @@ async def test_keys_that_are_written_anew_meanwhile_hold_no_reader_up(bus: Bus) 
     seen: dict[str, bytes] = {}
 
     async with asyncio.timeout(10):
-        async for message in last_values(bus.jetstream, STREAM, SUBJECTS):
+        async for message in iterate_last_values(bus.jetstream, STREAM, SUBJECTS):
             seen[message.subject] = message.data
             if len(seen) == 1:
                 for number in range(KEYS):
@@ -46,12 +46,12 @@ async def test_a_value_that_goes_before_it_is_fetched_holds_no_reader_up(
 
     monkeypatch.setattr(JetStreamContext.PullSubscription, "fetch", fetch_too_late)
     async with asyncio.timeout(5):
-        assert [message async for message in last_values(bus.jetstream, STREAM, SUBJECTS)] == []
+        assert [message async for message in iterate_last_values(bus.jetstream, STREAM, SUBJECTS)] == []
 
 
 async def test_an_empty_bucket_has_no_values(bus: Bus) -> None:
     async with asyncio.timeout(5):
-        assert [message async for message in last_values(bus.jetstream, STREAM, SUBJECTS)] == []
+        assert [message async for message in iterate_last_values(bus.jetstream, STREAM, SUBJECTS)] == []
 
 
 async def test_a_fetch_that_waits_in_vain_is_asked_again_whichever_error_says_so(
@@ -70,4 +70,4 @@ async def test_a_fetch_that_waits_in_vain_is_asked_again_whichever_error_says_so
 
     monkeypatch.setattr(JetStreamContext.PullSubscription, "fetch", fetch_in_vain)
     async with asyncio.timeout(5):
-        assert [message.data async for message in last_values(bus.jetstream, STREAM, SUBJECTS)] == [b"value"]
+        assert [message.data async for message in iterate_last_values(bus.jetstream, STREAM, SUBJECTS)] == [b"value"]

@@ -6,7 +6,7 @@ import pytest
 from nats.errors import Error as NatsError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.read_values import Value, read_values
+from skillbus.common.bus.jetstream_batch import KvValue, read_values
 from skillbus.contracts.resources import CATALOGUE
 
 KEYS = 150
@@ -20,8 +20,8 @@ async def test_values_come_in_the_order_of_their_keys_with_their_revisions(bus: 
 
     found = await read_values(bus.client, CATALOGUE.name, [f"p.skill.s{number}" for number in reversed(range(KEYS))])
 
-    assert found[0] == Value(f"value {KEYS - 1}".encode(), revisions[-1])
-    assert found[KEYS - 4] == Value(b"newer", revisions[-1] + 1)
+    assert found[0] == KvValue(f"value {KEYS - 1}".encode(), revisions[-1])
+    assert found[KEYS - 4] == KvValue(b"newer", revisions[-1] + 1)
     assert [value.data for value in found if value][-1] == b"value 0"
     assert len(found) == KEYS
 
@@ -37,7 +37,7 @@ async def test_keys_that_never_were_and_keys_that_were_deleted_are_told_apart(bu
 
     gone, never, purged, empty = await read_values(bus.client, CATALOGUE.name, keys)
 
-    assert gone == Value(None, first + 1)
+    assert gone == KvValue(None, first + 1)
     assert never is None
     assert purged is not None
     assert purged.data is None
@@ -59,4 +59,4 @@ async def test_a_value_written_with_a_condition_has_its_data(bus: Bus) -> None:
     bucket = await bus.jetstream.key_value(CATALOGUE.name)
     await bucket.create("p.skill.made", b"first")
     revision = await bucket.update("p.skill.made", b"second", last=(await bucket.get("p.skill.made")).revision)
-    assert await read_values(bus.client, CATALOGUE.name, ["p.skill.made"]) == [Value(b"second", revision)]
+    assert await read_values(bus.client, CATALOGUE.name, ["p.skill.made"]) == [KvValue(b"second", revision)]

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.last_values import last_values
+from skillbus.common.bus.jetstream import iterate_last_values
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder
 from skillbus.common.testing import eventually
@@ -105,7 +105,7 @@ async def test_a_new_default_is_a_fact_in_the_stream(bus: Bus, replicas: tuple[O
     model = await replicas[1].registry.update_model(UpdateModel(id="b", is_default=True))
     assert model.fingerprint is not None
     subject = contract.DEFAULT_MODEL_CHANGED.subject(model.fingerprint)
-    facts = [message async for message in last_values(bus.jetstream, EVENTS.name, subject)]
+    facts = [message async for message in iterate_last_values(bus.jetstream, EVENTS.name, subject)]
     assert DefaultModelChanged.model_validate_json(facts[0].data) == DefaultModelChanged(
         id=model.id, provider="openai", name="b", fingerprint=model.fingerprint, dimensions=8
     )

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.feeds import tell
+from skillbus.common.bus.feeds import publish_to_feed
 from skillbus.common.bus.responder import route
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content
@@ -53,12 +53,12 @@ class HeldSandbox:
                     run_id=run_id, number=1, kind=RunEventKind.OUTPUT, stream=OutputStream.STDOUT, data=b"first\n"
                 ),
             ):
-                await tell(self.bus.client, RUN_PRINTED, run_id, event)
+                await publish_to_feed(self.bus.client, RUN_PRINTED, run_id, event)
         self.begun.set()
         await asyncio.wait_for(self.let_go.wait(), WAIT_S)
         if request.stream:
             last = RunEvent(run_id=run_id, number=2, kind=RunEventKind.ENDED, state=RunState.OK)
-            await tell(self.bus.client, RUN_PRINTED, run_id, last)
+            await publish_to_feed(self.bus.client, RUN_PRINTED, run_id, last)
         return SkillRan(
             run_id=run_id,
             status=RunStatus.OK,

@@ -11,10 +11,9 @@ from itertools import count
 import numpy as np
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, SparseVector, TextsEmbedded
 from skillbus.contracts.embedder.registry import (
     DEFAULT_MODEL_CHANGED,
@@ -104,7 +103,7 @@ class FakeEmbedder:
             fingerprint=fingerprint,
             dimensions=DIMENSIONS[fingerprint],
         )
-        await publish_fact(
+        await publish_event(
             bus,
             DEFAULT_MODEL_CHANGED,
             fact,
@@ -128,7 +127,7 @@ async def open_fake_embedder(bus: Bus) -> AsyncGenerator[FakeEmbedder]:
     """It answers while the context is open."""
     fake = FakeEmbedder()
     routes = [route(EMBED_TEXTS, fake.embed_texts), route(GET_DEFAULT_MODEL, fake.get_default_model)]
-    async with serve(bus, "embedder", routes, ServiceHealth("embedder"), lambda _: None):
+    async with serve_routes(bus, "embedder", routes, ServiceHealth("embedder"), lambda _: None):
         try:
             yield fake
         finally:

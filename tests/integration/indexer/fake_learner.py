@@ -10,11 +10,9 @@ from itertools import count
 from uuid import NAMESPACE_OID, uuid5
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.events import Delivery, Subscription, consume
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import Delivery, Subscription, consume, publish_event
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.index import (
     KNOWLEDGE_CHANGED,
@@ -87,7 +85,7 @@ class FakeLearner:
     async def tell(self, *items: KnowledgeItem) -> None:
         """Say that these were written."""
         refs = tuple(KnowledgeRef(project=one.project, id=one.id, version=one.version) for one in items)
-        await publish_fact(
+        await publish_event(
             self.bus,
             KNOWLEDGE_CHANGED,
             KnowledgeChanged(items=refs),
@@ -150,7 +148,7 @@ async def open_fake_learner(bus: Bus, learner: FakeLearner | None = None) -> Asy
     fake = learner or FakeLearner(bus)
     routes = [route(READ_KNOWLEDGE, fake.read_knowledge), route(LIST_KNOWLEDGE_DIGESTS, fake.list_digests)]
     async with (
-        serve(bus, "learner", routes, ServiceHealth("learner"), lambda _: None),
+        serve_routes(bus, "learner", routes, ServiceHealth("learner"), lambda _: None),
         consume(bus, [Subscription(LEARNER_INDEXED, fake.on_indexed)]),
     ):
         yield fake

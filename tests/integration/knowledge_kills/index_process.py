@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import run
+from skillbus.common.service import ServiceHealth
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings

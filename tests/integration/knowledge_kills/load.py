@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.bulk import PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED, KnowledgeChanged, KnowledgeIndexed
@@ -198,11 +198,11 @@ class Gossip:
         )
         try:
             told = KnowledgeChanged(items=refs)
-            await publish_fact(
+            await publish_event(
                 self.bus, KNOWLEDGE_CHANGED, told, identity="gossip", message_id=f"c:{number}", project="default"
             )
             heard = KnowledgeIndexed(items=refs)
-            await publish_fact(
+            await publish_event(
                 self.bus, KNOWLEDGE_INDEXED, heard, identity="gossip", message_id=f"i:{number}", project="default"
             )
         except RequestError as error:

@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KNOWLEDGE_INDEXED, KnowledgeChanged, KnowledgeIndexed
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 
@@ -29,7 +29,7 @@ class FakeIndex:
 
     async def has(self, refs: Sequence[KnowledgeRef]) -> None:
         """Tell that the index has these."""
-        await publish_fact(
+        await publish_event(
             self.bus,
             KNOWLEDGE_INDEXED,
             KnowledgeIndexed(items=tuple(refs)),

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, PUT_KNOWLEDGE, ExportKnowledge, KnowledgePut, PutKnowledge
@@ -170,7 +170,7 @@ async def test_uses_and_feedback_are_counted(patient: Bus) -> None:
     searched = AnsweredRequest(request_id="r2", query="游戏", at=BEGIN)
     used = KnowledgeUsed(requests=(built, searched))
     for number in range(2):  # told twice: by a retriever that did not hear the stream's word
-        await publish_fact(
+        await publish_event(
             patient, KNOWLEDGE_USED, used, identity="default", message_id=f"used-{number}", project="default"
         )
     vote = GiveFeedback(id=item.id, helpful=True, query="直播", actor="ann")

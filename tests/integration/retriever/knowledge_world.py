@@ -10,8 +10,7 @@ from nats.aio.msg import Msg
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem
@@ -95,7 +94,7 @@ class KnowledgeWorld:
 async def learner(world: KnowledgeWorld) -> AsyncGenerator[None]:
     """The record on the bus."""
     routes = [route(FIND_KNOWLEDGE, world.find_knowledge)]
-    async with serve(world.bus, "learner", routes, ServiceHealth("learner"), lambda _: None):
+    async with serve_routes(world.bus, "learner", routes, ServiceHealth("learner"), lambda _: None):
         yield
 
 

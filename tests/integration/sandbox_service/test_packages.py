@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SkillChanged
@@ -62,7 +62,7 @@ async def test_the_first_run_has_the_packages_and_later_ones_need_no_index(sandb
 async def test_an_installed_skill_has_its_packages_before_it_is_run(sandbox: Sandbox, index: Index) -> None:
     skill = await sandbox.catalogue.put("greet", _SCRIPT)
     changed = SkillChanged(project=skill.project, name=skill.name, digest=skill.digest)
-    await publish_fact(
+    await publish_event(
         sandbox.bus, SKILL_INSTALLED, changed, identity=skill.name, message_id="1", project=skill.project
     )
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.feeds import listen
+from skillbus.common.bus.feeds import subscribe_to_feed
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
@@ -46,7 +46,7 @@ async def cancel(bus: Bus, run_id: str, project: str = "default") -> bool:
 
 async def told(bus: Bus, run_id: str, into: list[RunEvent]) -> None:
     """Collect what is told of a run until its end."""
-    async with listen(bus.client, RUN_PRINTED, run_id) as events:
+    async with subscribe_to_feed(bus.client, RUN_PRINTED, run_id) as events:
         async for event in events:
             into.append(event)
             if event.kind is RunEventKind.ENDED:
@@ -55,7 +55,7 @@ async def told(bus: Bus, run_id: str, into: list[RunEvent]) -> None:
 
 async def test_what_a_run_prints_is_told_before_it_ends(sandbox: Sandbox) -> None:
     await sandbox.catalogue.put("slow", "import time\nprint('first', flush=True)\ntime.sleep(30)\n")
-    async with listen(sandbox.bus.client, RUN_PRINTED, RUN) as events, asyncio.timeout(5):
+    async with subscribe_to_feed(sandbox.bus.client, RUN_PRINTED, RUN) as events, asyncio.timeout(5):
         running = asyncio.create_task(sandbox.run("slow", run_id=RUN, stream=True))
         begun, printed = await anext(events), await anext(events)
         assert (begun.kind, begun.number) == (RunEventKind.BEGUN, 0)

@@ -1,37 +1,40 @@
-"""Runs one service as a process: logging, signals, the connection, the operators' port, and an orderly end."""
+"""Runs one service as a process: logging, signals, the connection, the operations port, and an orderly end."""
 
 import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import structlog
 import uvloop
 from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from skillbus.common.bus.connection import Bus, BusSettings, BusUnreachableError, open_bus
 from skillbus.common.bus.provision import provision
-from skillbus.common.health import HealthSource
+from skillbus.common.http_server import serve_http
 from skillbus.common.logs import configure_logging
-from skillbus.common.operations_port import open_operations_port
+from skillbus.common.service import HealthSource
 from skillbus.common.validation import describe_problems
+from skillbus.contracts.message import JSON
 
 log = structlog.get_logger(__name__)
 
 
 class ProcessSettings(BaseSettings):
-    """What every process of skillbus reads, from `SKILLBUS_*`."""
+    """Settings of every process of skillbus, read from `SKILLBUS_*`."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_", frozen=True)
 
     log_level: str = "INFO"
     operations_host: str = "127.0.0.1"
     operations_port: int | None = Field(default=None, ge=0, le=65_535)
-    """Serves `/healthz`, `/readyz` and `/metrics` of this process; off when absent."""
+    """Port of `/healthz`, `/readyz` and `/metrics` of this process; off when absent."""
 
 
 class StartError(Exception):
@@ -42,7 +45,7 @@ OpenService = Callable[[Bus], AbstractAsyncContextManager[HealthSource]]
 
 
 def run(open_service: OpenService, name: str) -> None:
-    """Run a service until SIGINT or SIGTERM. Exits with 1 and one line when it cannot start."""
+    """Run a service until SIGINT or SIGTERM. Exit with status 1 and one line if it cannot start."""
     try:
         settings = ProcessSettings()
         configure_logging(settings.log_level)
@@ -61,11 +64,12 @@ def run_loop(main: Coroutine[object, object, None]) -> None:
 
 
 def settle_memory() -> None:
-    """Keep pauses of the garbage collector short, in which nothing is answered.
+    """Keep the pauses of the garbage collector short.
 
-    What the start made is left out of it: a full collection would walk it, for 0.2 s. What is garbage of it stays too,
-    some 2,000 objects. Young objects are looked at in larger portions, of some milliseconds, and older ones seldom: by
-    default a full collection came every other second while an index of 10,000 tools was built, and took 0.1 s.
+    Objects made during the start are excluded from collection: a full collection would walk them, which takes 0.2 s.
+    The garbage among them, some 2,000 objects, is kept too. Young objects are collected in larger portions that take
+    some milliseconds, and old ones rarely: with the default thresholds a full collection of 0.1 s ran every other
+    second while an index of 10,000 tools was built.
     """
     gc.freeze()
     gc.set_threshold(5_000, 100, 100)
@@ -73,12 +77,12 @@ def settle_memory() -> None:
 
 async def until_signal() -> None:
     """Wait for SIGINT or SIGTERM."""
-    asked = asyncio.Event()
+    received = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
+        loop.add_signal_handler(number, received.set)
     try:
-        await asked.wait()
+        await received.wait()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
@@ -92,7 +96,7 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
             await provision(bus.jetstream)
         service = await stack.enter_async_context(open_service(bus))
         if settings.operations_port is not None:
-            port = open_operations_port(
+            port = _open_operations_port(
                 settings.operations_host, settings.operations_port, service, bus.metrics.registry
             )
             await stack.enter_async_context(port)
@@ -100,3 +104,31 @@ async def _serve(open_service: OpenService, name: str, settings: ProcessSettings
         log.info("service_ready", service=name)
         await until_signal()
         log.info("service_stopping", service=name)
+
+
+@asynccontextmanager
+async def _open_operations_port(
+    host: str, port: int, service: HealthSource, registry: CollectorRegistry
+) -> AsyncGenerator[None]:
+    """Serve `/healthz`, `/readyz` and `/metrics` of the process while the context is open."""
+
+    async def answer_path(path: str) -> tuple[int, str, bytes]:
+        if path == "/healthz":
+            return 200, "text/plain", b"ok\n"
+        if path == "/readyz":
+            health = await service.health()
+            return (200 if health.ready else 503), JSON, health.model_dump_json().encode()
+        if path == "/metrics":
+            return 200, CONTENT_TYPE_LATEST, generate_latest(registry)
+        return 404, "text/plain", b"the paths are /healthz, /readyz and /metrics\n"
+
+    async def app(scope: Scope, _: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] != "http":
+            return
+        status, kind, body = await answer_path(scope["path"])
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async with serve_http(app, host, port):
+        yield

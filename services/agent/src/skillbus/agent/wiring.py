@@ -21,9 +21,8 @@ from skillbus.agent.service import AgentHandlers
 from skillbus.agent.settings import AgentSettings
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Route, route
-from skillbus.common.health import ServiceHealth
 from skillbus.common.secrets import Secrets
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts import agent as contract
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
@@ -57,7 +56,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
             servers, builtins, Caller(catalogue, servers, builtins), Auditor(catalogue, servers, builtins, kept)
         )
         health = ServiceHealth(contract.SERVICE)
-        await stack.enter_async_context(serve(bus, contract.SERVICE, _routes(handlers), health, to_wire))
+        await stack.enter_async_context(serve_routes(bus, contract.SERVICE, _routes(handlers), health, to_wire))
         yield health
 
 

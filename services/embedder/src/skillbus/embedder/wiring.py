@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import StartError
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder import embedding as contract
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
@@ -84,7 +83,7 @@ async def open_embedder(
             *RegistryHandlers(registry, probed).routes(),
         ]
         health = ServiceHealth(SERVICE, (handlers.model_loaded,))
-        await stack.enter_async_context(serve(bus, SERVICE, routes, health, to_wire))
+        await stack.enter_async_context(serve_routes(bus, SERVICE, routes, health, to_wire))
         yield health
 
 

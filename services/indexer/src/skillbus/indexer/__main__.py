@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import run
+from skillbus.common.service import ServiceHealth
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors.settings import open_qdrant_server

@@ -12,8 +12,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import Subscription, consume
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer import tools as tools_contract
@@ -107,7 +106,7 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     parts = await _build(bus, settings, store)
     health = ServiceHealth(SERVICE, (parts.handlers.index_reachable,))
     async with (
-        serve(bus, SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
+        serve_routes(bus, SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
         _keeping_up(parts, settings),
     ):

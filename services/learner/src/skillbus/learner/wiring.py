@@ -10,9 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import consume
-from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import StartError
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
 from skillbus.learner.adapters.bus_announcer import BusAnnouncer
 from skillbus.learner.adapters.index_listener import listen_to_index
@@ -77,7 +76,7 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         await stack.enter_async_context(kept_up((relay, forget, again)))
         await stack.enter_async_context(listen_to_index(bus, waiting.told))
         await stack.enter_async_context(consume(bus, (*index.subscriptions(), *used.subscriptions())))
-        await stack.enter_async_context(serve(bus, SERVICE, routes, health, to_wire))
+        await stack.enter_async_context(serve_routes(bus, SERVICE, routes, health, to_wire))
         yield health
 
 

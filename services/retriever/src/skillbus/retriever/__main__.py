@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.health import ServiceHealth
 from skillbus.common.runner import run
+from skillbus.common.service import ServiceHealth
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors.settings import open_qdrant_server

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever import tool_search as contract
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, SEARCH_KNOWLEDGE
@@ -50,7 +49,7 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     # Before the first request: a replica that just started may take seconds to reach the store, where the others need
     # none. One that cannot be reached is no reason to wait longer: searches are refused, and say why.
     await store.health()
-    async with usage.running(), serve(bus, SERVICE, routes, health, to_wire):
+    async with usage.running(), serve_routes(bus, SERVICE, routes, health, to_wire):
         yield health
 
 

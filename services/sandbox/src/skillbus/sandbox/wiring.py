@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import route
-from skillbus.common.health import ServiceHealth
-from skillbus.common.serving import serve
+from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.sandbox import SERVICE
@@ -101,7 +100,7 @@ async def _serving(
         route(LIST_RUNS, handlers.list_runs, permits=_LISTINGS),
         route(GET_RUN, handlers.get_run),
     ]
-    async with serve(bus, SERVICE, routes, health, to_wire):
+    async with serve_routes(bus, SERVICE, routes, health, to_wire):
         yield health
 
 

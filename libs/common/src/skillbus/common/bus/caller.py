@@ -1,13 +1,18 @@
-"""The caller's side of the request lane.
+"""The caller's side of requests.
 
-One inbox subscription serves all requests of a connection. When the connection is lost, requests in flight do not
-wait for replies that may never come: those that may be sent twice are sent again once it is back, the rest fail.
+One inbox subscription serves all requests of a connection. When the connection is lost, pending requests do not wait
+for replies that may never come: idempotent ones are sent again after the reconnect, the others fail.
+
+Requests to a service of the same process can skip the bus. In standalone a search asks the embedder and the learner,
+which are in the same process; over the server each request and reply costs an encoding, two sockets, a decoding and
+several turns of the event loop. `LocalEndpoints` hands over the values of the contract, which are frozen, unchanged.
+Permits, deadlines, metrics and errors are the same as on the bus. The caller opts in with `allow_local`.
 """
 
 import asyncio
 import itertools
 import time
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -16,7 +21,6 @@ from nats.errors import MaxPayloadError
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
-from skillbus.common.bus.near import Near, NearEndpoint
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorBody, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
@@ -29,18 +33,49 @@ _NO_RESPONDERS: Final = "503"
 
 
 class ConnectionLostError(Exception):
-    """The connection went away while a reply was awaited."""
+    """The connection was lost while a request waited for its reply."""
+
+
+class LocalEndpoint(Protocol):
+    """An endpoint of this process."""
+
+    def accept_request(self, request: Message, until: float) -> asyncio.Future[Message | RequestError]:
+        """Answer a request by `until`, in Unix seconds, even if the caller stops waiting.
+
+        Raises RequestError when all permits are taken.
+        """
+        ...
+
+
+class LocalEndpoints:
+    """Endpoints of this process by subject, while they accept requests."""
+
+    def __init__(self) -> None:
+        self._endpoints: dict[str, LocalEndpoint] = {}
+
+    def find_endpoint(self, subject: str) -> LocalEndpoint | None:
+        """Return the endpoint of this process that answers a subject."""
+        return self._endpoints.get(subject)
+
+    def add_endpoint(self, subject: str, endpoint: LocalEndpoint) -> None:
+        """Send requests for a subject to an endpoint."""
+        self._endpoints[subject] = endpoint
+
+    def remove_endpoint(self, subject: str, endpoint: LocalEndpoint) -> None:
+        """Send no more requests to an endpoint."""
+        if self._endpoints.get(subject) is endpoint:
+            del self._endpoints[subject]
 
 
 class Caller:
-    """Sends requests and gives their replies as values, or raises `RequestError`."""
+    """Sends requests and returns their replies, or raises `RequestError`."""
 
-    def __init__(self, client: Client, near: Near) -> None:
+    def __init__(self, client: Client, local_endpoints: LocalEndpoints) -> None:
         self._client = client
-        self._near = near
+        self._local_endpoints = local_endpoints
         self._inbox = client.new_inbox()
         self._ids = itertools.count()
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._pending: dict[str, asyncio.Future[Msg]] = {}
         self._connected = asyncio.Event()
 
     async def open(self) -> None:
@@ -49,13 +84,13 @@ class Caller:
         self._connected.set()
 
     def connection_restored(self) -> None:
-        """Send on what waits for the connection."""
+        """Send the requests that wait for the connection."""
         self._connected.set()
 
     def connection_lost(self) -> None:
-        """Fail what is in flight, so that it can be sent again or answered."""
+        """Interrupt the pending requests, so that they are repeated or answered with an error."""
         self._connected.clear()
-        for reply in self._waiting.values():
+        for reply in self._pending.values():
             if not reply.done():
                 reply.set_exception(ConnectionLostError())
 
@@ -66,53 +101,38 @@ class Caller:
         *,
         timeout_s: float | None = None,
         content_type: str = JSON,
-        near: bool = False,
+        allow_local: bool = False,
     ) -> ReplyT:
-        """Ask and wait for the answer.
+        """Send a request and return its reply.
 
         Args:
-            endpoint: Which request.
-            request: Its body.
-            timeout_s: How long to wait, in seconds; the endpoint's own time if absent. A request that is made while
-                another is answered never waits longer than that one may.
-            content_type: How request and reply are encoded.
-            near: Whether a service of this process may be handed the request, and its reply be taken, as they are.
+            endpoint: The endpoint to call.
+            request: Body of the request.
+            timeout_s: Seconds to wait; by default the timeout of the endpoint. A request that is made while another
+                one is answered never waits beyond the deadline of that one.
+            content_type: Encoding of request and reply.
+            allow_local: Hand the request directly to a service of this process, if there is one.
 
         Raises:
-            RequestError: What the responder said; or `unavailable` when nobody answers or the connection is down,
-                `deadline_exceeded` when the time is over, `payload_too_large` when the body is over the server's limit.
+            RequestError: The error of the responder; or `unavailable` when nobody answers or the connection is down,
+                `deadline_exceeded` when the time is over, `payload_too_large` when the body exceeds the server's limit.
         """
         wait_s = h.remaining_s(endpoint.timeout_s if timeout_s is None else timeout_s)
-        if near and (there := self._near.find(endpoint.subject)):
-            return await self._of(there, endpoint, request, wait_s)
-        body = encode(request, content_type)
-        headers = {h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}
-        if content_type != JSON:
-            headers[h.CONTENT_TYPE] = content_type
-        if trace := h.traceparent.get():
-            headers[h.TRACEPARENT] = trace
         try:
+            if allow_local and (local := self._local_endpoints.find_endpoint(endpoint.subject)):
+                return await _call_locally(local, endpoint, request, wait_s)
+            body = encode(request, content_type)
+            headers = {h.DEADLINE_MS: str(int((time.time() + wait_s) * 1000))}
+            if content_type != JSON:
+                headers[h.CONTENT_TYPE] = content_type
+            if trace := h.traceparent.get():
+                headers[h.TRACEPARENT] = trace
             async with asyncio.timeout(max(wait_s, 0)):
                 reply = await self._exchange(endpoint, body, headers)
         except TimeoutError:
-            raise _late(endpoint, wait_s) from None
-        return self._read(endpoint, reply)
-
-    async def _of(
-        self, there: NearEndpoint, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, wait_s: float
-    ) -> ReplyT:
-        """The answer of a service of this process."""
-        answer = there.take(request, time.time() + wait_s)
-        try:
-            async with asyncio.timeout(max(wait_s, 0)):
-                said = await asyncio.shield(answer)  # it is answered whether somebody waits or not, as over the bus
-        except TimeoutError:
-            raise _late(endpoint, wait_s) from None
-        if isinstance(said, RequestError):
-            raise RequestError(said.code, said.message, details=said.details, retryable=said.retryable)
-        if not isinstance(said, endpoint.reply):
-            raise TypeError(f"{endpoint.name} gives {endpoint.reply.__name__}, not {type(said).__name__}")
-        return said
+            message = f"{endpoint.service} did not answer {endpoint.name} in {wait_s:.1f} s."
+            raise RequestError(ErrorCode.DEADLINE_EXCEEDED, message) from None
+        return _parse_reply(endpoint, reply)
 
     async def _exchange(self, endpoint: Endpoint[Message, Message], body: bytes, headers: dict[str, str]) -> Msg:
         while True:
@@ -122,16 +142,16 @@ class Caller:
                 if not endpoint.idempotent:
                     raise RequestError(
                         ErrorCode.UNAVAILABLE,
-                        f"The connection to NATS was lost while {endpoint.name} ran; it may or may not have been done.",
+                        f"The connection to NATS was lost during {endpoint.name}; it may or may not have been done.",
                     ) from None
             except MaxPayloadError as error:
                 raise RequestError(
                     ErrorCode.PAYLOAD_TOO_LARGE,
-                    f"The request is {len(body)} bytes, over the {self._client.max_payload} that NATS takes: "
-                    "put what is large into the object store.",
+                    f"The request has {len(body)} bytes, over the {self._client.max_payload} that NATS accepts: "
+                    "put large content into the object store.",
                 ) from error
             except NatsError as error:
-                raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not there: {error}") from error
+                raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not available: {error}") from error
             await self._connected.wait()
 
     async def _send(self, subject: str, body: bytes, headers: dict[str, str]) -> Msg:
@@ -139,43 +159,53 @@ class Caller:
             raise ConnectionLostError
         key = str(next(self._ids))
         reply: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = reply
+        self._pending[key] = reply
         try:
             await self._client.publish(subject, body, reply=f"{self._inbox}.{key}", headers=headers)
             return await reply
         finally:
-            del self._waiting[key]
+            del self._pending[key]
 
     async def _on_reply(self, message: Msg) -> None:
-        reply = self._waiting.get(message.subject[len(self._inbox) + 1 :])
+        reply = self._pending.get(message.subject[len(self._inbox) + 1 :])
         if reply is not None and not reply.done():
             reply.set_result(message)
 
-    def _read(self, endpoint: Endpoint[RequestT, ReplyT], message: Msg) -> ReplyT:
-        headers = message.headers or {}
-        if not message.data and headers.get("Status") == _NO_RESPONDERS:
-            raise RequestError(
-                ErrorCode.UNAVAILABLE,
-                f"No {endpoint.service} is running to answer {endpoint.name}.",
-                details={"service": endpoint.service},
-            )
-        content_type = headers.get(h.CONTENT_TYPE, JSON)
-        if h.ERROR_CODE not in headers:
-            return _understood(endpoint, endpoint.reply, message.data, content_type)
-        error = _understood(endpoint, ErrorBody, message.data, content_type).error
-        raise RequestError(error.code, error.message, details=error.details, retryable=error.retryable)
+
+async def _call_locally(
+    local: LocalEndpoint, endpoint: Endpoint[RequestT, ReplyT], request: RequestT, wait_s: float
+) -> ReplyT:
+    answer = local.accept_request(request, time.time() + wait_s)
+    async with asyncio.timeout(max(wait_s, 0)):
+        reply = await asyncio.shield(answer)  # the endpoint finishes also without a waiting caller, as over the bus
+    if isinstance(reply, RequestError):
+        raise RequestError(reply.code, reply.message, details=reply.details, retryable=reply.retryable)
+    if not isinstance(reply, endpoint.reply):
+        raise TypeError(f"{endpoint.name} returns {endpoint.reply.__name__}, not {type(reply).__name__}")
+    return reply
 
 
-def _late(endpoint: Endpoint[Message, Message], wait_s: float) -> RequestError:
-    return RequestError(
-        ErrorCode.DEADLINE_EXCEEDED, f"{endpoint.service} did not answer {endpoint.name} in {wait_s:.1f} s."
-    )
+def _parse_reply(endpoint: Endpoint[RequestT, ReplyT], message: Msg) -> ReplyT:
+    headers = message.headers or {}
+    if not message.data and headers.get("Status") == _NO_RESPONDERS:
+        raise RequestError(
+            ErrorCode.UNAVAILABLE,
+            f"No {endpoint.service} is running to answer {endpoint.name}.",
+            details={"service": endpoint.service},
+        )
+    content_type = headers.get(h.CONTENT_TYPE, JSON)
+    if h.ERROR_CODE not in headers:
+        return _decode_reply(endpoint, endpoint.reply, message.data, content_type)
+    error = _decode_reply(endpoint, ErrorBody, message.data, content_type).error
+    raise RequestError(error.code, error.message, details=error.details, retryable=error.retryable)
 
 
-def _understood(endpoint: Endpoint[Message, Message], kind: type[MessageT], data: bytes, content_type: str) -> MessageT:
-    """A reply as a value. That it cannot be read is the responder's fault, not that of the request."""
+def _decode_reply(
+    endpoint: Endpoint[Message, Message], kind: type[MessageT], data: bytes, content_type: str
+) -> MessageT:
+    """Decode a reply. A reply that does not parse is the responder's fault, so the error is `internal`."""
     try:
         return decode(kind, data, content_type)
     except RequestError as error:
-        said = f"{endpoint.service} answered {endpoint.name} with something else than {kind.__name__}: {error.message}"
-        raise RequestError(ErrorCode.INTERNAL, said) from error
+        message = f"{endpoint.service} answered {endpoint.name} with something other than {kind.__name__}"
+        raise RequestError(ErrorCode.INTERNAL, f"{message}: {error.message}") from error

@@ -1,4 +1,4 @@
-"""Messages as bytes: JSON by default, msgpack for those who ask by content type."""
+"""Encoding of messages: JSON by default, msgpack if the content type says so."""
 
 from typing import Final, TypeVar
 
@@ -15,17 +15,17 @@ _FIELDS_LISTED: Final = 50
 
 
 def encode(message: Message, content_type: str = JSON) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     if content_type == MSGPACK:
         return ormsgpack.packb(message.model_dump(), default=str)
     return message.model_dump_json().encode()
 
 
 def decode(kind: type[MessageT], data: bytes, content_type: str = JSON) -> MessageT:
-    """A message from bytes. No bytes at all are an empty object.
+    """Parse a message. An empty body counts as an empty object.
 
     Raises:
-        RequestError: `invalid_request`, with one entry in `details["fields"]` for each thing that is wrong.
+        RequestError: `invalid_request`, with one entry in `details["fields"]` for each problem.
     """
     try:
         if content_type == MSGPACK:

@@ -1,4 +1,4 @@
-"""The connection to NATS: one per process, kept for ever, shared by the services in it."""
+"""The connection to NATS: one per process, never given up, shared by the services of the process."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -13,15 +13,14 @@ from prometheus_client import CollectorRegistry
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from skillbus.common.bus.caller import Caller
-from skillbus.common.bus.near import Near
-from skillbus.common.metrics import BusMetrics
+from skillbus.common.bus.caller import Caller, LocalEndpoints
+from skillbus.common.bus.metrics import BusMetrics
 
 log = structlog.get_logger(__name__)
 
 
 class BusSettings(BaseSettings):
-    """Where NATS is. Read from `SKILLBUS_NATS_*`."""
+    """Address of NATS and credentials, read from `SKILLBUS_NATS_*`."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_NATS_", frozen=True)
 
@@ -30,32 +29,32 @@ class BusSettings(BaseSettings):
     password: SecretStr | None = None
     token: SecretStr | None = None
     inbox_prefix: str = "_INBOX"
-    """Where replies are sent to. One of its own keeps the other users of a server from listening."""
+    """Prefix of reply subjects. A prefix per user keeps other users of the server from reading replies."""
     connect_timeout_s: float = Field(default=30.0, gt=0)
-    """How long to wait for a server when a service starts."""
+    """Seconds to wait for a server when a service starts."""
     provision: bool = True
-    """Whether a service makes missing streams and buckets when it starts."""
+    """Create missing streams and buckets when a service starts."""
 
 
 class BusUnreachableError(Exception):
-    """No NATS server answers where one should be."""
+    """No NATS server answers at the configured address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """What a service does on the bus, it does with this."""
+    """The connection of a process, and what services do on it."""
 
     client: Client
     jetstream: JetStreamContext
     caller: Caller
     metrics: BusMetrics
-    near: Near
-    """The services of this process."""
+    local_endpoints: LocalEndpoints
+    """Endpoints of the services of this process."""
 
 
 @asynccontextmanager
 async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry) -> AsyncGenerator[Bus]:
-    """Connect, and drain when done.
+    """Connect, and drain the connection at the end of the context.
 
     Raises:
         BusUnreachableError: No server answered within `settings.connect_timeout_s`.
@@ -98,19 +97,15 @@ async def open_bus(settings: BusSettings, name: str, registry: CollectorRegistry
         raise BusUnreachableError(
             f"no NATS server at {settings.url}: start one, or set SKILLBUS_NATS_URL ({error!r})"
         ) from error
-    near = Near()
-    caller = Caller(client, near)
+    local_endpoints = LocalEndpoints()
+    caller = Caller(client, local_endpoints)
     try:
         await caller.open()
-        yield Bus(client, client.jetstream(timeout=5), caller, BusMetrics(registry), near)
+        yield Bus(client, client.jetstream(timeout=5), caller, BusMetrics(registry), local_endpoints)
     finally:
-        await _close(client)
-
-
-async def _close(client: Client) -> None:
-    # A connection that is away cannot be closed in order; nothing is lost by that. uvloop says so by a RuntimeError.
-    with suppress(OSError, NatsError, RuntimeError):
-        if client.is_connected:
-            await client.drain()
-        elif not client.is_closed:
-            await client.close()
+        # A lost connection cannot be closed properly, which loses nothing. uvloop raises RuntimeError for it.
+        with suppress(OSError, NatsError, RuntimeError):
+            if client.is_connected:
+                await client.drain()
+            elif not client.is_closed:
+                await client.close()

@@ -1,11 +1,14 @@
-"""The event lane: durable pull consumers on FastStream, retries with backoff, dead letters.
+"""Events on JetStream: publishing them, and consuming them with retries and dead letters.
 
-FastStream's defaults lose messages (an exception ends them after one delivery) or hammer them (a NAK comes back at
-once), so what happens on an error is decided here: try again after the delays of `retry`, then store the message as a
-dead letter and only then end it (ADR 0003).
+Consumers are durable pull consumers on FastStream. FastStream's defaults lose a message (an exception ends it after one
+delivery) or repeat it at once (a NAK has no delay). Here a failed message is delivered again after the delays of
+`DELAYS_S`, then stored as a dead letter, and only then ended (ADR 0003).
 """
 
 import asyncio
+import random
+import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,42 +22,55 @@ from faststream.message import StreamMessage
 from faststream.nats import JStream, NatsBroker, PullSub
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import AckPolicy as ConsumerAckPolicy
+from nats.js.api import ConsumerConfig
 
 from skillbus.common.bus import headers as h
-from skillbus.common.bus.codec import decode
+from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.provision import consumer_config
-from skillbus.common.bus.retry import DELAYS_S, delay_s
-from skillbus.contracts.errors import RequestError
-from skillbus.contracts.message import Message
-from skillbus.contracts.resources import DEAD_LETTERS, Consumer
+from skillbus.contracts.endpoint import Event
+from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.message import JSON, Message
+from skillbus.contracts.resources import DEAD_LETTERS, EVENTS, Consumer
 
 MessageT = TypeVar("MessageT", bound=Message)
+BodyT = TypeVar("BodyT", bound=Message)
+
+DELAYS_S: Final = (1.0, 5.0, 30.0, 120.0, 600.0)
+"""Delay before each further delivery. If the last one fails, the event becomes a dead letter."""
+_SPARE_DELIVERIES: Final = 4
+"""Deliveries beyond those of `DELAYS_S`: for replicas that die at work, and for dead letters that cannot be stored."""
+MAX_DELIVER: Final = len(DELAYS_S) + 1 + _SPARE_DELIVERIES
+
+SUBJECT_HEADER: Final = "Skillbus-Subject"
+"""Header of a dead letter: the subject of the original message."""
+ERROR_HEADER: Final = "Skillbus-Error"
+"""Header of a dead letter: the error of the last delivery."""
 
 _FETCH_TIMEOUT_S: Final = 1.0
 _DEAD_LETTER_TIMEOUT_S: Final = 5.0
 _ERROR_CHARACTERS: Final = 500
-
-SUBJECT_HEADER: Final = "Skillbus-Subject"
-"""Of a dead letter: where the message was published."""
-ERROR_HEADER: Final = "Skillbus-Error"
-"""Of a dead letter: why it could not be dealt with."""
+_ACK_TIMEOUT_S: Final = 5.0
+_PUBLISH_AGAIN_S: Final = 0.5
+_PUBLISH_FOR_S: Final = 30.0
+_NOT_A_TOKEN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message of a stream as its handler gets it."""
+    """A message of a stream, as its handler receives it."""
 
     subject: str
     body: bytes
     headers: dict[str, str]
     attempt: int
-    """1 at the first delivery."""
+    """1 for the first delivery."""
 
     def decode(self, kind: type[MessageT]) -> MessageT:
-        """The body as a value. A body that cannot be read becomes a dead letter at once: it will not get better."""
+        """Parse the body. Raise PermanentError if that fails: another delivery would fail too."""
         try:
             return decode(kind, self.body)
         except RequestError as error:
@@ -62,14 +78,14 @@ class Delivery:
 
 
 class PermanentError(Exception):
-    """A handler raises it when trying again is of no use: the message becomes a dead letter."""
+    """Raised by a handler when a retry cannot help: the message becomes a dead letter at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A durable consumer and what is done with its messages.
+    """A durable consumer and the handler of its messages.
 
-    A handler that returns has dealt with the message. One that raises gets it again later.
+    A handler that returns has handled the message. If it raises, the message is delivered again later.
     """
 
     consumer: Consumer
@@ -77,8 +93,55 @@ class Subscription:
     delays_s: tuple[float, ...] = DELAYS_S
 
 
+async def publish_event(
+    bus: Bus, event: Event[BodyT], body: BodyT, *, identity: str, message_id: str, project: str
+) -> None:
+    """Publish an event and wait until the stream has stored it. Failed attempts are repeated for 30 s.
+
+    Args:
+        bus: The bus.
+        event: Kind of the event.
+        body: Content of the event.
+        identity: Id of the thing that changed; it becomes the last token of the subject.
+        message_id: Id by which the stream drops repetitions. Use the same one for each attempt.
+        project: Project of the event, for consumers that filter before they decode.
+
+    Raises:
+        RequestError: `unavailable` if the stream did not store it in time.
+    """
+    subject = event.subject(_NOT_A_TOKEN.sub("_", identity) or "_")
+    headers = {h.MESSAGE_ID: message_id, h.CONTENT_TYPE: JSON, h.PROJECT: project}
+    if trace := h.traceparent.get():
+        headers[h.TRACEPARENT] = trace
+    give_up_at = time.monotonic() + _PUBLISH_FOR_S
+    while True:
+        try:
+            await bus.jetstream.publish(
+                subject, encode(body), timeout=_ACK_TIMEOUT_S, stream=EVENTS.name, headers=headers
+            )
+        except (NatsError, TimeoutError) as error:
+            if time.monotonic() >= give_up_at:
+                raise RequestError(ErrorCode.UNAVAILABLE, f"The stream did not store {subject}: {error!r}") from error
+            log.warning("event_not_stored_yet", subject=subject, error=repr(error))
+            await asyncio.sleep(_PUBLISH_AGAIN_S)
+        else:
+            return
+
+
+def consumer_config(consumer: Consumer) -> ConsumerConfig:
+    """Return the configuration of a declared consumer for NATS."""
+    return ConsumerConfig(
+        durable_name=consumer.name,
+        filter_subjects=list(consumer.subjects),
+        ack_policy=ConsumerAckPolicy.EXPLICIT,
+        ack_wait=consumer.ack_wait_s,
+        max_deliver=MAX_DELIVER,
+        max_ack_pending=1024,
+    )
+
+
 class _SharedConnectionBroker(NatsBroker):
-    """A FastStream broker on a connection that others use too; stopping it leaves the connection open."""
+    """A FastStream broker on a shared connection; stopping the broker leaves the connection open."""
 
     def __init__(self, client: Client, **options: Any) -> None:
         super().__init__(**options)
@@ -96,7 +159,7 @@ class _SharedConnectionBroker(NatsBroker):
 
 @asynccontextmanager
 async def consume(bus: Bus, subscriptions: Sequence[Subscription]) -> AsyncGenerator[None]:
-    """Consume while the context is open. Leaving it finishes the messages at work and takes no more."""
+    """Consume while the context is open. Leaving it finishes the messages in progress and takes no more."""
     broker = _SharedConnectionBroker(bus.client, logger=None, graceful_timeout=20, apply_types=False)
     for subscription in subscriptions:
         _subscribe(broker, bus, subscription)
@@ -108,44 +171,42 @@ async def consume(bus: Bus, subscriptions: Sequence[Subscription]) -> AsyncGener
 
 
 def _subscribe(broker: NatsBroker, bus: Bus, subscription: Subscription) -> None:
+    async def pass_undecoded(message: StreamMessage[Msg]) -> Msg:
+        return message.raw_message
+
+    async def on_message(message: Msg) -> None:
+        await _handle_message(bus, subscription, message)
+
     consumer = subscription.consumer
     subscriber = broker.subscriber(
         stream=JStream(consumer.stream, declare=False),
         durable=consumer.name,
-        # A batch is never larger than what is worked on: messages that wait here would be delivered again elsewhere.
+        # A batch is never larger than the number of workers: a message that waits here could be delivered elsewhere.
         pull_sub=PullSub(batch_size=consumer.concurrency, timeout=_FETCH_TIMEOUT_S),
         max_workers=consumer.concurrency,
         ack_policy=AckPolicy.NACK_ON_ERROR,
         config=consumer_config(consumer),
-        decoder=_undecoded,
-        # FastStream has a prefix of its own otherwise, on which a user of the server may not be allowed to listen.
+        decoder=pass_undecoded,
+        # FastStream would use a prefix of its own, on which a user of the server may not be allowed to subscribe.
         inbox_prefix=f"{bus.client.new_inbox().rpartition('.')[0]}.".encode(),
     )
-
-    async def on_message(message: Msg) -> None:
-        await _deal_with(bus, subscription, message)
-
     subscriber(on_message)
 
 
-async def _undecoded(message: StreamMessage[Msg]) -> Msg:
-    return message.raw_message
-
-
-async def _deal_with(bus: Bus, subscription: Subscription, message: Msg) -> None:
-    """Hand a message to its handler; on an error decide between another try and a dead letter."""
+async def _handle_message(bus: Bus, subscription: Subscription, message: Msg) -> None:
+    """Call the handler. After an error decide between another delivery and a dead letter."""
     meta = message.metadata
     headers = {str(key): str(value) for key, value in (message.headers or {}).items()}
     h.traceparent.set(headers.get(h.TRACEPARENT))
     delivery = Delivery(message.subject, message.data, headers, meta.num_delivered)
     consumer = subscription.consumer
     try:
-        async with _kept_alive(message, consumer.ack_wait_s / 3):
+        async with _keep_alive(message, consumer.ack_wait_s / 3):
             await subscription.handle(delivery)
     except Exception as error:
-        # The boundary of the event lane: what a handler did not foresee is tried again, then kept for people.
+        # The boundary of the event lane: an unforeseen error is retried, then kept as a dead letter.
         permanent = isinstance(error, PermanentError)
-        wait_s = None if permanent else delay_s(meta.num_delivered, subscription.delays_s)
+        wait_s = None if permanent else _compute_delay(meta.num_delivered, subscription.delays_s)
         log.warning(
             "event_failed",
             subject=message.subject,
@@ -164,16 +225,26 @@ async def _deal_with(bus: Bus, subscription: Subscription, message: Msg) -> None
     bus.metrics.events.labels(consumer.stream, consumer.name, "done").inc()
 
 
-@asynccontextmanager
-async def _kept_alive(message: Msg, every_s: float) -> AsyncGenerator[None]:
-    """Tell the server that the message is at work, so that long work is not delivered to another replica."""
+def _compute_delay(deliveries: int, delays_s: tuple[float, ...]) -> float | None:
+    """Return the seconds until the next delivery after `deliveries` failed ones (1 or more); None after the last.
 
-    async def keep_alive() -> None:
+    The delay varies by a fifth in both directions, so that events that failed together do not return together.
+    """
+    if deliveries > len(delays_s):
+        return None
+    return delays_s[deliveries - 1] * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
+
+
+@asynccontextmanager
+async def _keep_alive(message: Msg, every_s: float) -> AsyncGenerator[None]:
+    """Tell the server periodically that work goes on, so that a long job is not delivered to another replica."""
+
+    async def extend_ack_wait() -> None:
         while True:
             await asyncio.sleep(every_s)
             await message.in_progress()
 
-    task = asyncio.create_task(keep_alive())
+    task = asyncio.create_task(extend_ack_wait())
     try:
         yield
     finally:
@@ -182,15 +253,15 @@ async def _kept_alive(message: Msg, every_s: float) -> AsyncGenerator[None]:
 
 
 async def store_dead_letter(bus: Bus, consumer: Consumer, message: Msg, error: Exception) -> None:
-    """Keep a message that could not be dealt with. Raises NatsError when the stream did not take it."""
+    """Store a message that its consumer gave up on. Raises NatsError if the stream did not store it."""
     meta = message.metadata
+    reason = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS].encode("ascii", "replace").decode()
     headers = {
         **(message.headers or {}),
         h.MESSAGE_ID: f"{meta.stream}:{consumer.name}:{meta.sequence.stream}",
-        ERROR_HEADER: f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS].encode("ascii", "replace").decode(),
+        ERROR_HEADER: " ".join(reason.split()),
         SUBJECT_HEADER: message.subject,
     }
-    headers[ERROR_HEADER] = " ".join(headers[ERROR_HEADER].split())
     await bus.jetstream.publish(
         f"skillbus.dlq.{meta.stream}.{consumer.name}",
         message.data,

@@ -1,4 +1,4 @@
-"""Feeds: what is told while it happens, on plain subjects, to whoever listens."""
+"""Feeds: messages on plain subjects for those who are subscribed at that moment. Nothing is stored."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,32 +12,34 @@ from skillbus.contracts.endpoint import Feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Message
 
-ToldT = TypeVar("ToldT", bound=Message)
+BodyT = TypeVar("BodyT", bound=Message)
 
 
-async def tell(client: Client, feed: Feed[ToldT], identity: str, body: ToldT) -> None:
-    """Say something to those who listen now. Raises NatsError when the connection is away and its buffer full."""
+async def publish_to_feed(client: Client, feed: Feed[BodyT], identity: str, body: BodyT) -> None:
+    """Send a message to the current subscribers. Raise NatsError if the connection is lost and its buffer is full."""
     await client.publish(feed.subject(identity), encode(body))
 
 
 @asynccontextmanager
-async def listen(client: Client, feed: Feed[ToldT], identity: str) -> AsyncGenerator[AsyncIterator[ToldT]]:
-    """What is told about one thing from now on, without end. Enter it before asking for what it tells about.
+async def subscribe_to_feed(client: Client, feed: Feed[BodyT], identity: str) -> AsyncGenerator[AsyncIterator[BodyT]]:
+    """Iterate over the messages about one thing from now on; the iterator has no end.
+
+    Enter the context before you start the work that the feed reports on.
 
     Raises:
-        RequestError: `unavailable` when the connection is away.
+        RequestError: `unavailable` if the connection is down.
     """
     try:
         subscription = await client.subscribe(feed.subject(identity))
     except NatsError as error:
-        raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not there: {error}") from error
+        raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not available: {error}") from error
 
-    async def told() -> AsyncGenerator[ToldT]:
+    async def decode_messages() -> AsyncGenerator[BodyT]:
         async for message in subscription.messages:
             yield decode(feed.body, message.data)
 
     try:
-        yield told()
+        yield decode_messages()
     finally:
         if not client.is_closed:
             await subscription.unsubscribe()

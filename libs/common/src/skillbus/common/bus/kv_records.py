@@ -15,10 +15,8 @@ from nats.js.errors import NotFoundError
 from pydantic import BaseModel, ValidationError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream_call import jetstream_call
-from skillbus.common.bus.last_values import last_values
-from skillbus.common.bus.read_values import read_values
-from skillbus.common.bus.write_values import Write, write_values
+from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
+from skillbus.common.bus.jetstream_batch import KvWrite, read_values, write_values
 from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import KeyValueBucket
@@ -103,7 +101,7 @@ class KvRecords(Generic[RecordT]):
         """Yield the keys that match `pattern`, with `*` and `>` as in subjects, and their records."""
         prefix = f"$KV.{self._bucket}."
         try:
-            async for message in last_values(self._jetstream, f"KV_{self._bucket}", f"{prefix}{pattern}"):
+            async for message in iterate_last_values(self._jetstream, f"KV_{self._bucket}", f"{prefix}{pattern}"):
                 if _OPERATION in (message.headers or {}):
                     continue
                 key = message.subject.removeprefix(prefix)
@@ -135,7 +133,7 @@ class KvRecords(Generic[RecordT]):
         After an error some of them may have been written.
         """
         values = [
-            Write(
+            KvWrite(
                 write.key,
                 write.record.model_dump_json(exclude_defaults=self._exclude_defaults).encode(),
                 write.revision,
@@ -152,7 +150,9 @@ class KvRecords(Generic[RecordT]):
             WriteConflictError: Somebody else wrote the key since.
         """
         async with jetstream_call(f"delete the record {key} of {self._bucket}"):
-            [written] = await write_values(self._client, self._bucket, [Write(key, b"", revision, {_OPERATION: "DEL"})])
+            [written] = await write_values(
+                self._client, self._bucket, [KvWrite(key, b"", revision, {_OPERATION: "DEL"})]
+            )
         if written is None:
             raise WriteConflictError(key)
 

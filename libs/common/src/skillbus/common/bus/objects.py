@@ -19,8 +19,7 @@ from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore as NatsObjectStore
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream_call import jetstream_call
-from skillbus.common.bus.last_values import last_values
+from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import ObjectBucket
 
@@ -110,7 +109,7 @@ class ObjectStore:
     async def names(self) -> list[str]:
         """Names of the objects that are there."""
         async with jetstream_call(f"list {self._bucket}"):
-            records = last_values(self._jetstream, self._stream, f"$O.{self._bucket}.M.>")
+            records = iterate_last_values(self._jetstream, self._stream, f"$O.{self._bucket}.M.>")
             infos = [ObjectInfo.from_response(json.loads(message.data)) async for message in records]
         return sorted(info.name for info in infos if not info.deleted)
 

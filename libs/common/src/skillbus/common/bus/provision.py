@@ -1,26 +1,24 @@
-"""Makes the streams, consumers and buckets that skillbus works with. Run it as often as you like."""
+"""Provisioning of the streams, consumers and buckets that skillbus needs. Repeating it changes nothing."""
 
 from nats.js import JetStreamContext
 from nats.js.api import (
-    AckPolicy,
-    ConsumerConfig,
     KeyValueConfig,
     ObjectStoreConfig,
     StreamConfig,
 )
 from nats.js.errors import BucketNotFoundError, NotFoundError
 
-from skillbus.common.bus.retry import MAX_DELIVER
+from skillbus.common.bus.events import consumer_config
 from skillbus.contracts import resources
-from skillbus.contracts.resources import Consumer, KeyValueBucket, ObjectBucket, Stream
+from skillbus.contracts.resources import KeyValueBucket, ObjectBucket, Stream
 
 
 async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
-    """Make what is missing, and bring streams and consumers that are there to the declared configuration.
+    """Create missing resources, and update existing streams and consumers to the declared configuration.
 
     Args:
-        jetstream: A context of a user who may create streams.
-        replicas: Copies of each stream; 3 in a cluster.
+        jetstream: Context of a user who may create streams.
+        replicas: Number of copies of each stream; 3 in a cluster.
     """
     for stream in resources.STREAMS:
         await _provision_stream(jetstream, stream, replicas)
@@ -29,20 +27,8 @@ async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
     for keys in resources.KEY_VALUE_BUCKETS:
         await _provision_key_value_bucket(jetstream, keys, replicas)
     for consumer in resources.CONSUMERS:
-        # add_consumer updates a durable in place; FastStream would leave an existing one as it is.
+        # add_consumer updates a durable consumer in place; FastStream would not change an existing one.
         await jetstream.add_consumer(consumer.stream, consumer_config(consumer))
-
-
-def consumer_config(consumer: Consumer) -> ConsumerConfig:
-    """The declared consumer as NATS takes it."""
-    return ConsumerConfig(
-        durable_name=consumer.name,
-        filter_subjects=list(consumer.subjects),
-        ack_policy=AckPolicy.EXPLICIT,
-        ack_wait=consumer.ack_wait_s,
-        max_deliver=MAX_DELIVER,
-        max_ack_pending=1024,
-    )
 
 
 async def _provision_stream(jetstream: JetStreamContext, stream: Stream, replicas: int) -> None:

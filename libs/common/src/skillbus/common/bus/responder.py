@@ -1,7 +1,7 @@
-"""The service's side of the request lane: the NATS services API with a task per message under a permit limit.
+"""The service's side of requests: endpoints of the NATS services API that handle messages concurrently.
 
-`nats.micro` answers `$SRV.PING/INFO/STATS`, but works through an endpoint's messages one after the other and drops
-what is queued when it stops (ADR 0002). So the endpoint here starts a task per message, counts its own time, refuses
+`nats.micro` answers `$SRV.PING/INFO/STATS`, but handles the messages of an endpoint one after the other and drops
+queued ones when it stops (ADR 0002). The endpoint here starts a task for each message, measures its own time, refuses
 with 429 when all permits are taken, and drains when it stops.
 """
 
@@ -19,16 +19,16 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
 from skillbus.common.bus import headers as h
+from skillbus.common.bus.caller import LocalEndpoints
 from skillbus.common.bus.codec import decode, encode
-from skillbus.common.bus.near import Near
-from skillbus.common.metrics import BusMetrics
+from skillbus.common.bus.metrics import BusMetrics
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, MSGPACK, Message
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
-DoneT = TypeVar("DoneT")
+AnswerT = TypeVar("AnswerT")
 
 DEFAULT_PERMITS: Final = 256
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -41,11 +41,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An endpoint and what answers it, at most `permits` messages at a time. Made by `route`."""
+    """An endpoint and its handler, which runs for at most `permits` messages at a time. Made by `route`."""
 
     endpoint: Endpoint[Message, Message]
     handle: Callable[[Message], Awaitable[Message]]
-    """From a request of the endpoint to its reply."""
     permits: int
 
 
@@ -54,7 +53,7 @@ def route(
     handle: Callable[[RequestT], Awaitable[ReplyT]],
     permits: int = DEFAULT_PERMITS,
 ) -> Route:
-    """A route whose handler gets the endpoint's request and gives its reply."""
+    """Make a route whose handler takes the endpoint's request and returns its reply."""
 
     async def checked(request: Message) -> ReplyT:
         if not isinstance(request, endpoint.request):
@@ -65,15 +64,11 @@ def route(
 
 
 ToWire = Callable[[Exception], RequestError | None]
-"""A service's own errors as callers get them; None for those it does not know."""
-
-
-def _unknown(_: Exception) -> None:
-    return None
+"""Translates a service's own errors into errors of the contract; returns None for others."""
 
 
 class _TaskEndpoint(MicroEndpoint):
-    """An endpoint of `nats.micro` that runs its messages side by side."""
+    """An endpoint of `nats.micro` that handles its messages concurrently."""
 
     _last_error: str | None  # type: ignore[assignment]  # nats-py annotates its None only
 
@@ -85,14 +80,11 @@ class _TaskEndpoint(MicroEndpoint):
         super().__init__(service, config)
         self._route = route
         self._to_wire = to_wire
-        self._metrics = metrics.of(endpoint.service, endpoint.name)
+        self._metrics = metrics.get_endpoint(endpoint.service, endpoint.name)
         self._tasks: set[asyncio.Task[object]] = set()
 
-    async def start(self) -> None:
-        await self._start()
-
     async def drain(self) -> None:
-        """Take no more messages, and wait until those that were taken are answered."""
+        """Accept no more messages, and wait until the accepted ones are answered."""
         if self._subscription is not None:
             await self._subscription.drain()  # type: ignore[no-untyped-call]  # nats-py lacks the annotation
             self._subscription = None
@@ -101,124 +93,120 @@ class _TaskEndpoint(MicroEndpoint):
 
     async def _handle_request(self, msg: Msg) -> None:
         self._num_requests += 1
-        if refused := self._full():
-            await self._respond_error(msg, refused)
+        if refusal := self._check_permits():
+            await self._respond_error(msg, refusal)
             return
-        self._work(self._answer(msg))
+        self._start_task(self._answer(msg))
 
-    def take(self, request: Message, until: float) -> asyncio.Future[Message | RequestError]:
-        """As `near.NearEndpoint`."""
+    def accept_request(self, request: Message, until: float) -> asyncio.Future[Message | RequestError]:
+        """Implement `LocalEndpoint`."""
         self._num_requests += 1
-        if refused := self._full():
-            self._note_error(refused)
-            raise refused
-        return self._work(self._answer_near(request, until))
+        if refusal := self._check_permits():
+            self._record_error(refusal)
+            raise refusal
+        return self._start_task(self._answer_locally(request, until))
 
-    def _full(self) -> RequestError | None:
+    def _check_permits(self) -> RequestError | None:
         if len(self._tasks) < self._route.permits:
             return None
-        said = f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later."
-        return RequestError(ErrorCode.OVERLOADED, said)
+        message = f"All {self._route.permits} permits of {self._route.endpoint.name} are taken: try again later."
+        return RequestError(ErrorCode.OVERLOADED, message)
 
-    def _work(self, answer: Coroutine[object, object, DoneT]) -> asyncio.Task[DoneT]:
+    def _start_task(self, answer: Coroutine[object, object, AnswerT]) -> asyncio.Task[AnswerT]:
         task = asyncio.create_task(answer)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _answer_near(self, request: Message, until: float) -> Message | RequestError:
+    async def _answer_locally(self, request: Message, until: float) -> Message | RequestError:
         start_ns = time.perf_counter_ns()
         try:
-            reply = await self._in_time(until, request)
-            self._metrics.served("ok", start_ns)
+            reply = await self._handle_before(until, request)
+            self._metrics.count_answer("ok", start_ns)
         except Exception as error:  # noqa: BLE001 - as `_answer`
-            refused = self._refusal(error)
-            self._note_error(refused)
-            self._metrics.served(refused.code, start_ns)
-            return refused
+            refusal = self._translate_error(error)
+            self._record_error(refusal)
+            self._metrics.count_answer(refusal.code, start_ns)
+            return refusal
         else:
             return reply
         finally:
-            self._note_time(start_ns)
+            self._record_time(start_ns)
 
     async def _answer(self, msg: Msg) -> None:
         start_ns = time.perf_counter_ns()
         headers: Mapping[str, str] = msg.headers or _NO_HEADERS
         try:
-            reply = await self._handled(msg, headers)
-            wanted = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE)
-            content_type = MSGPACK if wanted == MSGPACK else JSON
-            # JSON is what a body is unless a header says otherwise: reading headers is the costliest part of a message.
-            said = None if content_type == JSON else {h.CONTENT_TYPE: content_type}
-            await self._respond(msg, encode(reply, content_type), said)
-            self._metrics.served("ok", start_ns)
-        except Exception as error:  # noqa: BLE001 - logged with its traceback by _refusal
-            # The boundary: whatever a handler did not foresee still gets its caller an answer.
-            refused = self._refusal(error)
-            await self._respond_error(msg, refused)
-            self._metrics.served(refused.code, start_ns)
+            reply = await self._handle(msg, headers)
+            accepted = headers.get(h.ACCEPT) or headers.get(h.CONTENT_TYPE)
+            content_type = MSGPACK if accepted == MSGPACK else JSON
+            # A body without headers is JSON: parsing headers is the most expensive part of a message.
+            reply_headers = None if content_type == JSON else {h.CONTENT_TYPE: content_type}
+            await self._respond(msg, encode(reply, content_type), reply_headers)
+            self._metrics.count_answer("ok", start_ns)
+        except Exception as error:  # noqa: BLE001 - logged with its traceback by _translate_error
+            # The reply boundary: the caller gets an answer also after an unforeseen error.
+            refusal = self._translate_error(error)
+            await self._respond_error(msg, refusal)
+            self._metrics.count_answer(refusal.code, start_ns)
         finally:
-            self._note_time(start_ns)
+            self._record_time(start_ns)
 
-    def _note_time(self, start_ns: int) -> None:
+    def _record_time(self, start_ns: int) -> None:
         self._processing_time += time.perf_counter_ns() - start_ns
         self._average_processing_time = self._processing_time // self._num_requests
 
-    def _note_error(self, error: RequestError) -> None:
+    def _record_error(self, error: RequestError) -> None:
         self._num_errors += 1
         self._last_error = f"{error.code}: {error.message}"
         log.info("request_refused", endpoint=self._route.endpoint.name, code=error.code, message=error.message[:500])
 
-    def _refusal(self, error: Exception) -> RequestError:
+    def _translate_error(self, error: Exception) -> RequestError:
         known = error if isinstance(error, RequestError) else self._to_wire(error)
         if known is not None:
             return known
         endpoint = self._route.endpoint
         log.error("request_failed", endpoint=endpoint.name, service=endpoint.service, exc_info=error)
-        return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; its log says why.")
+        return RequestError(ErrorCode.INTERNAL, f"{endpoint.service} failed at {endpoint.name}; see its log.")
 
-    async def _handled(self, msg: Msg, headers: Mapping[str, str]) -> Message:
+    async def _handle(self, msg: Msg, headers: Mapping[str, str]) -> Message:
         try:
-            until = h.deadline_of(headers)
+            until = h.parse_deadline(headers)
         except ValueError:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, f"{h.DEADLINE_MS} is not a number: send Unix time in milliseconds."
             ) from None
         h.traceparent.set(headers.get(h.TRACEPARENT))
         request = decode(self._route.endpoint.request, msg.data, headers.get(h.CONTENT_TYPE, JSON))
-        return await self._in_time(until, request)
+        return await self._handle_before(until, request)
 
-    async def _in_time(self, until: float | None, request: Message) -> Message:
+    async def _handle_before(self, until: float | None, request: Message) -> Message:
         if until is not None:
             if until <= time.time():
-                raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was begun.")
+                raise RequestError(ErrorCode.DEADLINE_EXCEEDED, "The deadline passed before the work was started.")
             h.deadline.set(until)
         return await self._route.handle(request)
 
     async def _respond(self, msg: Msg, body: bytes, headers: dict[str, str] | None) -> None:
         if not msg.reply:
             return
-        limit = self._service._client.max_payload  # noqa: SLF001 - nats.micro keeps its client to itself
+        limit = self._service._client.max_payload  # noqa: SLF001 - nats.micro has no public attribute
         if len(body) > limit:
             raise RequestError(
-                ErrorCode.PAYLOAD_TOO_LARGE, f"The reply is {len(body)} bytes, over the {limit} that NATS takes."
+                ErrorCode.PAYLOAD_TOO_LARGE, f"The reply is {len(body)} bytes, over the {limit} that NATS accepts."
             )
         await self._service._client.publish(msg.reply, body, headers=headers)  # noqa: SLF001 - as above
 
     async def _respond_error(self, msg: Msg, error: RequestError) -> None:
-        self._note_error(error)
-        said = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode().replace("\n", " ")
-        headers = {h.ERROR: said.replace("\r", " "), h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
-        await self._respond(msg, _body_of(error), headers)
-
-
-def _body_of(error: RequestError) -> bytes:
-    """The body of an error reply. What a request says comes back in it, so that it is cut before it is too large."""
-    body = encode(error.body())
-    if len(body) <= _ERROR_BYTES:
-        return body
-    shorter = f"{error.message[:_MESSAGE_CHARACTERS]}…"
-    return encode(RequestError(error.code, shorter, retryable=error.retryable).body())
+        self._record_error(error)
+        summary = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode()
+        summary = summary.replace("\n", " ").replace("\r", " ")
+        headers = {h.ERROR: summary, h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
+        body = encode(error.body())
+        if len(body) > _ERROR_BYTES:  # it repeats parts of the request
+            shorter = f"{error.message[:_MESSAGE_CHARACTERS]}…"
+            body = encode(RequestError(error.code, shorter, retryable=error.retryable).body())
+        await self._respond(msg, body, headers)
 
 
 async def _unused(_: Request) -> None:
@@ -226,32 +214,39 @@ async def _unused(_: Request) -> None:
 
 
 class Responder:
-    """A service on the bus: its endpoints, and its answers to discovery."""
+    """The endpoints of one service, and its answers to discovery requests."""
 
-    def __init__(self, client: Client, name: str, version: str, metrics: BusMetrics, near: Near | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        version: str,
+        metrics: BusMetrics,
+        local_endpoints: LocalEndpoints | None = None,
+    ) -> None:
         self._client = client
-        self._near = near or Near()
+        self._local_endpoints = local_endpoints or LocalEndpoints()
         self._metrics = metrics
         self._added: list[tuple[str, _TaskEndpoint]] = []
         self._service = Service(client, ServiceConfig(name=f"skillbus-{name}", version=version))
 
-    async def start(self, *routes: Route, to_wire: ToWire = _unknown) -> None:
-        """Answer these endpoints from now on. `to_wire` turns the service's own errors into those of the contract."""
+    async def start(self, *routes: Route, to_wire: ToWire = lambda _: None) -> None:
+        """Start to answer these routes. `to_wire` translates the service's own errors into those of the contract."""
         await self._service.start()
         for route in routes:
             endpoint = _TaskEndpoint(self._service, route, self._metrics, to_wire)
-            await endpoint.start()
-            self._near.add(route.endpoint.subject, endpoint)
+            await endpoint._start()  # noqa: SLF001 - nats.micro has no public way
+            self._local_endpoints.add_endpoint(route.endpoint.subject, endpoint)
             self._added.append((route.endpoint.subject, endpoint))
-            self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make its serial kind
+            self._service._endpoints.append(endpoint)  # noqa: SLF001 - add_endpoint would make a serial endpoint
         await self._client.flush()
 
     async def drain(self) -> None:
-        """Stop taking requests and answer those that were taken."""
+        """Stop accepting requests, and answer the accepted ones."""
         for subject, endpoint in self._added:
-            self._near.remove(subject, endpoint)
+            self._local_endpoints.remove_endpoint(subject, endpoint)
         endpoints = self._service._endpoints  # noqa: SLF001 - as above
-        self._service._endpoints = []  # noqa: SLF001 - else stop() would unsubscribe what is drained
+        self._service._endpoints = []  # noqa: SLF001 - otherwise stop() would unsubscribe drained ones
         await asyncio.gather(*(endpoint.drain() for endpoint in endpoints))
         if self._client.is_connected:
             await self._service.stop()

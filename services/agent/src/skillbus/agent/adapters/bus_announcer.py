@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.agent.mcp_servers import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
 from skillbus.contracts.endpoint import Event
 
@@ -21,7 +21,7 @@ class BusAnnouncer:
         await self._publish(MCP_SERVER_FAILED, fact)
 
     async def _publish(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
-        await publish_fact(
+        await publish_event(
             self._bus,
             event,
             fact,

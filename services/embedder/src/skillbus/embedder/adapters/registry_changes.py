@@ -9,8 +9,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
-from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.events import publish_event
+from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.contracts.embedder.registry import DEFAULT_MODEL_CHANGED, DefaultModelChanged
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.message import DEFAULT_PROJECT
@@ -39,7 +39,7 @@ class BusAnnouncer:
 
     async def announce_default(self, fact: DefaultModelChanged) -> None:
         try:
-            await publish_fact(
+            await publish_event(
                 self._bus,
                 DEFAULT_MODEL_CHANGED,
                 fact,

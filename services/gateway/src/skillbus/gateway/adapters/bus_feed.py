@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 
 from nats.aio.client import Client
 
-from skillbus.common.bus.feeds import listen
+from skillbus.common.bus.feeds import subscribe_to_feed
 from skillbus.contracts.sandbox.run_history import RUN_PRINTED, RunEvent
 
 
@@ -16,4 +16,4 @@ class BusRunFeed:
         self._client = client
 
     def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
-        return listen(self._client, RUN_PRINTED, run_id)
+        return subscribe_to_feed(self._client, RUN_PRINTED, run_id)

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer.index_switch import SWITCH_PROGRESSED, IndexSwitch, SwitchProgress
@@ -38,7 +38,7 @@ class BusAnnouncer:
         fact = SkillChanged(
             project=record.project, name=record.name, digest=record.skill.digest, version=record.skill.version
         )
-        await publish_fact(
+        await publish_event(
             self._bus,
             _EVENTS[change],
             fact,
@@ -49,7 +49,7 @@ class BusAnnouncer:
 
     async def removed(self, record: SkillRecord) -> None:
         fact = SkillRemoved(project=record.project, name=record.name, digest=record.skill.digest)
-        await publish_fact(
+        await publish_event(
             self._bus,
             contract.SKILL_REMOVED,
             fact,
@@ -62,7 +62,7 @@ class BusAnnouncer:
         fact = UploadTaken(
             project=record.project, source=source, outcome=outcome, name=record.name, digest=record.skill.digest
         )
-        await publish_fact(
+        await publish_event(
             self._bus,
             contract.UPLOAD_TAKEN,
             fact,
@@ -74,7 +74,7 @@ class BusAnnouncer:
     async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
         said = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
         identity = f"{project}:{source}:{said}" if once else uuid4().hex
-        await publish_fact(
+        await publish_event(
             self._bus,
             contract.UPLOAD_REJECTED,
             UploadRejected(project=project, source=source, errors=errors),
@@ -91,7 +91,7 @@ class BusAnnouncer:
             digest=record.awaited_digest,
             reason=reason,
         )
-        await publish_fact(
+        await publish_event(
             self._bus,
             TOOL_QUARANTINED,
             fact,
@@ -107,7 +107,7 @@ class BusAnnouncer:
             by_project[item.project].append(item)
         for project, of_project in by_project.items():
             for at in range(0, len(of_project), MAX_IDS):
-                await publish_fact(
+                await publish_event(
                     self._bus,
                     KNOWLEDGE_INDEXED,
                     KnowledgeIndexed(items=tuple(of_project[at : at + MAX_IDS])),
@@ -117,7 +117,7 @@ class BusAnnouncer:
                 )
 
     async def progressed(self, alias: str, switch: IndexSwitch) -> None:
-        await publish_fact(
+        await publish_event(
             self._bus,
             SWITCH_PROGRESSED,
             SwitchProgress(alias=alias, switch=switch),

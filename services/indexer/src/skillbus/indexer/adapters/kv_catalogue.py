@@ -12,9 +12,8 @@ from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream_call import jetstream_call
-from skillbus.common.bus.last_values import last_values
-from skillbus.common.bus.read_values import read_values
+from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
+from skillbus.common.bus.jetstream_batch import read_values
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.catalogue.ports import Stored
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
@@ -90,7 +89,7 @@ class KvCatalogue:
     async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
         records = []
         async with jetstream_call("read the catalogue"):
-            async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.skill.*"):
+            async for message in iterate_last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.skill.*"):
                 if _OPERATION not in (message.headers or {}):
                     record = skill_record_of(message.subject.removeprefix(_PREFIX), message.data)
                     records += [record] if record is not None else []

@@ -12,7 +12,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamInfo
 from nats.js.errors import NotFoundError
 
-from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.contracts.indexer.tools import ToolState
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.adapters.kv_catalogue import skill_record_of

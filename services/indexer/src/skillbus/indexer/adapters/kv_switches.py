@@ -6,7 +6,7 @@ from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream_call import jetstream_call
+from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import SWITCHES
 from skillbus.indexer.domain.errors import SwitchConflictError

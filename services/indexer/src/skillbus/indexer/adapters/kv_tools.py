@@ -17,10 +17,8 @@ from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream_call import jetstream_call
-from skillbus.common.bus.last_values import last_values
-from skillbus.common.bus.read_values import read_values
-from skillbus.common.bus.write_values import Write, write_values
+from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
+from skillbus.common.bus.jetstream_batch import KvWrite, read_values, write_values
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.catalogue.ports import StoredTool, ToolWrite
@@ -132,17 +130,17 @@ class KvTools:
 
     async def _values(self, project: str | None) -> AsyncIterator[Msg]:
         try:
-            async for message in last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.tool.*"):
+            async for message in iterate_last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.tool.*"):
                 if _OPERATION not in (message.headers or {}):
                     yield message
         except NatsError as error:
             raise RequestError(ErrorCode.UNAVAILABLE, f"Could not read the catalogue of tools: {error!r}") from error
 
 
-def _value_of(write: ToolWrite) -> Write:
+def _value_of(write: ToolWrite) -> KvWrite:
     record = write.record
     data = record.model_dump_json(exclude_defaults=True).encode()
-    return Write(tool_key(record.project, record.id), data, write.over)
+    return KvWrite(tool_key(record.project, record.id), data, write.over)
 
 
 def tool_record_of(key: str, value: bytes | None) -> ToolRecord | None:

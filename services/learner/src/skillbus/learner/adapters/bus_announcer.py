@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KnowledgeChanged
 from skillbus.contracts.learner.knowledge import KnowledgeRef
@@ -18,7 +18,7 @@ class BusAnnouncer:
 
     async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         try:
-            await publish_fact(
+            await publish_event(
                 self._bus,
                 KNOWLEDGE_CHANGED,
                 KnowledgeChanged(items=tuple(refs)),

@@ -31,7 +31,7 @@ class BusEmbedder:
             sparse=True,
             model=fingerprint,
         )
-        embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK, near=True)
+        embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK, allow_local=True)
         sparse = (embedded.sparse or ())[0]
         rows = rows_of(embedded.dense)
         return EmbeddedQuery(

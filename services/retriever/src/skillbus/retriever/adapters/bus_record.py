@@ -76,7 +76,7 @@ class BusRecord:
 
     async def _ask(self, asked: FindKnowledge) -> KnowledgeMatched:
         try:
-            answer = await self._caller.call(FIND_KNOWLEDGE, asked, timeout_s=self._wait_s, near=True)
+            answer = await self._caller.call(FIND_KNOWLEDGE, asked, timeout_s=self._wait_s, allow_local=True)
         except RequestError as error:
             if error.code not in _AWAY:
                 raise

@@ -11,7 +11,7 @@ import structlog
 
 from skillbus.common.background import finish_within
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.facts import publish_fact
+from skillbus.common.bus.events import publish_event
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
 from skillbus.retriever.domain.waiting_uses import Note, WaitingUses
@@ -82,7 +82,7 @@ class BusUsage:
     async def _publish(self, used: KnowledgeUsed) -> None:
         self._at_work = len(used.requests)
         try:
-            await publish_fact(
+            await publish_event(
                 self._bus,
                 KNOWLEDGE_USED,
                 used,

@@ -9,7 +9,7 @@ import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from skillbus.common.bus.feeds import tell
+from skillbus.common.bus.feeds import publish_to_feed
 from skillbus.contracts.sandbox.run_history import (
     FEED_BYTES,
     RUN_PRINTED,
@@ -96,7 +96,7 @@ class FeedWriter:
         event = RunEvent(run_id=self._run_id, number=self._number, kind=kind, stream=stream, data=data, state=state)
         self._number += 1
         try:
-            await tell(self._client, RUN_PRINTED, self._run_id, event)
+            await publish_to_feed(self._client, RUN_PRINTED, self._run_id, event)
         except NatsError as error:
             # The connection is away and its buffer full. Who listens misses the end too, and goes by the reply.
             self._lost = True

@@ -9,8 +9,8 @@ from nats.js.api import Header
 from nats.js.errors import BadRequestError, NotFoundError
 
 from skillbus.common.bus.codec import decode, encode
-from skillbus.common.bus.jetstream_call import jetstream_call
-from skillbus.common.bus.read_values import read_sequences
+from skillbus.common.bus.jetstream import jetstream_call
+from skillbus.common.bus.jetstream_batch import read_messages
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import RUN_HISTORY, make_run_subject
 from skillbus.contracts.sandbox.run_history import RunRecord
@@ -65,6 +65,6 @@ class StreamHistory:
             state = (await self._jetstream.stream_info(RUN_HISTORY.name)).state
             end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
             begin = max(state.first_seq, end - _PORTION)
-            found = await read_sequences(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1))
+            found = await read_messages(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1))
         records = [(stored.sequence, decode(RunRecord, stored.data)) for stored in found if stored is not None]
         return Portion(records, begin if begin > state.first_seq else None)

@@ -30,7 +30,7 @@ async def repeat(request: Say) -> Say:
 
 @asynccontextmanager
 async def parrot(bus: Bus, handler: Handler = repeat, permits: int = 8) -> AsyncGenerator[Responder]:
-    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics, bus.near)
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics, bus.local_endpoints)
     await responder.start(route(SAY, handler, permits))
     try:
         yield responder
@@ -39,7 +39,7 @@ async def parrot(bus: Bus, handler: Handler = repeat, permits: int = 8) -> Async
 
 
 def ask(bus: Bus, text: str = "x", timeout_s: float | None = None) -> Awaitable[Say]:
-    return bus.caller.call(SAY, Say(text=text), timeout_s=timeout_s, near=True)
+    return bus.caller.call(SAY, Say(text=text), timeout_s=timeout_s, allow_local=True)
 
 
 async def code_of(call: Awaitable[object]) -> ErrorCode:
@@ -56,7 +56,7 @@ def served(bus: Bus, code: str) -> float | None:
 async def test_a_request_is_handed_over_as_it_is_where_the_caller_says_so(bus: Bus) -> None:
     request = Say(text="你好")
     async with parrot(bus):
-        assert await bus.caller.call(SAY, request, near=True) is request
+        assert await bus.caller.call(SAY, request, allow_local=True) is request
         assert await bus.caller.call(SAY, request) is not request
 
 
@@ -182,7 +182,7 @@ async def test_a_service_that_stops_answers_what_it_took(bus: Bus) -> None:
         await go_on.wait()
         return request
 
-    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics, bus.near)
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics, bus.local_endpoints)
     await responder.start(route(SAY, wait))
     taken = asyncio.ensure_future(ask(bus))
     await started.wait()
@@ -197,4 +197,4 @@ async def test_a_service_that_stops_answers_what_it_took(bus: Bus) -> None:
 async def test_a_request_of_another_kind_is_an_error_of_the_program(bus: Bus) -> None:
     wrong = Endpoint("parrot", "say_text", Empty, Say, "Another request at the same subject.", timeout_s=5)
     async with parrot(bus):
-        assert await code_of(bus.caller.call(wrong, Empty(), near=True)) is ErrorCode.INTERNAL
+        assert await code_of(bus.caller.call(wrong, Empty(), allow_local=True)) is ErrorCode.INTERNAL

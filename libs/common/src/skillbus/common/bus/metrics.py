@@ -1,4 +1,4 @@
-"""Counters and times of the bus, in a registry that is passed in: one process may hold several services."""
+"""Metrics of the bus, in a registry that the caller provides: one process may run several services."""
 
 import time
 from typing import Final
@@ -9,7 +9,7 @@ _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 
 
 class EndpointMetrics:
-    """Metrics of one endpoint: looked up by their labels once, and only when there is something to count."""
+    """Metrics of one endpoint. Each is looked up by its labels once, when it is first needed."""
 
     def __init__(self, bus: "BusMetrics", service: str, endpoint: str) -> None:
         self._bus = bus
@@ -17,8 +17,8 @@ class EndpointMetrics:
         self._requests: dict[str, Counter] = {}
         self._seconds: Histogram | None = None
 
-    def served(self, code: str, start_ns: int) -> None:
-        """Count an answer; `start_ns` is of `time.perf_counter_ns`."""
+    def count_answer(self, code: str, start_ns: int) -> None:
+        """Count an answer and its duration; `start_ns` is a value of `time.perf_counter_ns`."""
         if (requests := self._requests.get(code)) is None:
             self._requests[code] = requests = self._bus.requests.labels(*self._labels, code)
         if self._seconds is None:
@@ -28,7 +28,7 @@ class EndpointMetrics:
 
 
 class BusMetrics:
-    """Requests answered and events consumed, by outcome."""
+    """Counts of answered requests and consumed events, by outcome."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -46,6 +46,6 @@ class BusMetrics:
             "skillbus_events", "Events consumed.", ["stream", "consumer", "outcome"], registry=registry
         )
 
-    def of(self, service: str, endpoint: str) -> EndpointMetrics:
-        """The metrics of one endpoint."""
+    def get_endpoint(self, service: str, endpoint: str) -> EndpointMetrics:
+        """Return the metrics of one endpoint."""
         return EndpointMetrics(self, service, endpoint)

@@ -1,0 +1,50 @@
+"""A service on the bus: its routes and its health."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Protocol
+
+from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.responder import Responder, Route, ToWire, route
+from skillbus.contracts.endpoint import Health, HealthCheck, make_health_endpoint
+from skillbus.contracts.message import Empty
+
+
+class HealthSource(Protocol):
+    """A running service."""
+
+    async def health(self) -> Health:
+        """Return whether the service can do its work now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceHealth:
+    """Health of a service, computed from its checks."""
+
+    service: str
+    checks: tuple[Callable[[], Awaitable[HealthCheck]], ...] = ()
+
+    async def health(self) -> Health:
+        """Run all checks; the service is ready if each of them is."""
+        checks = tuple([await check() for check in self.checks])
+        return Health(service=self.service, ready=all(check.ready for check in checks), checks=checks)
+
+
+@asynccontextmanager
+async def serve_routes(
+    bus: Bus, name: str, routes: Sequence[Route], health: HealthSource, to_wire: ToWire
+) -> AsyncGenerator[None]:
+    """Answer the requests of a service, its health request included. Leaving the context drains them."""
+
+    async def answer_health(_: Empty) -> Health:
+        return await health.health()
+
+    responder = Responder(bus.client, name, version("skillbus-contracts"), bus.metrics, bus.local_endpoints)
+    await responder.start(*routes, route(make_health_endpoint(name), answer_health), to_wire=to_wire)
+    try:
+        yield
+    finally:
+        await responder.drain()

@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skillbus.common.testing import sandbox_mounts
 from skillbus.sandbox.adapters.kernel.watchdog import is_ending
+
+from ..mounts import list_sandbox_mounts
 
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _SEGMENTS = Path("/proc/sysvipc/shm")
@@ -21,7 +22,7 @@ class Traces:
 
     uids: Collection[int]
     """Users of the runs, which no other process has; empty when the service is not root."""
-    mounts: frozenset[str] = field(default_factory=lambda: frozenset(sandbox_mounts()))
+    mounts: frozenset[str] = field(default_factory=lambda: frozenset(list_sandbox_mounts()))
     descriptors: dict[int, int] = field(default_factory=dict)
     """The fewest that were open, by the number of sandboxes that wait."""
 
@@ -29,7 +30,7 @@ class Traces:
         """Everything else, in words; `known` are processes that are to be there, of so many `waiting` sandboxes."""
         if set(self.processes()) - set(known):
             yield "a process is left"
-        if set(sandbox_mounts()) - self.mounts:
+        if set(list_sandbox_mounts()) - self.mounts:
             yield "a mount is left"
         opened = descriptors()
         if opened > self.descriptors.setdefault(waiting, opened):

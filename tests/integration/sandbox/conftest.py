@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.common.testing import eventually, sandbox_mounts
+from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, runtime_of
+
+from ...mounts import list_sandbox_mounts
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 
@@ -97,11 +99,11 @@ def _owner(path: Path) -> int | None:
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
     """Checked when the isolation is closed: a sandbox that waits is one of its own."""
-    mounts = sandbox_mounts()
+    mounts = list_sandbox_mounts()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     yield
     assert processes_in_sandboxes() == []
-    assert sandbox_mounts() == mounts
+    assert list_sandbox_mounts() == mounts
     assert [path for path in Path("/tmp").glob("skillbus-run-*") if _owner(path) in UIDS] == []
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
 

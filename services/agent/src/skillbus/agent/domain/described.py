@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from skillbus.agent.domain.schema_shape import SCHEMA_BYTES, misshapen
-from skillbus.common.suspicion import scan_text
+from skillbus.common.prompt_injection import scan_text
 from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, ToolDescription, ToolFinding, ToolType
 from skillbus.contracts.message import check_json
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from pydantic import JsonValue
 
-from skillbus.common.suspicion import ENCODED, HIDDEN, INSTRUCTIONS, scan_schema, scan_text
+from skillbus.common.prompt_injection import ENCODED, HIDDEN, INSTRUCTIONS, scan_schema, scan_text
 
 
 def codes(text: str) -> list[str]:

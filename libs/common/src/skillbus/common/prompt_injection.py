@@ -1,7 +1,9 @@
-"""What is suspicious in a text that a model will read: signs, and no proof.
+"""Scanner for signs of prompt injection in texts that a model reads. They are signs, not proof.
 
-Written for descriptions of tools, which come from whoever runs a server: text that talks to the model rather than about
-the tool, characters that people do not see, and long runs of encoded bytes. Linear in the length of the text.
+Descriptions of tools come from untrusted servers and packages. The scanner reports text that gives the model
+instructions instead of describing the tool, characters that people do not see, and long runs of encoded bytes. Its time
+is linear in the length of the text. It is shared because the agent scans descriptions before it cuts them, and the
+indexer scans those of all sources.
 """
 
 import re
@@ -19,11 +21,11 @@ INSTRUCTIONS: Final = "instructions_to_the_model"
 HIDDEN: Final = "hidden_characters"
 ENCODED: Final = "encoded_text"
 
-_SHOWN: Final = 80
-_RUN: Final = 200
-"""Characters of base64, of which a longer run is told: keys and hashes in examples are shorter."""
+_QUOTED_CHARACTERS: Final = 80
+_ENCODED_CHARACTERS: Final = 200
+"""Shortest run of base64 that is reported: keys and hashes in examples are shorter."""
 
-_ENCODED: Final = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_RUN},}}={{0,2}}")
+_ENCODED: Final = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_ENCODED_CHARACTERS},}}={{0,2}}")
 
 _EARLIER: Final = "(?:previous|prior|preceding|earlier|above|system|other|existing|original)"
 _RULES: Final = "(?:instructions?|prompts?|rules|messages|directions|directives|guidelines|constraints|safeguards)"
@@ -57,22 +59,24 @@ _INSTRUCTIONS: Final = re.compile(
 _POSSIBLE: Final = SchemaValidator(
     core_schema.str_schema(pattern="(?i)" + _INSTRUCTIONS.pattern.replace(r"\b", "").replace(r"\w+", "[^ ]+"))
 )
-"""The same in Rust's engine, which reads a text in a fiftieth of the time: Python's tries each alternative at each
-letter. Wider where the two understand words otherwise, so that what it does not find is not there.
+"""The same patterns for Rust's engine, a filter before `_INSTRUCTIONS`.
+
+It needs a fiftieth of the time: Python's engine tries each alternative at each letter. The filter matches more where
+the engines define words differently, so it never misses a match.
 """
 _TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 
 
 def scan_text(text: str, where: str = "description") -> tuple[ToolFinding, ...]:
-    """What is suspicious in a text, at most one finding of each kind; `where` is the field that it stands in.
+    """Return at most one finding of each kind; `where` is the field that holds the text.
 
-    A megabyte takes some tenths of a second: what has no limit is not for the event loop's thread.
+    A megabyte takes some tenths of a second: scan texts without a limit in a thread.
     """
     return tuple(_findings(text, where))
 
 
 def scan_schema(schema: JsonValue, where: str = "parameters") -> tuple[ToolFinding, ...]:
-    """The same for all texts of a JSON Schema, keys among them: a model reads them as it reads the description."""
+    """Scan all texts of a JSON Schema, keys included: a model reads them as it reads the description."""
     return scan_text("\n".join(_texts(schema)), where)
 
 
@@ -80,8 +84,8 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
     if hidden := find_hidden(text):
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
         yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
-    if found := _instructions(_as_read(text)):
-        message = f"it tells the model what to do: {found.group()[:_SHOWN]!r}"
+    if found := _find_instructions(_normalize(text)):
+        message = f"it gives the model instructions: {found.group()[:_QUOTED_CHARACTERS]!r}"
         yield ToolFinding(code=INSTRUCTIONS, message=message, where=where)
     if found := _ENCODED.search(text):
         length = len(found.group())
@@ -89,14 +93,14 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
         yield ToolFinding(code=ENCODED, message=message, where=where)
 
 
-def _instructions(text: str) -> re.Match[str] | None:
-    # Python takes these two for an i as well; half a surrogate pair is no text to Rust.
+def _find_instructions(text: str) -> re.Match[str] | None:
+    # Python also matches these two letters as an i; Rust accepts no unpaired surrogates.
     folded = text if text.isascii() else text.replace("ı", "i").replace("İ", "i").encode("utf-8", "replace")
     return _INSTRUCTIONS.search(text) if _POSSIBLE.isinstance_python(folded) else None
 
 
-def _as_read(text: str) -> str:
-    """As a model reads it: tags as the letters that they mirror, one form of each letter, one space between words."""
+def _normalize(text: str) -> str:
+    """Return the text as a model reads it: tag characters as letters, one form of each letter, single spaces."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", remove_hidden(text.translate(_TAGS)))
     return " ".join(text.split())

@@ -13,7 +13,7 @@ from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, runtime_of
 
-from ...mounts import list_sandbox_mounts
+from ...abuse.leftovers import list_sandbox_mounts
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 

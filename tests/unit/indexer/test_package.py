@@ -192,7 +192,7 @@ def test_a_new_description_makes_a_new_package_of_the_same_files() -> None:
     changed, updated = open_package(replace_description(archive, package, "Sums: up."))
 
     assert (updated.skill.description, updated.skill.name, updated.prefix) == ("Sums: up.", "add", "")
-    assert changed.read("run.py") == content
+    assert changed.read_file("run.py") == content
     assert [file.path for file in updated.files] == [file.path for file in package.files]
     assert updated.digest != package.digest
 

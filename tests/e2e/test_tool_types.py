@@ -21,8 +21,12 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
     BUILTIN_SOURCE,
     LIST_TOOLS,
+    PUT_TOOLS,
+    REMOVE_TOOLS,
     SET_TOOL_STATE,
     ListTools,
+    PutTools,
+    RemoveTools,
     SetToolState,
     ToolType,
 )
@@ -122,7 +126,7 @@ async def test_every_result_has_every_field_that_is_required(every_kind: System)
 async def test_all_three_kinds_come_in_one_answer(every_kind: System) -> None:
     """tool-type.md § 6.3 边界测试: 多个结果"""
     hits = await every_kind.hits("读取文件、查询天气、提交代码", limit=100, threshold=0)
-    assert {hit["tool_type"] for hit in hits} == {kind.value for kind in ToolType}
+    assert {hit["tool_type"] for hit in hits} == {ToolType.SKILL, ToolType.MCP, ToolType.BUILTIN}
 
 
 @pytest.mark.spec("tool-type.md § 6.3 单个结果")
@@ -180,6 +184,26 @@ async def test_the_kind_tells_how_a_tool_is_called(every_kind: System) -> None:
     with pytest.raises(RequestError) as refused:
         await _call(every_kind, "skill:git-commit")
     assert refused.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_tool_that_is_only_described_is_found_as_external_and_a_call_names_its_provider(
+    every_kind: System,
+) -> None:
+    caller = every_kind.standalone.bus.caller
+    tool: JsonValue = {
+        "id": "acme.invoice",
+        "name": "create_invoice",
+        "description": "Creates an invoice 开具发票",
+        "tool_type": "skill",
+        "provider": "Acme",
+    }
+    assert (await caller.call(PUT_TOOLS, PutTools(tools=(tool,)))).indexed
+    found = await every_kind.hits("开具发票", limit=100, threshold=0, tool_types=["external"])
+    assert [(hit["id"], _kinds(hit)) for hit in found] == [("acme.invoice", ("external", "external"))]
+    with pytest.raises(RequestError) as refused:
+        await _call(every_kind, "acme.invoice")
+    assert (refused.value.code, refused.value.details) == (ErrorCode.NOT_CALLABLE, {"provided_by": "Acme"})
+    await caller.call(REMOVE_TOOLS, RemoveTools(ids=("acme.invoice",)))
 
 
 @pytest.mark.spec("tool-system.md § BuiltInToolsRegistry: 预加载, 常驻, 直接方法调用")

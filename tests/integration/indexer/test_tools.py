@@ -104,9 +104,9 @@ async def test_described_tools_are_catalogued_and_indexed_with_all_that_is_ranke
     assert (outcomes(reply), reply.indexed) == ([CREATED], True)
     point = (await points(running.store))["lab.forecast"]
     assert point["source"] == "lab"
-    assert (point["tool_type"], point["provider"], point["tags"]) == ("builtin", "met", ["weather"])
+    assert (point["tool_type"], point["provider"], point["tags"]) == ("external", "met", ["weather"])
     assert (point["arguments"], point["argument_text"], point["examples"]) == (["city"], "Where.", ["Will it rain?"])
-    assert point["metadata"] == {"lang": "en", "type": "builtin"}
+    assert point["metadata"] == {"lang": "en", "type": "external"}
     assert (await get(running.bus, "lab.forecast")).tool.parameters == forecast["parameters"]
 
 

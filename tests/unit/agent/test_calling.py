@@ -13,6 +13,7 @@ from skillbus.agent.domain.errors import (
     CallTimedOutError,
     ServerFailedError,
     ServerUnknownError,
+    ToolExternalError,
     ToolNotCallableError,
     ToolUnknownError,
 )
@@ -81,6 +82,14 @@ async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Cal
     with pytest.raises(ToolNotCallableError):
         await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
     assert world.server.calls == []
+
+
+async def test_an_external_tool_is_not_callable_and_names_its_provider(world: World, caller: Caller) -> None:
+    external = ToolDescription(id="lab.invoice", name="invoice", source="lab", provider="Acme")
+    await world.catalogue.put("default", "lab", [external])
+    with pytest.raises(ToolExternalError) as refused:
+        await caller.call("default", "lab.invoice", {}, WAIT_S)
+    assert refused.value.provided_by == "Acme"
 
 
 async def test_a_tool_of_another_project_is_not_there(caller: Caller) -> None:

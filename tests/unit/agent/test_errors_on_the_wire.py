@@ -23,6 +23,12 @@ def test_arguments_that_do_not_fit_tell_their_place() -> None:
     assert wire.details == {"path": "$.a"}
 
 
+def test_a_call_of_an_external_tool_names_its_provider() -> None:
+    wire = to_wire(errors.ToolExternalError("is external", provided_by="Acme"))
+    assert wire is not None
+    assert (wire.code, wire.details, wire.retryable) == (ErrorCode.NOT_CALLABLE, {"provided_by": "Acme"}, False)
+
+
 def test_a_call_that_may_have_been_done_is_not_to_be_repeated_blindly() -> None:
     wire = to_wire(errors.CallTimedOutError("late"))
     assert wire is not None

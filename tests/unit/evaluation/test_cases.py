@@ -16,7 +16,7 @@ def only(folder: Path, request: object) -> Case:
 
 def test_tools_are_read_as_the_catalogue_takes_them(tmp_path: Path) -> None:
     read = cases_of(tmp_path, [RAIN])
-    assert [(tool.id, tool.tool_type.value) for tool in read.tools][:2] == [("commit", "skill"), ("rain", "mcp")]
+    assert [(tool.id, tool.name) for tool in read.tools][:2] == [("commit", "git-commit"), ("rain", "weather")]
 
 
 def test_a_request_for_one_tool_wants_any_of_those_that_fit(tmp_path: Path) -> None:

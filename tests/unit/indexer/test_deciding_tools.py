@@ -37,7 +37,7 @@ def becomes(step: Described, *earlier: Described) -> Decision:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"name": "write"}, {"description": "Writes."}, {"tool_type": "mcp"}, {"parameters": {"type": "object"}}]
+    "fields", [{"name": "write"}, {"description": "Writes."}, {"parameters": {"type": "object"}}]
 )
 def test_what_a_tool_does_is_reviewed_when_it_changes(fields: dict[str, JsonValue]) -> None:
     assert becomes(described(fields=fields), described()).outcome is QUARANTINED

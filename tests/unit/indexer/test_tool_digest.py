@@ -1,7 +1,8 @@
 """Digests of descriptions: what tells one that changed from one that did not, now and in later versions."""
 
 from skillbus.contracts.indexer.tools import ToolDescription, ToolType
-from skillbus.indexer.domain.catalogue.tool import digest_of
+from skillbus.indexer.domain.catalogue.entry import entry_of_tool
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
 
 
 def test_a_description_has_the_digest_that_it_always_had() -> None:
@@ -25,7 +26,7 @@ def test_a_description_has_the_digest_that_it_always_had() -> None:
     )
     assert digest_of(tool) == "5ddb044207f0b37e9634e852f1205ed16679a7c0ae44d4c73b84371b79f6c8d0"
     bare = ToolDescription(id="a", name="b")
-    assert digest_of(bare) == "927aa110fbe690f12835f02e024d5def1105f53afbfc981e506967a1a6fdc3f8"
+    assert digest_of(bare) == "8fd17b7dd1a093af8fff57977aecf2281ebc587c89bf76bcab0390f67d858256"
 
 
 def test_the_order_of_keys_makes_no_other_description() -> None:
@@ -33,3 +34,31 @@ def test_the_order_of_keys_makes_no_other_description() -> None:
     other = ToolDescription(id="a", name="b", metadata={"y": {"q": 2, "p": 1}, "x": 1})
     changed = ToolDescription(id="a", name="b", metadata={"x": 1, "y": {"p": 2, "q": 2}})
     assert digest_of(one) == digest_of(other) != digest_of(changed)
+
+
+def test_the_type_follows_from_the_source_whatever_a_description_says() -> None:
+    types = {
+        source: ToolDescription(id="a", name="b", source=source, tool_type=ToolType.SKILL).tool_type
+        for source in ("lab", "import", "mcp:files", "builtin", "skills")
+    }
+    assert types == {
+        "lab": ToolType.EXTERNAL,
+        "import": ToolType.EXTERNAL,
+        "mcp:files": ToolType.MCP,
+        "builtin": ToolType.BUILTIN,
+        "skills": ToolType.SKILL,
+    }
+
+
+def test_a_record_from_before_the_type_external_is_read_as_external_and_indexed_again() -> None:
+    stored = {
+        "project": "default",
+        "tool": {"id": "a", "name": "b", "source": "lab", "tool_type": "mcp"},
+        "digest": "0" * 64,
+        "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z",
+    }
+    entry = entry_of_tool(ToolRecord.model_validate(stored))
+    assert entry is not None
+    assert entry.tool_type is ToolType.EXTERNAL
+    assert entry.digest != stored["digest"]

@@ -185,7 +185,7 @@ async def test_quotas_leave_places_to_kinds_that_would_have_had_none() -> None:
 
 async def test_quotas_ask_for_candidates_of_each_kind_lest_one_take_all_places() -> None:
     index = FakeIndex(tools("mcp", "skill"))
-    await find(index, quotas={"mcp": 1, "builtin": 0})
+    await find(index, quotas={"mcp": 1, "builtin": 0, "external": 0})
     assert [wanted.tool_types for wanted in index.wanted] == [("mcp",), ("skill",)]
 
 

@@ -16,6 +16,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.CONFLICT: "Do what it says; if it names nothing to do, try again.",
     ErrorCode.PRECONDITION_FAILED: "Look at it as it is now, and say its version: `skillbus knowledge show ID`.",
     ErrorCode.NO_ENTRY_POINT: "Read its SKILL.md: it tells a model what to do, and has no script to run.",
+    ErrorCode.NOT_CALLABLE: "Call it where its provider says; skillbus only finds it.",
     ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
     ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",
     ErrorCode.INVALID_ARGUMENTS: "Correct --args; `skillbus tools show ID` or `skillbus list --json` shows the schema.",

@@ -105,7 +105,7 @@ async def disable(session: Session, tool: Id) -> None:
 
 
 async def call(session: Session, tool: Id, args: Args = "{}") -> None:
-    """Call an MCP or a builtin tool. Exits with 1 when it says that it failed."""
+    """Call an MCP or a builtin tool. Exits with 1 when it says that it failed. An external tool cannot be called."""
     if tool.startswith(_SKILL):
         raise typer.BadParameter(f"a skill is run: skillbus run {tool.removeprefix(_SKILL)}", param_hint="ID")
     called = await session.tools.call(tool, parsed_args(args))

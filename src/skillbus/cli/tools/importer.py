@@ -24,8 +24,8 @@ _EXAMPLE: Final = 'A description is a line: {"id": …, "name": …, …}'
 async def import_tools(session: Session, file: File, source: Source = None, review: Review = False) -> None:
     """Describe tools, thousands at once: a JSON object a line, or one array of them.
 
-    Each needs `id` and `name`; `description`, `tool_type`, `tags`, `parameters`, `examples`, `provider`, `source` and
-    `metadata` say more. What is known already and did not change costs nothing. Exits with 1 when any was rejected; the
+    Each needs `id` and `name`; `description`, `tags`, `parameters`, `examples`, `provider`, `source` and `metadata` say
+    more. They are of type `external`: skillbus finds them and cannot call them. What is known already and did not change costs nothing. Exits with 1 when any was rejected; the
     others are taken.
     """
     wishes = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})

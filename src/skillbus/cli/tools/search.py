@@ -15,6 +15,7 @@ class Kind(StrEnum):
     MCP = "mcp"
     BUILTIN = "builtin"
     SKILL = "skill"
+    EXTERNAL = "external"
 
 
 Query = Annotated[str, typer.Argument(help="What is wanted, in any language.")]

@@ -24,6 +24,7 @@ class ErrorCode(StrEnum):
     CONFLICT = "conflict"
     PRECONDITION_FAILED = "precondition_failed"
     NO_ENTRY_POINT = "no_entry_point"
+    NOT_CALLABLE = "not_callable"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     SKILL_REJECTED = "skill_rejected"
     INVALID_ARGUMENTS = "invalid_arguments"
@@ -56,6 +57,7 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.CONFLICT: ErrorClass(409, True, "It clashes with what is there"),
     ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "It has changed since it was read"),
     ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has nothing to run: it is instructions only"),
+    ErrorCode.NOT_CALLABLE: ErrorClass(409, False, "The tool is only described: its provider has to be asked"),
     ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),
     ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not fit the input schema"),

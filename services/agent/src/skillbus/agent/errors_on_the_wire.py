@@ -13,6 +13,7 @@ from skillbus.agent.domain.errors import (
     ServerFailedError,
     ServerNotAllowedError,
     ServerUnknownError,
+    ToolExternalError,
     ToolNotCallableError,
     ToolUnknownError,
 )
@@ -23,6 +24,7 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
     ToolUnknownError: ErrorCode.NOT_FOUND,
     ServerNotAllowedError: ErrorCode.FORBIDDEN,
     ToolNotCallableError: ErrorCode.FORBIDDEN,
+    ToolExternalError: ErrorCode.NOT_CALLABLE,
     ServerFailedError: ErrorCode.UNAVAILABLE,
     CallTimedOutError: ErrorCode.DEADLINE_EXCEEDED,
     ArgumentsInvalidError: ErrorCode.INVALID_ARGUMENTS,
@@ -35,7 +37,11 @@ def to_wire(error: Exception) -> RequestError | None:
     if not isinstance(error, AgentError):
         return None
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
-    details: dict[str, JsonValue] | None = {"path": error.path} if isinstance(error, ArgumentsInvalidError) else None
+    details: dict[str, JsonValue] | None = None
+    if isinstance(error, ArgumentsInvalidError):
+        details = {"path": error.path}
+    elif isinstance(error, ToolExternalError):
+        details = {"provided_by": error.provided_by}
     # A call that was not waited for may have been done: whether to call again is for the caller to know.
     return RequestError(
         code, str(error), details=details, retryable=False if isinstance(error, CallTimedOutError) else None

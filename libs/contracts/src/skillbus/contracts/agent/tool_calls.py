@@ -78,6 +78,7 @@ CALL_TOOL: Final = Endpoint(
     raises=(
         ErrorCode.NOT_FOUND,
         ErrorCode.FORBIDDEN,
+        ErrorCode.NOT_CALLABLE,
         ErrorCode.INVALID_ARGUMENTS,
         ErrorCode.PAYLOAD_TOO_LARGE,
         ErrorCode.VECTOR_STORE_UNAVAILABLE,

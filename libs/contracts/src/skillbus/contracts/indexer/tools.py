@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints, ValidationInfo, field_validator
 
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
@@ -13,11 +13,16 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, JsonObject,
 
 
 class ToolType(StrEnum):
-    """What kind of tool it is, which tells how it is called."""
+    """Kind of a tool. It tells how the tool is called."""
 
     MCP = "mcp"
+    """Called with `call_tool`: its MCP server answers."""
     BUILTIN = "builtin"
+    """Called with `call_tool`: the agent answers."""
     SKILL = "skill"
+    """Run with `run_skill`."""
+    EXTERNAL = "external"
+    """Described by others. skillbus finds it and cannot call it."""
 
 
 class ToolState(StrEnum):
@@ -53,7 +58,6 @@ class ToolDescription(Message):
     id: ToolId
     name: ToolName
     description: Annotated[str, StringConstraints(max_length=8_192), WITHOUT_NUL] = ""
-    tool_type: ToolType = ToolType.SKILL
     tags: tuple[Annotated[str, StringConstraints(max_length=100), WITHOUT_NUL], ...] = Field(default=(), max_length=100)
     parameters: JsonObject | None = None
     """JSON Schema of the arguments; at most 64 KiB, and 64 levels."""
@@ -63,8 +67,21 @@ class ToolDescription(Message):
     """Questions that the tool answers, in a user's words."""
     provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
     source: ToolSource = IMPORTED_SOURCE
+    tool_type: ToolType = Field(default=ToolType.EXTERNAL, validate_default=True)
+    """Follows from `source`, whatever a description says: `mcp` for `mcp:<server>`, `builtin`, `skill` for `skills`, and
+    `external` for every other source."""
     metadata: JsonObject = Field(default_factory=dict)
     """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""
+
+    @field_validator("tool_type")
+    @classmethod
+    def _derive_tool_type(cls, given: ToolType, info: ValidationInfo) -> ToolType:
+        source = info.data.get("source")
+        if source is None:  # it is invalid, which is an error of its own
+            return given
+        if source.startswith(MCP_SOURCE_PREFIX):
+            return ToolType.MCP
+        return {BUILTIN_SOURCE: ToolType.BUILTIN, SKILLS_SOURCE: ToolType.SKILL}.get(source, ToolType.EXTERNAL)
 
 
 class ToolFinding(Message):
@@ -174,7 +191,7 @@ class ListTools(Message):
     limit: int = Field(default=100, ge=1, le=1000)
     after: str | None = None
     """The last id of the page before."""
-    tool_types: tuple[ToolType, ...] = Field(default=(), max_length=3)
+    tool_types: tuple[ToolType, ...] = Field(default=(), max_length=4)
     states: tuple[ToolState, ...] = Field(default=(), max_length=3)
     source: ToolSource | None = None
     tag: str | None = None

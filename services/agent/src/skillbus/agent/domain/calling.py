@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.arguments import check_arguments
 from skillbus.agent.domain.builtins_port import Builtins
-from skillbus.agent.domain.errors import CallTimedOutError, ToolNotCallableError, ToolUnknownError
+from skillbus.agent.domain.errors import CallTimedOutError, ToolExternalError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.ports import Catalogue
 from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
@@ -33,6 +33,7 @@ class Caller:
         Raises:
             ToolUnknownError, ServerUnknownError: there is no such tool or server.
             ToolNotCallableError: it is in quarantine or disabled.
+            ToolExternalError: others provide it, and skillbus cannot call it.
             ArgumentsInvalidError, SchemaUnusableError: the arguments do not fit, or cannot be checked.
             ServerFailedError, CallTimedOutError: its server did not do its part.
             RequestError: the catalogue, or a service that a builtin needs, did not.
@@ -41,7 +42,7 @@ class Caller:
             return await self._call_builtin(project, tool_id.removeprefix(BUILTIN_PREFIX), arguments, within_s)
         server, slash, name = tool_id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         if not tool_id.startswith(MCP_SOURCE_PREFIX) or not slash:
-            raise ToolUnknownError(_not_called_here(tool_id))
+            raise await self._explain_refusal(project, tool_id)
         known = await self._catalogue.get(project, tool_id)
         if known is None:
             raise ToolUnknownError(f"the catalogue has no tool {tool_id[:100]}: list the tools of {server[:64]}")
@@ -50,6 +51,17 @@ class Caller:
         follower = await self._servers.follower(ServerKey(project, server))
         session = await follower.session(within_s)
         return await session.call(name, arguments, min(within_s, follower.server.registration.timeout_s))
+
+    async def _explain_refusal(self, project: str, tool_id: str) -> ToolUnknownError | ToolExternalError:
+        """Return the error for a tool that is neither of an MCP server nor builtin."""
+        if tool_id.startswith(_SKILL_PREFIX):
+            return ToolUnknownError(f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox")
+        known = await self._catalogue.get(project, tool_id)
+        if known is None:
+            return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
+        provider = known.tool.provider or known.tool.source
+        message = f"{tool_id[:100]} is external: skillbus finds it and cannot call it; call it at its provider, {provider}"
+        return ToolExternalError(message, provided_by=provider)
 
     async def _call_builtin(
         self, project: str, name: str, arguments: Mapping[str, JsonValue], within_s: float
@@ -79,9 +91,3 @@ def _callable(known: CatalogueTool) -> None:
         raise ToolNotCallableError(f"{known.tool.id} is disabled: an operator can enable it")
     if known.state is ToolState.QUARANTINED:
         raise ToolNotCallableError(f"{known.tool.id} waits in quarantine: an operator has to accept it first")
-
-
-def _not_called_here(tool_id: str) -> str:
-    if tool_id.startswith(_SKILL_PREFIX):
-        return f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox"
-    return f"{tool_id[:100]} is described by others: only mcp:<server>/<tool> and builtin:<name> can be called here"

@@ -6,7 +6,8 @@
     ├── ServerFailedError        a server cannot be had, or not in time, or says what MCP does not
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
-    ├── ToolNotCallableError     it waits in quarantine, is disabled, or is none that is called here
+    ├── ToolNotCallableError     it waits in quarantine, or is disabled
+    ├── ToolExternalError        others provide it, and skillbus cannot call it
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
     └── SchemaUnusableError      the tool's schema cannot be used to check them
 
@@ -40,6 +41,14 @@ class ToolUnknownError(AgentError):
 
 class ToolNotCallableError(AgentError):
     """A tool that is there and must not be called; the message says what to do."""
+
+
+class ToolExternalError(AgentError):
+    """The tool is only described in the catalogue: others provide it."""
+
+    def __init__(self, message: str, provided_by: str = "") -> None:
+        super().__init__(message)
+        self.provided_by = provided_by
 
 
 class ArgumentsInvalidError(AgentError):

@@ -33,7 +33,8 @@ class SearchForTools(Arguments):
     ]
     limit: Annotated[int, Field(ge=1, le=MAX_HITS, description="How many tools to return at most.")] = 5
     tool_types: Annotated[
-        list[Literal["mcp", "builtin", "skill"]], Field(max_length=3, description="Only these kinds; all when empty.")
+        list[Literal["mcp", "builtin", "skill", "external"]],
+        Field(max_length=4, description="Only these kinds; all when empty."),
     ] = []  # noqa: RUF012 - a frozen model's default, which pydantic copies
 
 

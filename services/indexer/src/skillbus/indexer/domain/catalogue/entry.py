@@ -87,7 +87,8 @@ def entry_of_tool(record: ToolRecord) -> ToolEntry | None:
         name=tool.name,
         description=tool.description,
         source=tool.source,
-        digest=record.digest,
+        # The digest of a record from before the type `external` is that of another type.
+        digest=f"{record.digest} external" if tool.tool_type is ToolType.EXTERNAL else record.digest,
         tags=tool.tags,
         parameters=tool.parameters,
         examples=tool.examples,

@@ -36,9 +36,7 @@ def becomes(step: Described, *earlier: Described) -> Decision:
     return decide(step, recorded(*earlier), LATER)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"name": "write"}, {"description": "Writes."}, {"parameters": {"type": "object"}}]
-)
+@pytest.mark.parametrize("fields", [{"name": "write"}, {"description": "Writes."}, {"parameters": {"type": "object"}}])
 def test_what_a_tool_does_is_reviewed_when_it_changes(fields: dict[str, JsonValue]) -> None:
     assert becomes(described(fields=fields), described()).outcome is QUARANTINED
     assert becomes(described(fields=fields, review=False), described()).outcome is UPDATED

@@ -60,7 +60,9 @@ class Caller:
         if known is None:
             return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
         provider = known.tool.provider or known.tool.source
-        message = f"{tool_id[:100]} is external: skillbus finds it and cannot call it; call it at its provider, {provider}"
+        message = (
+            f"{tool_id[:100]} is external: skillbus finds it and cannot call it; call it at its provider, {provider}"
+        )
         return ToolExternalError(message, provided_by=provider)
 
     async def _call_builtin(

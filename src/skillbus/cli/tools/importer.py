@@ -25,8 +25,8 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
     """Describe tools, thousands at once: a JSON object a line, or one array of them.
 
     Each needs `id` and `name`; `description`, `tags`, `parameters`, `examples`, `provider`, `source` and `metadata` say
-    more. They are of type `external`: skillbus finds them and cannot call them. What is known already and did not change costs nothing. Exits with 1 when any was rejected; the
-    others are taken.
+    more. They are of type `external`: skillbus finds them and cannot call them. A tool that did not change costs
+    nothing. Exits with 1 when any was rejected; the others are taken.
     """
     wishes = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
 

@@ -68,8 +68,8 @@ class ToolDescription(Message):
     provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
     source: ToolSource = IMPORTED_SOURCE
     tool_type: ToolType = Field(default=ToolType.EXTERNAL, validate_default=True)
-    """Follows from `source`, whatever a description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`, `skill` for
-    `skills`, and `external` for every other source."""
+    """Follows from `source`, whatever a description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`, `skill`
+    for `skills`, and `external` for every other source."""
     metadata: JsonObject = Field(default_factory=dict)
     """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""
 

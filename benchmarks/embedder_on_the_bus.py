@@ -9,28 +9,21 @@ Claims:
     python benchmarks/embedder_on_the_bus.py [--rounds 300]
 """
 
-import argparse
 import asyncio
 import random
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import numpy as np
 import uvloop
 from fastapi import FastAPI, Request
-from measuring import keep, machine, spread
-from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
+from measuring import BenchmarkParser, open_bench_bus, save_result, summarize
 
 from skillbus.common.bus.codec import decode, encode
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.provision import provision
+from skillbus.common.bus.connection import Bus
 from skillbus.common.http_server import serve_http
-from skillbus.common.logs import configure_logging
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole, TextsEmbedded
 from skillbus.contracts.embedder.registry import (
     CREATE_MODEL,
@@ -43,7 +36,6 @@ from skillbus.contracts.message import JSON, MSGPACK, FloatMatrix
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.standalone.nats_server import open_nats_server
 
 SEED = 7
 VERBS = ("read", "commit", "translate", "提交", "分析", "翻译", "打开", "查询")
@@ -86,10 +78,10 @@ async def one_caller(bus: Bus, rounds: int) -> dict[str, object]:
         cached += [await timed_ms(lambda text=text: embed(bus, text)) for text in some]
     added = statistics.median(over) - statistics.median(bare)
     return {
-        "bare_ms": spread(bare),
-        "over_the_bus_ms": spread(over),
+        "bare_ms": summarize(bare),
+        "over_the_bus_ms": summarize(over),
         "added_p50_ms": round(added, 2),
-        "cached_ms": spread(cached),
+        "cached_ms": summarize(cached),
     }
 
 
@@ -98,7 +90,7 @@ async def minilm(bus: Bus, rounds: int) -> dict[str, float]:
     await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name))
     dice = random.Random(SEED + 1)
     await embed(bus, "first", model=name)
-    return spread(
+    return summarize(
         [await timed_ms(lambda text=text: embed(bus, text, model=name)) for text in short_texts(dice, rounds)]
     )
 
@@ -153,11 +145,7 @@ async def far_away(bus: Bus) -> dict[str, float]:
 
 async def measure(rounds: int) -> dict[str, object]:
     async with AsyncExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = await stack.enter_async_context(open_nats_server(data / "nats"))
-        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        bus = await stack.enter_async_context(open_bus(settings, "bench", CollectorRegistry()))
-        await provision(bus.jetstream)
+        bus, data = await stack.enter_async_context(open_bench_bus())
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         await embed(bus, "first")
         return {
@@ -169,11 +157,10 @@ async def measure(rounds: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = BenchmarkParser(__doc__)
     parser.add_argument("--rounds", type=int, default=300)
-    rounds = parser.parse_args().rounds
-    configure_logging("ERROR")
-    figures = uvloop.run(measure(rounds))
+    given = parser.read_arguments()
+    figures = uvloop.run(measure(given.rounds))
     bounds = {
         "one_caller.added_p50_ms": "<= 1",
         "one_caller.cached_ms.p50": "<= 1",
@@ -182,7 +169,8 @@ def main() -> None:
         "reply_of_100_x_512.json_to_msgpack": ">= 50",
         "provider_of_100_ms.ratio": ">= 20",
     }
-    keep("embedder_on_the_bus", {**machine(), "rounds": rounds, "seed": SEED, "figures": figures, "bounds": bounds})
+    setting = {"rounds": given.rounds, "seed": SEED}
+    save_result("embedder_on_the_bus", {**setting, "figures": figures, "bounds": bounds}, given.out)
 
 
 if __name__ == "__main__":

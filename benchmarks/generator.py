@@ -5,10 +5,12 @@ are Chinese. Lengths follow those of real catalogues: some 150 characters a tool
 What a benchmark says about speed holds for such data; what it says about quality needs real, judged data.
 """
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
@@ -126,7 +128,7 @@ def generate_requests(count: int, seed: int = SEED) -> list[str]:
 
 
 def generate_knowledge(count: int, seed: int = SEED) -> list[Record]:
-    """Return items as an import of knowledge takes them, each with an external id of its own."""
+    """Return items as an import of knowledge takes them, each with an id of its own."""
     dice = random.Random(seed + 2)
     return [_generate_item(dice, number) for number in range(count)]
 
@@ -136,7 +138,7 @@ def _generate_item(dice: random.Random, number: int) -> Record:
     length = dice.randrange(3, 12) if language is _ENGLISH else dice.randrange(8, 30)
     sentences = [language.tool_pattern.format(**_choose_words(dice, language)) for _ in range(length)]
     return {
-        "external_id": f"generated-{number}",
+        "id": f"generated-{number}",
         "type": _KNOWLEDGE_TYPES[number % len(_KNOWLEDGE_TYPES)],
         "title": f"{sentences[0][:60]} #{number}",
         "content": language.separator.join(sentences),
@@ -160,6 +162,33 @@ def generate_log(count: int, seed: int = SEED) -> Iterator[str]:
         values = {"number": dice.randrange(10**6), "other": dice.randrange(10**4), "ms": dice.randrange(1, 900)}
         line = dice.choice(_LOG_TEMPLATES).format(**values, digit=dice.randrange(10))
         yield f"{at.isoformat(timespec='milliseconds')} {line}"
+
+
+def read_tools(file: str | None, count: int) -> list[Record]:
+    """Return the descriptions of an NDJSON file, or `count` generated ones."""
+    return generate_tools(count) if file is None else _read_lines(Path(file))
+
+
+def read_queries(file: str | None, count: int) -> list[str]:
+    """Return `count` different queries of an NDJSON file in a seeded order, or generated ones."""
+    if file is None:
+        return generate_requests(count)
+    queries = sorted({str(line["query"])[:300] for line in _read_lines(Path(file))})
+    random.Random(SEED).shuffle(queries)
+    if len(queries) < count:
+        raise ValueError(f"{file} has {len(queries)} different queries, and {count} are needed: lower --rounds")
+    return queries[:count]
+
+
+def read_knowledge(folder: str | None, count: int) -> list[Record]:
+    """Return the items of all `*/docs.jsonl` of a folder, or `count` generated ones."""
+    if folder is None:
+        return generate_knowledge(count)
+    return [line for file in sorted(Path(folder).glob("*/docs.jsonl")) for line in _read_lines(file)]
+
+
+def _read_lines(file: Path) -> list[Record]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 def _choose_words(dice: random.Random, language: Language) -> dict[str, str]:

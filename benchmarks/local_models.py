@@ -1,9 +1,9 @@
-"""What each local model costs: loading, memory, a short text once it is loaded, and batches.
+"""Cost of each local model: loading time, memory, a short text once it is loaded, and batches.
 
-    uv run python benchmarks/local_models.py
+Each model runs in a process of its own, with one thread, as the embedder runs it. Ratios are to the default model of
+the same run.
 
-Each model has a process of its own, and is asked as the embedder asks it, by `EmbeddingModel.embed` with one thread.
-The ratios are to the default model in the same run.
+    python benchmarks/local_models.py
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from measuring import keep, machine, spread
+from measuring import BenchmarkParser, save_result, summarize
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
@@ -33,17 +33,20 @@ PROVIDER = ProviderRecord(name="local", kind=ProviderKind.LOCAL, version=1, crea
 
 
 def main() -> None:
-    if len(sys.argv) == 2:
-        print(json.dumps(asyncio.run(measured(sys.argv[1]))))
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--model", help="measure this model only, in this process, and print its figures")
+    given = parser.read_arguments()
+    if given.model:
+        print(json.dumps(asyncio.run(measured(given.model))))
         return
     found = {name: alone(name) for name in MODELS}
     short = {name: model["short_text_ms"]["p50"] for name, model in found.items()}
     ratios = {name: round(ms / short[MODELS[0]], 1) for name, ms in short.items()}
-    keep("local_models", {**machine(), "models": found, "short_text_p50_to_default": ratios})
+    save_result("local_models", {"models": found, "short_text_p50_to_default": ratios}, given.out)
 
 
 def alone(name: str) -> dict[str, dict[str, float]]:
-    run = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, text=True, check=True)
+    run = subprocess.run([sys.executable, __file__, "--model", name], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, dict[str, float]] = json.loads(run.stdout)
     return result
 
@@ -65,7 +68,7 @@ async def measured(name: str) -> dict[str, object]:
         "dimensions": model.spec.dim,
         "load_s": round(load_s, 2),
         "memory_mb": round(memory),
-        "short_text_ms": spread(short),
+        "short_text_ms": summarize(short),
         "texts_per_s_in_batches_of_16": round(BATCH / statistics.median(batches) * 1e3),
     }
 

@@ -1,21 +1,57 @@
-"""What the benchmarks share: the machine they ran on, and where their results are kept."""
+"""Options, systems under test and results that all benchmarks share."""
 
+import argparse
 import json
 import os
 import platform
 import resource
 import statistics
-from collections.abc import Sequence
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
-RESULTS = Path(__file__).resolve().parent / "results"
-_PACKAGES = ("numpy", "nats-py", "faststream", "pydantic", "qdrant-edge-py", "qdrant-client", "uvloop")
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
+from skillbus.common.logs import configure_logging
+from skillbus.standalone.nats_server import open_nats_server
+
+RESULTS: Final = Path(__file__).resolve().parent / "results"
+_PACKAGES: Final = ("numpy", "nats-py", "faststream", "pydantic", "qdrant-edge-py", "qdrant-client", "uvloop")
 
 
-def machine() -> dict[str, object]:
-    """Where and when this is measured; `load_1m` tells how busy the machine was already."""
+class BenchmarkParser(argparse.ArgumentParser):
+    """Command line of a benchmark: its docstring as help, and `--out`, the folder for the result."""
+
+    def __init__(self, description: str | None) -> None:
+        super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.add_argument("--out", type=Path, default=RESULTS, help="folder of the JSON result (%(default)s)")
+
+    def read_arguments(self) -> argparse.Namespace:
+        """Return the arguments, and silence the log."""
+        configure_logging("ERROR")
+        return self.parse_args()
+
+
+@asynccontextmanager
+async def open_bench_bus() -> AsyncGenerator[tuple[Bus, Path]]:
+    """Yield a connection to a provisioned NATS server, and a temporary folder for the services on it."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_nats_server(Path(folder) / "nats") as server:
+            settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+            async with open_bus(settings, "bench", CollectorRegistry()) as bus:
+                await provision(bus.jetstream)
+                yield bus, Path(folder)
+
+
+def describe_machine() -> dict[str, object]:
+    """Return where and when this is measured; `load_1m` says how busy the machine already was."""
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
@@ -24,16 +60,16 @@ def machine() -> dict[str, object]:
     }
 
 
-def keep(name: str, result: dict[str, object]) -> None:
-    """Print a result, and write it to `results/<name>.json`."""
-    text = json.dumps(result, indent=2, ensure_ascii=False)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+def save_result(name: str, result: dict[str, object], folder: Path = RESULTS) -> None:
+    """Print a result, and write it to `<folder>/<name>.json` with the machine it was measured on."""
+    text = json.dumps(describe_machine() | result, indent=2, ensure_ascii=False)
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
-def spread(values: Sequence[float], digits: int = 2) -> dict[str, float]:
-    """Minimum, median and 95th percentile."""
+def summarize(values: Sequence[float], digits: int = 2) -> dict[str, float]:
+    """Return minimum, median and 95th percentile."""
     ordered = sorted(values)
     return {
         "min": round(ordered[0], digits),
@@ -42,6 +78,6 @@ def spread(values: Sequence[float], digits: int = 2) -> dict[str, float]:
     }
 
 
-def peak_mb() -> float:
-    """The most memory that this process ever had resident, in MB."""
+def read_peak_mb() -> float:
+    """Return the peak resident memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

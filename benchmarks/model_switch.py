@@ -1,37 +1,27 @@
-"""An index of 10,000 tools taken to another model, against embedding alone, and searches meanwhile against before.
+"""Switch of an index of 10,000 tools to another model, against embedding alone; searches during it, against before.
 
-Claims: the switch takes at most 1.3 times as long as embedding the same texts over the bus and keeping none of them,
-and the 99th percentile of searches during it is at most three times that of searches before it. All in one process, as
-in standalone. Both models, and a third for the baseline, so that no cache helps, are the default model under three
-names: each is as much work.
+Claims: the switch takes at most 1.3 times as long as embedding the same texts over the bus without storing them, and
+the 99th percentile of searches during it is at most three times the one before. Everything runs in one process, as in
+standalone. Both models, and a third one for the baseline, are the default model under three names: the work is equal
+and no cache helps.
 
-The tools are those of a file in the form of ../shared/data/tools/tools.jsonl, repeated under other names up to 10,000.
-
-    python benchmarks/model_switch.py --tools tools.jsonl --queries queries.jsonl [--count 10000]
+    python benchmarks/model_switch.py [--count 10000] [--tools tools.jsonl --queries queries.jsonl]
 """
 
-import argparse
 import asyncio
-import json
-import random
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import uvloop
-from measuring import keep, machine
+from generator import SEED, Record, read_queries, read_tools
+from measuring import BenchmarkParser, open_bench_bus, save_result
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
 
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.provision import provision
-from skillbus.common.logs import configure_logging
+from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.common.testing import eventually
 from skillbus.contracts.embedder.embedding import TextRole
@@ -61,17 +51,14 @@ from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import open_vector_store
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
-SEARCHES_BEFORE = 400
 PAUSE_S = 0.02
 WAIT_S = 900.0
 
 
-class Named:
-    """The default model under another name, with vectors that count as another's."""
+class RenamedModel:
+    """The default model under another name, with a fingerprint of its own."""
 
     def __init__(self, model: UseModel, name: str) -> None:
         self._model = model
@@ -85,19 +72,19 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class OneModel:
-    """Makes the same model of every name."""
+class OneModelFactory:
+    """Factory that makes the default model for every name."""
 
     model: UseModel
 
     def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
-        return Named(self.model, model.name).spec
+        return RenamedModel(self.model, model.name).spec
 
     def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
-        return threaded(Named(self.model, model.name))
+        return threaded(RenamedModel(self.model, model.name))
 
 
-def records(tools: Sequence[dict[str, object]], count: int) -> list[SkillRecord]:
+def make_records(tools: Sequence[Record], count: int) -> list[SkillRecord]:
     now = datetime.now(UTC)
     made = []
     for number in range(count):
@@ -121,7 +108,9 @@ def records(tools: Sequence[dict[str, object]], count: int) -> list[SkillRecord]
 async def search(bus: Bus, queries: list[str], took_ms: list[float], stop: asyncio.Event, at_most: int) -> None:
     while not stop.is_set() and len(took_ms) < at_most:
         start = time.perf_counter()
-        request = SearchTools(query=f"{queries.pop()} {len(queries)}", limit=10, threshold=0.0)
+        request = SearchTools(
+            query=f"{queries[len(took_ms) % len(queries)]} {time.perf_counter_ns()}", limit=10, threshold=0.0
+        )
         found = await bus.caller.call(SEARCH_TOOLS, request)
         took_ms.append((time.perf_counter() - start) * 1000)
         assert found.results
@@ -178,17 +167,13 @@ async def searched_switch(bus: Bus, model: ModelRecord, queries: list[str]) -> l
     return during
 
 
-async def measure(tools: Sequence[SkillRecord], queries: list[str]) -> dict[str, object]:
+async def measure(tools: Sequence[SkillRecord], queries: list[str], searches: int) -> dict[str, object]:
     async with AsyncExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = await stack.enter_async_context(open_nats_server(data / "nats"))
-        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        bus = await stack.enter_async_context(open_bus(settings, "bench", CollectorRegistry()))
-        await provision(bus.jetstream)
+        bus, data = await stack.enter_async_context(open_bench_bus())
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         model = UseModel(threads=1)
         model.load()
-        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModel(model)))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModelFactory(model)))
         catalogue = await open_catalogue(bus)
         for record in tools:
             await catalogue.put(record, 0)
@@ -196,17 +181,17 @@ async def measure(tools: Sequence[SkillRecord], queries: list[str]) -> dict[str,
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         await until_live(bus)
         settle_memory()
-        return await compare(bus, tools, queries)
+        return await compare(bus, tools, queries, searches)
 
 
-async def compare(bus: Bus, tools: Sequence[SkillRecord], queries: list[str]) -> dict[str, object]:
+async def compare(bus: Bus, tools: Sequence[SkillRecord], queries: list[str], searches: int) -> dict[str, object]:
     baseline, target, searched = [
         await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name=name))
         for name in ("alone", "target", "searched")
     ]
     before: list[float] = []
     await search(bus, queries, [], asyncio.Event(), 20)
-    await search(bus, queries, before, asyncio.Event(), SEARCHES_BEFORE)
+    await search(bus, queries, before, asyncio.Event(), searches)
     alone_s = await embed_alone(bus, baseline, tools)
     switch_s = await switch(bus, target)
     during = await searched_switch(bus, searched, queries)
@@ -225,22 +210,18 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {f"p{share}": round(float(np.percentile(values, share)), 2) for share in (50, 95, 99)}
 
 
-def read(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tools", type=Path, default=DATA / "tools.jsonl")
-    parser.add_argument("--queries", type=Path, default=DATA / "queries.jsonl")
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--tools", help="descriptions of tools as NDJSON, instead of generated ones")
+    parser.add_argument("--queries", help="queries as NDJSON, instead of generated ones")
     parser.add_argument("--count", type=int, default=10_000)
-    given = parser.parse_args()
-    configure_logging("WARNING")
-    queries = sorted({str(row["query"])[:300] for row in read(given.queries)})
-    random.Random(7).shuffle(queries)
-    figures = uvloop.run(measure(records(read(given.tools), given.count), queries))
+    parser.add_argument("--searches", type=int, default=400, help="searches before the switch (%(default)s)")
+    given = parser.read_arguments()
+    tools, queries = make_records(read_tools(given.tools, given.count), given.count), read_queries(given.queries, 500)
+    figures = uvloop.run(measure(tools, queries, given.searches))
     bounds = {"switch_to_embedding": "<= 1.3", "search_p99_during_to_before": "<= 3"}
-    keep("model_switch", {**machine(), "tools": given.count, "seed": 7, "figures": figures, "bounds": bounds})
+    setting = {"tools": given.count, "searches": given.searches, "seed": SEED}
+    save_result("model_switch", {**setting, "figures": figures, "bounds": bounds}, given.out)
 
 
 if __name__ == "__main__":

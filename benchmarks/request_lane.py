@@ -1,12 +1,11 @@
-"""Request lane: responder CPU a request (echo) against FastStream's own RPC, in the same run.
+"""CPU time of a responder per request on the request lane, against FastStream's own RPC in the same run.
 
-Claim: at most 80 µs, and below FastStream by a factor of 3. Each responder runs in a process of its own, so that its
-CPU time is its own; caller and server are the same for both. Rounds are interleaved; the median is taken.
+Claim: at most 80 µs, and at least three times less than FastStream. Each responder runs in a process of its own, so
+that its CPU time is its own; caller and server are the same for both. Rounds alternate. Figures are medians.
 
-    python benchmarks/request_lane.py [--requests 4000] [--rounds 5]
+    python benchmarks/request_lane.py [--requests 10000] [--rounds 5]
 """
 
-import argparse
 import asyncio
 import multiprocessing as mp
 import statistics
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 from faststream.nats import NatsBroker
-from measuring import keep, machine
+from measuring import BenchmarkParser, save_result
 from nats.aio.client import Client
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -136,13 +135,14 @@ def cpu(pipe: Connection) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = BenchmarkParser(__doc__)
     parser.add_argument("--requests", type=int, default=10000)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    given = parser.read_arguments()
     figures = uvloop.run(measure(given.requests, given.rounds))
     bounds = {"skillbus.cpu_us": "<= 80", "faststream_to_skillbus_cpu": ">= 3"}
-    keep("request_lane", {**machine(), "concurrency": CONCURRENCY, **vars(given), "figures": figures, "bounds": bounds})
+    setting = {"concurrency": CONCURRENCY, "requests": given.requests, "rounds": given.rounds}
+    save_result("request_lane", {**setting, "figures": figures, "bounds": bounds}, given.out)
 
 
 if __name__ == "__main__":

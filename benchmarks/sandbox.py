@@ -12,7 +12,6 @@ the sandboxes wait again, as between two steps of an agent. What a file that is 
     python benchmarks/sandbox.py [--rounds 40]
 """
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Final
 
 import uvloop
-from measuring import keep, machine, spread
+from measuring import BenchmarkParser, save_result, summarize
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
@@ -39,7 +38,6 @@ from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder, route
-from skillbus.common.logs import configure_logging
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, Skill
 from skillbus.contracts.indexer.skills import GET_SKILL, SkillSelector
@@ -66,8 +64,6 @@ SKILLS: Final = {
 }
 FLOOD: Final = "import sys\nline = b'x' * 65535 + b'\\n'\nfor _ in range(16384): sys.stdout.buffer.write(line)\n"
 CALLERS: Final = 16
-RUNS: Final = 200
-TURNS: Final = 3
 Arm = Callable[[], Awaitable[None]]
 
 
@@ -204,9 +200,9 @@ async def in_turns(bench: Bench, name: str, rounds: int, *, warm: bool) -> dict[
         if warm:
             await bench.until_warm(name)
         sandboxed.append(await timed(bench.run(name)))
-    ratio = round(spread(sandboxed)["p50"] / spread(plain)["p50"], 2)
-    added = round(spread(sandboxed)["p50"] - spread(plain)["p50"], 2)
-    return {"plain_ms": spread(plain), "sandbox_ms": spread(sandboxed), "to_plain": ratio, "added_p50_ms": added}
+    ratio = round(summarize(sandboxed)["p50"] / summarize(plain)["p50"], 2)
+    added = round(summarize(sandboxed)["p50"] - summarize(plain)["p50"], 2)
+    return {"plain_ms": summarize(plain), "sandbox_ms": summarize(sandboxed), "to_plain": ratio, "added_p50_ms": added}
 
 
 def busy_ms() -> float:
@@ -219,9 +215,9 @@ def busy_ms() -> float:
     return 1000 * (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
 
 
-async def many(arm: Arm) -> tuple[float, float]:
-    """Runs a second, and milliseconds of the machine's processors for each."""
-    left = iter(range(RUNS))
+async def time_many(arm: Arm, runs: int) -> tuple[float, float]:
+    """Return runs per second, and the processor time of the whole machine per run, in milliseconds."""
+    left = iter(range(runs))
 
     async def caller() -> None:
         for _ in left:
@@ -231,10 +227,10 @@ async def many(arm: Arm) -> tuple[float, float]:
     async with asyncio.TaskGroup() as group:
         for _ in range(CALLERS):
             group.create_task(caller())
-    return RUNS / (time.perf_counter() - start), (busy_ms() - used_ms) / RUNS
+    return runs / (time.perf_counter() - start), (busy_ms() - used_ms) / runs
 
 
-async def at_once(bench: Bench, unconfined: Service) -> dict[str, object]:
+async def compare_many(bench: Bench, unconfined: Service, runs: int, turns: int) -> dict[str, object]:
     """In turns. `bare` is the interpreter alone, started by this process for nobody: no service, no bus, no history.
 
     On a machine that others use, look at the time of the processors as well, which has theirs in it.
@@ -252,16 +248,16 @@ async def at_once(bench: Bench, unconfined: Service) -> dict[str, object]:
     }
     await unconfined.run("python")  # unpacked
     found = {name: list[tuple[float, float]]() for name in arms}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, arm in arms.items():
             await bench.until_warm("python")
-            found[name].append(await many(arm))
-    rates = {name: [rate for rate, _ in turns] for name, turns in found.items()}
-    used = {name: [used_ms for _, used_ms in turns] for name, turns in found.items()}
+            found[name].append(await time_many(arm, runs))
+    rates = {name: [rate for rate, _ in pairs] for name, pairs in found.items()}
+    used = {name: [used_ms for _, used_ms in pairs] for name, pairs in found.items()}
     sandbox_s, plain_s, bare_s = (statistics.median(rates[name]) for name in arms)
     return {
-        "runs_a_second": {name: spread(turns, 1) for name, turns in rates.items()},
-        "processor_ms_a_run": {name: spread(turns, 1) for name, turns in used.items()},
+        "runs_a_second": {name: summarize(turns, 1) for name, turns in rates.items()},
+        "processor_ms_a_run": {name: summarize(turns, 1) for name, turns in used.items()},
         "to_plain": round(sandbox_s / plain_s, 2),
         "to_bare": round(sandbox_s / bare_s, 2),
         "to_plain_by_processor": round(statistics.median(used["plain"]) / statistics.median(used["sandbox"]), 2),
@@ -301,7 +297,7 @@ async def flood(folder: Path) -> dict[str, object]:
     return {"status": outcome.status, "kept_mb": round(kept_mb, 1), "grew_mb": round(grew_mb, 1)}
 
 
-async def measure(rounds: int) -> dict[str, object]:
+async def measure(rounds: int, runs: int, turns: int) -> dict[str, object]:
     figures: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -322,16 +318,17 @@ async def measure(rounds: int) -> dict[str, object]:
                     unconfined = Path(folder, "unconfined")
                     unconfined.mkdir()
                     async with open_service(unconfined, PlainIsolation(await bench.isolation.probe())) as plain:
-                        figures["many"] = await at_once(bench, plain)
+                        figures["many"] = await compare_many(bench, plain, runs, turns)
         figures["flood"] = await flood(Path(folder))
     return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = BenchmarkParser(__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    rounds = parser.parse_args().rounds
-    configure_logging("WARNING")
+    parser.add_argument("--runs", type=int, default=200, help="runs at once from 16 callers (%(default)s)")
+    parser.add_argument("--turns", type=int, default=3, help="repetitions of the runs at once (%(default)s)")
+    given = parser.read_arguments()
     bounds = {
         "warm.python.sandbox_ms.p50": "<= 10",
         "warm.bash.sandbox_ms.p50": "<= 8",
@@ -341,7 +338,12 @@ def main() -> None:
         "idle.mb_each": "<= 12",
         "flood.grew_mb": "<= 64: the output limit, held a few times",
     }
-    keep("sandbox", {**machine(), "rounds": rounds, "figures": uvloop.run(measure(rounds)), "bounds": bounds})
+    figures = uvloop.run(measure(given.rounds, given.runs, given.turns))
+    save_result(
+        "sandbox",
+        {"rounds": given.rounds, "runs": given.runs, "turns": given.turns, "figures": figures, "bounds": bounds},
+        given.out,
+    )
 
 
 if __name__ == "__main__":

@@ -1,28 +1,30 @@
-"""Standalone: from start to ready, resident memory of everything when idle, and eight archives until they are found.
+"""Start-up time of standalone, its memory when idle, and the time until eight uploaded skills are found.
 
-Claims: ready in at most 5 s (the model is on disk), at most 450 MB resident for the process and its nats-server, and
-at most 3 s from the first byte of eight archives to the last one searchable. Each start is a process of its own on an
-empty data directory; "ready" is `/readyz` answering 200, so that the model is loaded. The baseline of the start is
-that of Python importing the same packages.
+Claims: ready in at most 5 s (the model is on disk); at most 450 MB resident for the process and its nats-server; at
+most 3 s from the first byte of eight archives until the last one is found. Each start is a new process on an empty data
+folder; it is ready when `/readyz` answers 200, so that the model is loaded. The baseline of the start is the time that
+Python takes to import the same packages.
 
-    python benchmarks/standalone_footprint.py [--archives DIR] [--rounds 3]
+    python benchmarks/standalone_footprint.py [--rounds 3] [--skills DIR]
 """
 
-import argparse
 import contextlib
+import io
 import json
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Generator
 from pathlib import Path
 
 import httpx
-from measuring import keep, machine, spread
+from measuring import BenchmarkParser, save_result, summarize
 
-ARCHIVES = Path(__file__).resolve().parents[2] / "shared" / "data" / "skills"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "skills"
+SKILLS = 8
 IDLE_S = 5.0
 IMPORTS = "import skillbus.standalone.app"
 
@@ -85,15 +87,29 @@ def name_of(pid: str) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def install_all(client: httpx.Client, archives: Path) -> float:
-    """Seconds from the first byte of the archives to the last skill being found by its name."""
+def pack_skills(folder: Path) -> dict[str, bytes]:
+    """Return the first eight skills of a folder as zip archives, by name."""
+    folders = sorted(path for path in folder.iterdir() if (path / "SKILL.md").is_file())[:SKILLS]
+    return {path.name: pack_skill(path) for path in folders}
+
+
+def pack_skill(folder: Path) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            archive.write(file, file.relative_to(folder.parent))
+    return stream.getvalue()
+
+
+def install_all(client: httpx.Client, packages: dict[str, bytes]) -> float:
+    """Return the seconds from the first byte of the archives until a search finds the last skill by its name."""
     start = time.perf_counter()
-    for path in sorted(archives.glob("*.zip")):
-        reply = client.post("/api/skills", files={"package": (path.name, path.read_bytes())})
+    for name, package in packages.items():
+        reply = client.post("/api/skills", files={"package": (f"{name}.zip", package)})
         assert reply.status_code == 201, reply.text
-    for path in sorted(archives.glob("*.zip")):
-        found = client.post("/api/tools/search", json={"query": path.stem, "limit": 5}).json()["results"]
-        assert path.stem in {hit["name"] for hit in found}
+    for name in packages:
+        found = client.post("/api/tools/search", json={"query": name, "limit": 5}).json()["results"]
+        assert name in {hit["name"] for hit in found}
     return time.perf_counter() - start
 
 
@@ -104,10 +120,11 @@ def import_s() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--archives", type=Path, default=ARCHIVES)
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--skills", type=Path, default=EXAMPLES, help="folder of skill folders (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    given = parser.read_arguments()
+    packages = pack_skills(given.skills)
     ready, imports, installs, memory = [], [], [], {}
     for _ in range(given.rounds):
         imports.append(import_s())
@@ -115,16 +132,16 @@ def main() -> None:
             ready.append(ready_s)
             time.sleep(IDLE_S)
             memory = resident_mb(process)
-            installs.append(install_all(client, given.archives))
+            installs.append(install_all(client, packages))
     figures = {
-        "ready_s": spread(ready),
-        "import_s": spread(imports),
-        "ready_to_import": round(spread(ready)["p50"] / spread(imports)["p50"], 2),
+        "ready_s": summarize(ready),
+        "import_s": summarize(imports),
+        "ready_to_import": round(summarize(ready)["p50"] / summarize(imports)["p50"], 2),
         "idle_mb": {**memory, "sum": round(sum(memory.values()), 1)},
-        "install_s": spread(installs),
+        "install_s": summarize(installs),
     }
     bounds = {"ready_s.p50": "<= 5", "idle_mb.sum": "<= 450", "install_s.p50": "<= 3"}
-    keep("standalone_footprint", {**machine(), "rounds": given.rounds, "figures": figures, "bounds": bounds})
+    save_result("standalone_footprint", {"rounds": given.rounds, "figures": figures, "bounds": bounds}, given.out)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,15 @@
-"""An import of 10,000 described tools over the bus, against embedding them alone; and how soon a filled index opens.
+"""Import of 10,000 described tools over the bus, against embedding them alone; and the time to reopen a full index.
 
 Claims: the import takes at most 1.3 times as long as embedding the same number of such texts, dense and sparse, over
-the bus and keeping none of them; an indexer on a filled store answers within 1 s of being started. All in one process,
-as in standalone. What is embedded alone is embedded by the same model under another name, so that no cache helps. The
-same import again, which changes nothing, and the memory that a tool takes are told beside it.
+the bus without storing them; an indexer on a full store is ready within 1 s. Everything runs in one process, as in
+standalone. The baseline embeds other texts with the same model under another name, so that no cache helps. The script
+also reports the same import again, which changes nothing, and the memory per tool.
 
-The tools are those of a file in the form of ../shared/data/tools/tools.jsonl, repeated under other names up to 10,000.
-
-    python benchmarks/tool_import.py --tools tools.jsonl [--count 10000]
+    python benchmarks/tool_import.py [--count 10000] [--tools tools.jsonl]
 """
 
-import argparse
 import asyncio
 import gc
-import json
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -22,14 +17,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import uvloop
-from measuring import keep, machine
-from model_switch import DATA, OneModel
-from prometheus_client import CollectorRegistry
-from pydantic import JsonValue, SecretStr
+from generator import SEED, Record, read_tools
+from measuring import BenchmarkParser, open_bench_bus, save_result
+from model_switch import OneModelFactory
 
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.provision import provision
-from skillbus.common.logs import configure_logging
+from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.registry import CREATE_MODEL, CreateModel
 from skillbus.contracts.endpoint import Health
@@ -47,21 +39,18 @@ from skillbus.indexer.domain.index.batches import in_batches
 from skillbus.indexer.domain.tool.description import read_description
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
-from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import open_vector_store
 
 AT_A_TIME = 250
 REQUESTS_AT_ONCE = 2
 
-Line = dict[str, JsonValue]
 
-
-def lines(tools: Sequence[Line], count: int, mark: str) -> list[Line]:
-    """So many descriptions; those of another `mark` are other texts."""
+def number_tools(tools: Sequence[Record], count: int, mark: str) -> list[Record]:
+    """Return `count` descriptions with ids of their own; another `mark` gives other texts."""
     made = []
     for number in range(count):
         tool, copy = tools[number % len(tools)], number // len(tools)
-        fields = {name: tool[name] for name in ("tool_type", "tags", "parameters", "source") if name in tool}
+        fields = {name: tool[name] for name in ("tags", "parameters") if name in tool}
         name, description = f"{tool['name']}"[:180], f"{tool['description']}"[:8000]
         made.append(
             {**fields, "id": f"{mark}.{number}", "name": f"{name}{copy or ''}", "description": f"{description} {mark}"}
@@ -69,7 +58,7 @@ def lines(tools: Sequence[Line], count: int, mark: str) -> list[Line]:
     return made
 
 
-def entry(line: Line) -> ToolEntry:
+def entry(line: Record) -> ToolEntry:
     tool = read_description(line, None)
     return ToolEntry(
         project="default",
@@ -84,7 +73,7 @@ def entry(line: Line) -> ToolEntry:
     )
 
 
-async def embed_alone(bus: Bus, tools: Sequence[Line]) -> float:
+async def embed_alone(bus: Bus, tools: Sequence[Record]) -> float:
     model = await bus.caller.call(CREATE_MODEL, CreateModel(provider="local", name="alone"))
     assert model.fingerprint is not None
     points, fingerprint, entries = ToolPoints(bus.caller), model.fingerprint, [entry(line) for line in tools]
@@ -97,7 +86,7 @@ async def embed_alone(bus: Bus, tools: Sequence[Line]) -> float:
     return time.perf_counter() - start
 
 
-async def import_all(bus: Bus, tools: Sequence[Line]) -> tuple[float, Counter[str]]:
+async def import_all(bus: Bus, tools: Sequence[Record]) -> tuple[float, Counter[str]]:
     """As `skillbus import tools` does: some requests under way."""
     outcomes: Counter[str] = Counter()
     requests = iter([tools[at : at + AT_A_TIME] for at in range(0, len(tools), AT_A_TIME)])
@@ -133,16 +122,12 @@ async def an_indexer(bus: Bus, data: Path) -> AsyncGenerator[float]:
         yield time.perf_counter() - start
 
 
-async def measure(tools: Sequence[Line], count: int) -> dict[str, object]:
+async def measure(tools: Sequence[Record], count: int) -> dict[str, object]:
     async with AsyncExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = await stack.enter_async_context(open_nats_server(data / "nats"))
-        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        bus = await stack.enter_async_context(open_bus(settings, "bench", CollectorRegistry()))
-        await provision(bus.jetstream)
+        bus, data = await stack.enter_async_context(open_bench_bus())
         model = UseModel(threads=1)
         model.load()
-        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModel(model)))
+        await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModelFactory(model)))
         async with an_indexer(bus, data):
             figures = await imports(bus, tools, count)
         settle_memory()
@@ -152,15 +137,15 @@ async def measure(tools: Sequence[Line], count: int) -> dict[str, object]:
         return figures
 
 
-async def imports(bus: Bus, tools: Sequence[Line], count: int) -> dict[str, object]:
-    await import_all(bus, lines(tools, 200, "warm"))
+async def imports(bus: Bus, tools: Sequence[Record], count: int) -> dict[str, object]:
+    await import_all(bus, number_tools(tools, 200, "warm"))
     await embed_alone_of(bus, tools)
     settle_memory()
-    described, before = lines(tools, count, "imported"), resident_bytes()
+    described, before = number_tools(tools, count, "imported"), resident_bytes()
     import_s, outcomes = await import_all(bus, described)
     grown = resident_bytes() - before
     again_s, again = await import_all(bus, described)
-    alone_s = await embed_alone(bus, lines(tools, count, "alone"))
+    alone_s = await embed_alone(bus, number_tools(tools, count, "alone"))
     return {
         "embedding_alone_s": round(alone_s, 2),
         "import_s": round(import_s, 2),
@@ -172,12 +157,12 @@ async def imports(bus: Bus, tools: Sequence[Line], count: int) -> dict[str, obje
     }
 
 
-async def embed_alone_of(bus: Bus, tools: Sequence[Line]) -> None:
+async def embed_alone_of(bus: Bus, tools: Sequence[Record]) -> None:
     """Warm what embeds."""
     points = ToolPoints(bus.caller)
     status = await bus.caller.call(GET_STATUS, Empty())
     assert status.model is not None
-    await points.of(status.model, [entry(line) for line in lines(tools, 32, "warmer")], dense_required=True)
+    await points.of(status.model, [entry(line) for line in number_tools(tools, 32, "warmer")], dense_required=True)
 
 
 async def reads(bus: Bus) -> dict[str, object]:
@@ -191,15 +176,13 @@ async def reads(bus: Bus) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tools", type=Path, default=DATA / "tools.jsonl")
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--tools", help="descriptions of tools as NDJSON, instead of generated ones")
     parser.add_argument("--count", type=int, default=10_000)
-    given = parser.parse_args()
-    configure_logging("WARNING")
-    tools = [json.loads(line) for line in given.tools.read_text("utf-8").splitlines()]
-    figures = uvloop.run(measure(tools, given.count))
+    given = parser.read_arguments()
+    figures = uvloop.run(measure(read_tools(given.tools, given.count), given.count))
     bounds = {"import_to_embedding": "<= 1.3", "reopened_s": "<= 1"}
-    keep("tool_import", {**machine(), "tools": given.count, "figures": figures, "bounds": bounds})
+    save_result("tool_import", {"tools": given.count, "seed": SEED, "figures": figures, "bounds": bounds}, given.out)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,23 @@
-"""Catalogues of any size for the benchmarks of search: real tools first, then the same in other words."""
+"""Catalogues of any size for the comparison with LanceDB: given tools first, then the same in other words."""
 
 import hashlib
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from generator import SEED, read_tools
 
 from skillbus.contracts.indexer.tools import IMPORTED_SOURCE, ToolType
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
 from skillbus.relevance.tool_text import build_tool_lexical_text
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
-SEED = 7
 _SWAPPED = 0.3
 """Share of a description's words that another tool's words stand for in a resampled tool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class CatalogueTool:
     """What of a described tool a search needs."""
 
     id: str
@@ -50,28 +48,17 @@ class Tool:
         return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters)  # type: ignore[arg-type]
 
 
-def corpus(folder: Path, count: int) -> list[Tool]:
-    """`count` tools: of a smaller count, the first of them."""
-    dice, real = random.Random(SEED), [_tool(line) for line in _lines(folder / "tools.jsonl")]
-    dice.shuffle(real)
-    copies = [_resampled(dice, real, number) for number in range(len(real), count)]
-    return [*real, *copies][:count]
+def make_catalogue(file: str | None, count: int) -> list[CatalogueTool]:
+    """Return `count` tools: those of an NDJSON file, then the same in other words; or generated ones."""
+    dice, given = random.Random(SEED), [_tool(line) for line in read_tools(file, count)]
+    dice.shuffle(given)
+    copies = [_resampled(dice, given, number) for number in range(len(given), count)]
+    return [*given, *copies][:count]
 
 
-def requests(folder: Path) -> list[str]:
-    """What people asked, in an order that is always the same."""
-    found = sorted({str(line["query"])[:300] for line in _lines(folder / "queries.jsonl")})
-    random.Random(SEED).shuffle(found)
-    return found
-
-
-def _lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def _tool(line: dict[str, object]) -> Tool:
+def _tool(line: dict[str, object]) -> CatalogueTool:
     tags, parameters = line.get("tags"), line.get("parameters")
-    return Tool(
+    return CatalogueTool(
         id=str(line["id"]),
         name=str(line["name"]),
         description=str(line["description"]),
@@ -81,7 +68,7 @@ def _tool(line: dict[str, object]) -> Tool:
     )
 
 
-def _resampled(dice: random.Random, real: Sequence[Tool], number: int) -> Tool:
+def _resampled(dice: random.Random, real: Sequence[CatalogueTool], number: int) -> CatalogueTool:
     """A real tool with words of another one, in its name and its description: Chinese ones in pieces of two letters."""
     tool, other = real[number % len(real)], dice.choice(real)
     words, others = _words(tool.description), _words(other.description)
@@ -89,7 +76,7 @@ def _resampled(dice: random.Random, real: Sequence[Tool], number: int) -> Tool:
         if others and dice.random() < _SWAPPED:
             words[place] = dice.choice(others)
     between = " " if " " in tool.description.strip() else ""
-    return Tool(
+    return CatalogueTool(
         id=f"{tool.id}~{number}",
         name=f"{tool.name}_{other.name.split('_')[0]}"[:200],
         description=between.join(words),

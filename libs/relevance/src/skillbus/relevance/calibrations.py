@@ -10,7 +10,7 @@ _FITTED: Final[Mapping[str, Calibration]] = {
     "multilingual-e5-small": Calibration(slope=1.761, lexical=1.176, offset=0.616),
     "use-multilingual-v3": Calibration(slope=1.333, lexical=1.305, offset=0.108),
 }
-"""Fitted by benchmarks/fit_relevance.py on the dev tools, 2026-11-22; results are in benchmarks/results."""
+"""Fitted by benchmarks/fitting/fit_relevance.py on the dev tools, 2026-11-22; results are in benchmarks/results."""
 
 
 def find_calibration(model: str) -> Calibration | None:

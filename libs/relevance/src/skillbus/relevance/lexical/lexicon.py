@@ -1,6 +1,6 @@
 """Chinese-English lexicon: translates Chinese query words to English terms, so that they find English tools.
 
-benchmarks/make_lexicon.py lists the sources of the data.
+benchmarks/fitting/make_lexicon.py lists the sources of the data.
 """
 
 import zlib

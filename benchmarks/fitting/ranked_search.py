@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from tool_search_lab import bm25_of, sources_of
+from judged_tools import bm25_of, sources_of
 
 from skillbus.calibration.bm25 import Floats, Ints, encoder_of_search
 from skillbus.calibration.fit import fitted

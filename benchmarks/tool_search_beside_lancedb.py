@@ -14,7 +14,7 @@ Claim: ours is faster at every size, by the median and the 95th percentile.
 Points are made as the indexer makes them and written to the store at once: there is no catalogue beside them. Tools
 beyond the real ones are real ones in other words (tool_search_corpus.py).
 
-    uv run --group bench python benchmarks/tool_search_lancedb.py [--sizes 1000 10000 50000] [--rounds 300]
+    uv run --group bench python benchmarks/tool_search_beside_lancedb.py [--sizes 1000 10000 50000] [--rounds 300]
 """
 
 import argparse
@@ -36,19 +36,16 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 import uvloop
+from generator import SEED, read_queries
 from lancedb.index import FTS, Bitmap, IvfFlat, IvfPq
 from lancedb.query import MatchQuery
 from lancedb.rerankers import RRFReranker
-from measuring import keep, machine, spread
+from measuring import RESULTS, BenchmarkParser, open_bench_bus, save_result, summarize
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
-from tool_search_corpus import DATA, SEED, Tool, corpus, requests
-from tool_search_plot import save_plot
+from plots import save_latency_plot
+from tool_search_corpus import CatalogueTool, make_catalogue
 
-from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.provision import provision
-from skillbus.common.logs import configure_logging
+from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
 from skillbus.contracts.indexer.tools import ToolType
@@ -59,7 +56,6 @@ from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import DENSE, CollectionSpec, VectorStore, open_vector_store
 from skillbus.vectors.datasets import TOOLS
 
@@ -115,7 +111,7 @@ class Ours:
     def collection(self) -> str:
         return TOOLS.collection_of(self.fingerprint)
 
-    async def put(self, tools: Sequence[Tool]) -> NDArray[np.float32]:
+    async def put(self, tools: Sequence[CatalogueTool]) -> NDArray[np.float32]:
         """Index them as the indexer does; their vectors."""
         made = ToolPoints(self.bus.caller)
         rows: list[object] = []
@@ -144,8 +140,7 @@ class Ours:
 @asynccontextmanager
 async def ours() -> AsyncGenerator[Ours]:
     async with AsyncExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        bus = await stack.enter_async_context(_bus(data))
+        bus, data = await stack.enter_async_context(open_bench_bus())
         store = await stack.enter_async_context(open_vector_store(None, data / "vectors"))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data)))
         reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=TextRole.QUERY))
@@ -157,16 +152,7 @@ async def ours() -> AsyncGenerator[Ours]:
         yield opened
 
 
-@asynccontextmanager
-async def _bus(data: Path) -> AsyncGenerator[Bus]:
-    async with open_nats_server(data / "nats") as server:
-        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        async with open_bus(settings, "bench", CollectorRegistry()) as bus:
-            await provision(bus.jetstream)
-            yield bus
-
-
-def as_table(tools: Sequence[Tool], rows: NDArray[np.float32]) -> pa.Table:
+def as_table(tools: Sequence[CatalogueTool], rows: NDArray[np.float32]) -> pa.Table:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel(), pa.float32()), rows.shape[1])
     return pa.table(
         {
@@ -221,7 +207,7 @@ class Lance:
 
 @asynccontextmanager
 async def lance(
-    tools: Sequence[Tool], rows: NDArray[np.float32], form: Form, asked: Sequence[Asked]
+    tools: Sequence[CatalogueTool], rows: NDArray[np.float32], form: Form, asked: Sequence[Asked]
 ) -> AsyncGenerator[tuple[Lance, dict[str, float]]]:
     with tempfile.TemporaryDirectory() as folder:
         before = resident_bytes()
@@ -261,7 +247,7 @@ class Trial:
         return {**asdict(self.form), "p50_ms": self.p50_ms, "dense_recall_at_10": round(self.recall, 3)}
 
 
-async def trials(tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked]) -> list[Trial]:
+async def trials(tools: Sequence[CatalogueTool], rows: NDArray[np.float32], asked: Sequence[Asked]) -> list[Trial]:
     """All forms, quickest first."""
     found: list[Trial] = []
     for index, tokenizer in product(("none", "ivf_flat", "ivf_pq"), ("simple", "icu/split")):
@@ -271,12 +257,12 @@ async def trials(tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequen
             near = [await opened.nearest(number) for number in range(TRIAL)]
         recall = shared(near, tools, rows, asked)
         columns = zip(*took, strict=True)
-        found += [Trial(it.form, spread(ms)["p50"], recall) for it, ms in zip(both, columns, strict=True)]
+        found += [Trial(it.form, summarize(ms)["p50"], recall) for it, ms in zip(both, columns, strict=True)]
     return sorted(found, key=lambda trial: trial.p50_ms)
 
 
 def shared(
-    near: Sequence[Sequence[str]], tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked]
+    near: Sequence[Sequence[str]], tools: Sequence[CatalogueTool], rows: NDArray[np.float32], asked: Sequence[Asked]
 ) -> float:
     """How much of the exact answers these have."""
     of_type = np.array([row for row, tool in enumerate(tools) if tool.tool_type == TYPE.value])
@@ -287,7 +273,7 @@ def shared(
 
 
 async def at_size(
-    system: Ours, tools: Sequence[Tool], rows: NDArray[np.float32], asked: Sequence[Asked], rounds: int
+    system: Ours, tools: Sequence[CatalogueTool], rows: NDArray[np.float32], asked: Sequence[Asked], rounds: int
 ) -> dict[str, object]:
     tried = await trials(tools, rows, asked)
     form = next(trial.form for trial in tried if trial.recall >= RECALL)
@@ -298,7 +284,7 @@ async def at_size(
 
         arms: dict[str, Arm] = {"skillbus": answer, "lancedb_rrf": it.rrf, "lancedb_plain": it.plain}
         took = await compared(arms, len(asked), rounds)
-    spreads = {name: spread(values) for name, values in took.items()}
+    spreads = {name: summarize(values) for name, values in took.items()}
     return {
         "tools": len(tools),
         "ms": spreads,
@@ -332,9 +318,9 @@ def resident_bytes() -> int:
 
 async def measure(given: argparse.Namespace) -> list[dict[str, object]]:
     sizes = sorted(given.sizes)
-    tools, found = corpus(given.data, sizes[-1]), []
+    tools, found = make_catalogue(given.tools, sizes[-1]), []
     async with ours() as system:
-        asked = await system.asked(requests(given.data)[:SEEN])
+        asked = await system.asked(read_queries(given.queries, SEEN))
         rows = np.empty((0, len(asked[0].vector)), np.float32)
         for size in sizes:
             new, before = tools[len(rows) : size], resident_bytes()
@@ -346,17 +332,18 @@ async def measure(given: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser = BenchmarkParser(__doc__)
+    parser.add_argument("--tools", help="descriptions of tools as NDJSON, instead of generated ones")
+    parser.add_argument("--queries", help="queries as NDJSON, instead of generated ones")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 50_000])
     parser.add_argument("--rounds", type=int, default=300)
-    given = parser.parse_args()
-    configure_logging("WARNING")
-    surroundings = {**machine(), "lancedb": version("lancedb"), "rounds": given.rounds, "seed": SEED}
+    given = parser.read_arguments()
+    setting = {"lancedb": version("lancedb"), "rounds": given.rounds, "seed": SEED}
     figures = uvloop.run(measure(given))
     bound = "skillbus p50 and p95 below both arms of LanceDB at every size"
-    keep("tool_search_lancedb", {**surroundings, "sizes": figures, "bound": bound})
-    save_plot(PLOT, figures)
+    save_result("tool_search_beside_lancedb", {**setting, "sizes": figures, "bound": bound}, given.out)
+    if given.out == RESULTS:
+        save_latency_plot(PLOT, figures)
 
 
 if __name__ == "__main__":

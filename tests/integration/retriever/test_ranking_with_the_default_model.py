@@ -1,6 +1,6 @@
 """The pairs that the specification names, through the default model, the lexical encoder and the ranking.
 
-The parameters of the ranking were fitted on other tools (benchmarks/fitting/fit_relevance.py); none of these is among them.
+The parameters of the ranking were fitted on other tools (benchmarks/fitting/fit_relevance.py), not on these.
 """
 
 import math

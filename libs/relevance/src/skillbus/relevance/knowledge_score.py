@@ -5,8 +5,8 @@
 
 The formula is that of tools (`score`) except for the root: queries of a knowledge base have all lengths, and a long one
 shares many words with items that do not answer it. The score does not depend on the other candidates. The constants
-were fitted on the dev sets, all sets with equal weight, by benchmarks/fitting/knowledge_ranking.py; docs/knowledge.md has the
-alternatives and the results.
+were fitted on the dev sets, all sets with equal weight, by benchmarks/fitting/knowledge_ranking.py; docs/knowledge.md
+has the alternatives and the results.
 """
 
 import math

@@ -49,7 +49,8 @@ class Relevance:
 NEUTRAL = Relevance(dense=1.0, lexical=1.0, offset=0.0, lexical_alone_power=3.135, lexical_alone_half=1.053)
 """Map of a model without calibration: the score is the cosine, and words weigh as for the default model.
 
-The lexical-alone part was fitted by benchmarks/fitting/fit_relevance.py on the dev tools on 2026-11-22; all models share it.
+The lexical-alone part was fitted by benchmarks/fitting/fit_relevance.py on the dev tools on 2026-11-22; all models
+share it.
 """
 
 

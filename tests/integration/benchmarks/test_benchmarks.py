@@ -1,0 +1,57 @@
+"""Each benchmark runs from a clean checkout, at a tiny size, on generated data."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+TINY: Final = {
+    "context_packing": ["--rounds", "4"],
+    "embedder_batching": ["--rounds", "1"],
+    "embedder_on_the_bus": ["--rounds", "20"],
+    "knowledge_import": ["--count", "40", "--created", "3"],
+    "knowledge_search": ["--count", "40", "--rounds", "3"],
+    "model_switch": ["--count", "40", "--searches", "10"],
+    "request_lane": ["--requests", "200", "--rounds", "1"],
+    "sandbox": ["--rounds", "1", "--runs", "16", "--turns", "1"],
+    "tool_import": ["--count", "60"],
+    "tool_search": ["--count", "60", "--rounds", "3"],
+}
+NOT_RUN_HERE: Final = {
+    "local_models": "loads every local model; tests/integration/embedder/local does so too",
+    "standalone_footprint": "starts a whole system; tests/integration/standalone does so too",
+    "tool_search_beside_lancedb": "needs the dependency group `bench`",
+}
+FITTING: Final = [
+    f"fitting/{name}" for name in ("fit_relevance", "fit_e5_centring", "knowledge_ranking", "ranking_quality")
+]
+LIBRARIES: Final = {"generator", "measuring", "plots", "tool_search_corpus"}
+
+
+def test_every_script_is_run_or_says_why_not() -> None:
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - LIBRARIES
+    assert scripts == TINY.keys() | NOT_RUN_HERE.keys()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", TINY)
+def test_a_benchmark_prints_and_saves_its_figures(name: str, tmp_path: Path) -> None:
+    script = ROOT / "benchmarks" / f"{name}.py"
+    command = [sys.executable, str(script), *TINY[name], "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    assert result["figures"]
+    assert result["versions"]
+
+
+@pytest.mark.parametrize("name", ["local_models", "standalone_footprint", *FITTING])
+def test_a_script_that_is_not_run_here_explains_itself(name: str) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert f"benchmarks/{name}.py" in done.stdout

@@ -127,7 +127,7 @@ class Ours:
         request = EmbedTexts(texts=tuple(texts), role=TextRole.QUERY, model=self.fingerprint)
         reply = await self.bus.caller.call(EMBED_TEXTS, request, content_type=MSGPACK)
         assert reply.dense is not None
-        rows = reply.dense.rows()
+        rows = reply.dense.to_rows()
         return [Asked(text, np.array(row, np.float32)) for text, row in zip(texts, rows, strict=True)]
 
     async def search(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""What is generated from the contracts is committed as it is generated, and AsyncAPI's own schema accepts it."""
+"""The generated documents are up to date, and AsyncAPI's own schema accepts them."""
 
 import difflib
 import json
@@ -12,20 +12,26 @@ import yaml
 from skillbus.common.bus import events, headers
 from skillbus.common.bus.events import DELAYS_S
 from skillbus.contracts.catalogue import ENDPOINTS, EVENTS, FEEDS
-from skillbus.contracts.documents.asyncapi import asyncapi_document
-from skillbus.contracts.documents.generation import ASYNCAPI, PAGE, SNAPSHOTS, documents, write
-from skillbus.contracts.documents.text import as_yaml
+from skillbus.contracts.documents.asyncapi import build_asyncapi_document
+from skillbus.contracts.documents.generation import (
+    ASYNCAPI,
+    PAGE,
+    SNAPSHOTS,
+    build_documents,
+    format_yaml,
+    write_documents,
+)
 
 from .tree import ROOT
 
-EXPECTED: Final = documents(ROOT)
+EXPECTED: Final = build_documents(ROOT)
 HEADERS: Final = {
     value for name, value in vars(headers).items() if name.isupper() and isinstance(value, str)
 } | {events.SUBJECT_HEADER, events.ERROR_HEADER}  # fmt: skip
 
 
 def difference(path: PurePosixPath) -> str:
-    """How a committed file differs from what is generated now; nothing if it does not."""
+    """Return the diff between a committed file and the generated one; empty if they are equal."""
     file = ROOT / path
     committed = file.read_text(encoding="utf-8") if file.is_file() else ""
     lines = difflib.unified_diff(
@@ -38,27 +44,25 @@ def difference(path: PurePosixPath) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("path", EXPECTED, ids=str)
-def test_what_is_committed_is_what_the_contracts_say(path: PurePosixPath) -> None:
-    differs = difference(path)
-    if differs:
-        pytest.fail(
-            f"{differs}\n\nIf this change of the contract is meant, accept it with: make contracts", pytrace=False
-        )
+def test_the_committed_documents_are_those_that_the_contracts_generate() -> None:
+    differences = [diff for path in EXPECTED if (diff := difference(path))]
+    if differences:
+        advice = "If you mean to change the contracts, accept the differences with: make contracts"
+        pytest.fail("\n\n".join((*differences, advice)), pytrace=False)
 
 
-def test_no_schema_of_a_message_that_is_gone_is_kept() -> None:
+def test_no_schema_of_a_removed_message_is_kept() -> None:
     kept = {SNAPSHOTS / file.name for file in (ROOT / SNAPSHOTS).iterdir()}
     assert kept <= EXPECTED.keys(), "remove them with: make contracts"
 
 
-def test_writing_brings_a_checkout_to_what_the_contracts_say(tmp_path: Path) -> None:
-    """As a change of a contract would: one schema differs, one is missing, one is of a message that is gone."""
+def test_writing_updates_a_checkout_to_the_contracts(tmp_path: Path) -> None:
+    """One schema differs, one is missing, and one belongs to a removed message."""
     clients = "examples/clients/javascript"
     (tmp_path / clients).mkdir(parents=True)
     for program in (ROOT / clients).glob("*.mjs"):
         (tmp_path / clients / program.name).write_bytes(program.read_bytes())
-    write(tmp_path)
+    write_documents(tmp_path)
     missing, differs, gone = (
         tmp_path / SNAPSHOTS / f"{name}.json" for name in ("error", "skill.indexed.event", "gone")
     )
@@ -66,12 +70,12 @@ def test_writing_brings_a_checkout_to_what_the_contracts_say(tmp_path: Path) -> 
     differs.write_text("{}")
     gone.write_text("{}")
 
-    changed = write(tmp_path)
+    changed = write_documents(tmp_path)
 
     assert {path.name for path in changed} == {missing.name, differs.name, gone.name}
     assert {path: (tmp_path / path).read_text(encoding="utf-8") for path in EXPECTED} == EXPECTED
     assert not gone.exists()
-    assert not write(tmp_path)
+    assert not write_documents(tmp_path)
 
 
 def test_the_asyncapi_document_is_valid() -> None:
@@ -93,8 +97,8 @@ def references(value: object) -> set[str]:
     return set()
 
 
-def test_everything_that_the_asyncapi_document_refers_to_is_in_it() -> None:
-    document = asyncapi_document()
+def test_the_asyncapi_document_has_no_dangling_reference() -> None:
+    document = build_asyncapi_document()
     found = references(document)
     assert found
     for target in found:
@@ -127,7 +131,7 @@ def messages() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
     return read
 
 
-def test_the_page_says_when_events_are_tried_again() -> None:
+def test_the_page_states_the_delays_between_retries() -> None:
     *first, last = (f"{delay:g} s" for delay in DELAYS_S)
     assert f"after {', '.join(first)} and {last}," in EXPECTED[PAGE]
 
@@ -142,4 +146,4 @@ def test_the_page_says_when_events_are_tried_again() -> None:
     ],
 )
 def test_yaml_reads_what_was_written(value: object) -> None:
-    assert yaml.safe_load(as_yaml(value)) == value  # type: ignore[arg-type]  # JSON all of it
+    assert yaml.safe_load(format_yaml(value)) == value  # type: ignore[arg-type]  # JSON all of it

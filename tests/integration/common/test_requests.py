@@ -185,7 +185,7 @@ async def test_vectors_travel_as_float32_bytes_when_asked_for_by_content_type(bu
     assert b"\0\0\x80?\0\0\0@" in packed.data
     assert json.loads(plain.data)["matrix"] == [[1.0, 2.0]]
     assert read.matrix is not None
-    assert read.matrix.rows() == [[1.0, 2.0]]
+    assert read.matrix.to_rows() == [[1.0, 2.0]]
 
 
 async def test_a_request_over_the_servers_limit_is_refused_before_it_is_sent(bus: Bus) -> None:

@@ -66,7 +66,7 @@ async def _embed(bus: Bus, *texts: str, content_type: str = MSGPACK, **more: obj
 
 def _rows(embedded: TextsEmbedded) -> NDArray[np.float64]:
     assert embedded.dense is not None
-    return np.array(embedded.dense.rows())
+    return np.array(embedded.dense.to_rows())
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 生成Skills向量")

@@ -82,7 +82,7 @@ async def test_a_text_goes_to_the_model_that_is_named_and_comes_back_as_its_vect
     assert found.model is not None
     assert found.dense is not None
     assert (found.model.provider, found.model.name, found.model.dimensions) == ("openai", SMALL, DIM)
-    assert found.dense.rows()[0] == pytest.approx(unit(TEXT), abs=1e-6)
+    assert found.dense.to_rows()[0] == pytest.approx(unit(TEXT), abs=1e-6)
     (seen,) = provider.seen
     assert seen.path == "/embeddings"
     assert seen.body == {"input": [TEXT], "model": SMALL, "encoding_format": "float"}
@@ -166,7 +166,7 @@ async def test_a_hundred_texts_are_one_request(embedder: Bus, provider: FakeProv
     assert len(provider.seen) == 1
     assert provider.seen[0].texts == texts
     assert found.dense is not None
-    assert found.dense.rows()[57] == pytest.approx(unit("tool 57"), abs=1e-6)
+    assert found.dense.to_rows()[57] == pytest.approx(unit("tool 57"), abs=1e-6)
 
 
 async def test_a_provider_is_tried_past_the_cache_and_says_why_it_fails(embedder: Bus, provider: FakeProvider) -> None:

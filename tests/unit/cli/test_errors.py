@@ -7,7 +7,7 @@ import pytest
 
 from skillbus.cli.client.advice import ADVICE
 from skillbus.cli.server.launcher import Outside
-from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, Json, problem
@@ -49,7 +49,14 @@ def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: Comman
     result = skillbus("run", "greet", outside=answering(lambda _: full))
 
     assert result.exit_code == 1
-    for said in ("All permits are taken", "The sandbox is full.", "overloaded", "HTTP 429", "queued: 12", "Try again"):
+    for said in (
+        ERROR_CLASSES[ErrorCode.OVERLOADED].title,
+        "The sandbox is full.",
+        "overloaded",
+        "HTTP 429",
+        "queued: 12",
+        "Try again",
+    ):
         assert said in result.stderr
 
 
@@ -67,7 +74,7 @@ def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: Comman
             "$: 'expression' is a required property",
             {"path": "$"},
             [
-                "Error: The arguments do not fit the input schema (invalid_arguments, HTTP 422)",
+                "Error: The arguments do not match the input schema (invalid_arguments, HTTP 422)",
                 "  'expression' is a required property",
             ],
         ),

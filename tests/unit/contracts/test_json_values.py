@@ -24,7 +24,7 @@ def test_what_every_reader_takes_is_carried(value: JsonValue) -> None:
 
 @pytest.mark.parametrize("value", [nested(JSON_DEPTH + 1), 2**64, -(2**63) - 1, math.inf, [{"a": [math.nan]}]])
 def test_what_some_reader_refuses_is_not_carried(value: JsonValue) -> None:
-    with pytest.raises(ValueError, match="send"):
+    with pytest.raises(ValueError, match=r"nested|contains"):
         check_json(value)
     with pytest.raises(ValidationError):
         ToolDescription(id="x", name="x", metadata={"value": value})

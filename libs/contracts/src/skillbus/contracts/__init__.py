@@ -1,5 +1,5 @@
-"""What crosses the bus of skillbus. Depends on pydantic and nothing else.
+"""Messages that cross the bus of skillbus. Needs pydantic and nothing else.
 
-One module per owner: subject, request, reply and errors of each request together, and the facts it publishes.
-`catalogue` lists them all.
+Each service has a folder: the subject, request, reply and errors of each of its requests, and the events it publishes.
+`catalogue` lists all of them; `http` holds the replies of the REST API.
 """

@@ -1,4 +1,4 @@
-"""How a request and an event are described once, for the code, the documents and the tests."""
+"""Declarations of requests, events and feeds, used by the code, the documents and the tests."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -17,41 +17,41 @@ VERSION = "v1"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Generic[RequestT_co, ReplyT_co]):
-    """A request that a service answers, by the NATS services API."""
+    """Request that a service replies to through the NATS services API."""
 
     service: str
-    """Owner and queue group."""
+    """Service that replies; also its queue group."""
     name: str
-    """A verb and a noun: `search_tools`."""
+    """Verb and noun: `search_tools`."""
     request: type[RequestT_co]
     reply: type[ReplyT_co]
     summary: str
     raises: tuple[ErrorCode, ...] = ()
-    """Errors of this endpoint, beside `ANY_REQUEST`."""
+    """Errors of this request, in addition to `ANY_REQUEST`."""
     idempotent: bool = True
-    """Whether a lost request may be sent again."""
+    """True if a request without a reply may be sent again."""
     timeout_s: float = 10.0
-    """How long a caller waits unless it says otherwise."""
+    """Default time that a caller waits, in seconds."""
     example: dict[str, object] = field(default_factory=dict)
-    """A request body that works on a running system."""
+    """Request body that works on a running system."""
 
     @property
     def subject(self) -> str:
-        """Where the request is sent."""
+        """Subject to send the request to."""
         return f"skillbus.{VERSION}.{self.service}.{self.name}"
 
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """Every error code that a caller can meet."""
+        """Every error code that a caller can get."""
         return (*ANY_REQUEST, *self.raises)
 
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[FactT_co]):
-    """A fact that a service publishes to the stream `SKILLBUS_EVT`."""
+    """Fact that a service publishes to the stream `SKILLBUS_EVT`."""
 
     service: str
-    """Who publishes it."""
+    """Service that publishes it."""
     entity: str
     fact: str
     """Past tense: `installed`."""
@@ -59,21 +59,21 @@ class Event(Generic[FactT_co]):
     summary: str
 
     def subject(self, identity: str) -> str:
-        """The subject of one fact; `identity` is a token without dots, spaces or wildcards."""
+        """Return the subject of one fact. `identity` is a token without dots, spaces or wildcards."""
         return f"skillbus.evt.{self.entity}.{self.fact}.{identity}"
 
     @property
     def pattern(self) -> str:
-        """The subject of all facts of this kind."""
+        """Subject pattern of all facts of this kind."""
         return f"skillbus.evt.{self.entity}.{self.fact}.*"
 
 
 @dataclass(frozen=True, slots=True)
 class Feed(Generic[FactT_co]):
-    """What a service tells about one thing while it happens. Nothing is kept: who does not listen misses it."""
+    """Live messages about one thing. They are not stored: a subscriber gets only what is published while it listens."""
 
     service: str
-    """Who publishes it."""
+    """Service that publishes it."""
     entity: str
     fact: str
     """Past tense: `printed`."""
@@ -81,33 +81,35 @@ class Feed(Generic[FactT_co]):
     summary: str
 
     def subject(self, identity: str) -> str:
-        """Where it is told about one thing; `identity` is a token without dots, spaces or wildcards."""
+        """Return the subject for one thing. `identity` is a token without dots, spaces or wildcards."""
         return f"skillbus.feed.{self.entity}.{self.fact}.{identity}"
 
 
 class HealthCheck(Message):
-    """One thing that a service needs."""
+    """State of one thing that a service needs."""
 
     name: str
     ready: bool
     detail: str = ""
+    """Reason why it is not ready."""
 
 
 class Health(Message):
-    """Whether one replica of a service can do its work."""
+    """Readiness of one replica of a service."""
 
     service: str
     ready: bool
+    """True if the replica can do its work."""
     checks: tuple[HealthCheck, ...] = Field(default=())
 
 
 def make_health_endpoint(service: str) -> Endpoint[Empty, Health]:
-    """The `health` endpoint that every service has."""
+    """Return the `health` endpoint of a service."""
     return Endpoint(
         service=service,
         name="health",
         request=Empty,
         reply=Health,
-        summary=f"Whether the {service} can do its work, and what is missing if not.",
+        summary=f"Report whether the {service} can do its work, and what it lacks otherwise.",
         timeout_s=2.0,
     )

@@ -1,7 +1,7 @@
-"""The closed set of error codes, and the body that an error reply carries.
+"""The closed set of error codes, and the body of an error reply.
 
-An error reply has the headers `Nats-Service-Error` (the message) and `Nats-Service-Error-Code` (the HTTP-like status),
-as the NATS services API writes them, and the body `{"error": {"code", "message", "retryable", "details"}}`.
+An error reply has the headers `Nats-Service-Error` (the message) and `Nats-Service-Error-Code` (the HTTP-like status)
+of the NATS services API, and the body `{"error": {"code", "message", "retryable", "details"}}`.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from skillbus.contracts.message import Message
 
 
 class ErrorCode(StrEnum):
-    """What went wrong, as a caller tells cases apart."""
+    """Kind of error, for programs."""
 
     INVALID_REQUEST = "invalid_request"
     UNAUTHORIZED = "unauthorized"
@@ -40,11 +40,12 @@ class ErrorCode(StrEnum):
 
 
 class ErrorClass(NamedTuple):
-    """What a code means on the wire."""
+    """Status, retryability and title of an error code."""
 
     status: int
     retryable: bool
     title: str
+    """Meaning of the code, the same for every error with this code."""
 
 
 ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
@@ -52,24 +53,24 @@ ERROR_CLASSES: Final[dict[ErrorCode, ErrorClass]] = {
     ErrorCode.UNAUTHORIZED: ErrorClass(401, False, "The request carries no valid key"),
     ErrorCode.FORBIDDEN: ErrorClass(403, False, "The request is not allowed"),
     ErrorCode.SKILL_NOT_FOUND: ErrorClass(404, False, "No such skill is installed"),
-    ErrorCode.NOT_FOUND: ErrorClass(404, False, "There is no such thing"),
+    ErrorCode.NOT_FOUND: ErrorClass(404, False, "The requested resource does not exist"),
     ErrorCode.UNKNOWN_ACTION: ErrorClass(404, False, "The skill has no such action"),
-    ErrorCode.CONFLICT: ErrorClass(409, True, "It clashes with what is there"),
-    ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "It has changed since it was read"),
-    ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has nothing to run: it is instructions only"),
-    ErrorCode.NOT_CALLABLE: ErrorClass(409, False, "The tool is only described: its provider has to be asked"),
-    ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload is over its limit"),
+    ErrorCode.CONFLICT: ErrorClass(409, True, "The request conflicts with the current state"),
+    ErrorCode.PRECONDITION_FAILED: ErrorClass(412, False, "The resource has changed since it was read"),
+    ErrorCode.NO_ENTRY_POINT: ErrorClass(409, False, "The skill has no script to run, only instructions"),
+    ErrorCode.NOT_CALLABLE: ErrorClass(409, False, "The tool can be found but not called: ask its provider"),
+    ErrorCode.PAYLOAD_TOO_LARGE: ErrorClass(413, False, "The payload exceeds its size limit"),
     ErrorCode.SKILL_REJECTED: ErrorClass(422, False, "The package is not a valid skill"),
-    ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not fit the input schema"),
-    ErrorCode.DEPENDENCIES_UNAVAILABLE: ErrorClass(424, False, "The packages that the skill needs cannot be had"),
-    ErrorCode.RUNTIME_MISSING: ErrorClass(501, False, "The machine lacks the language that the skill is written in"),
-    ErrorCode.OVERLOADED: ErrorClass(429, True, "All permits are taken"),
-    ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; its log says why"),
-    ErrorCode.UNAVAILABLE: ErrorClass(503, True, "Nobody answers this request now"),
-    ErrorCode.MODEL_UNAVAILABLE: ErrorClass(503, True, "The embedding model cannot be had"),
-    ErrorCode.VECTOR_STORE_UNAVAILABLE: ErrorClass(503, True, "The vector store cannot be reached"),
-    ErrorCode.SANDBOX_UNAVAILABLE: ErrorClass(503, False, "This machine cannot isolate a run"),
-    ErrorCode.DEADLINE_EXCEEDED: ErrorClass(504, True, "The deadline passed before the answer was there"),
+    ErrorCode.INVALID_ARGUMENTS: ErrorClass(422, False, "The arguments do not match the input schema"),
+    ErrorCode.DEPENDENCIES_UNAVAILABLE: ErrorClass(424, False, "The packages that the skill needs cannot be installed"),
+    ErrorCode.RUNTIME_MISSING: ErrorClass(501, False, "The runtime of the skill is not installed on this machine"),
+    ErrorCode.OVERLOADED: ErrorClass(429, True, "The service is at its limit of concurrent requests"),
+    ErrorCode.INTERNAL: ErrorClass(500, False, "The service failed; see its log"),
+    ErrorCode.UNAVAILABLE: ErrorClass(503, True, "The service is not reachable"),
+    ErrorCode.MODEL_UNAVAILABLE: ErrorClass(503, True, "The embedding model is not available"),
+    ErrorCode.VECTOR_STORE_UNAVAILABLE: ErrorClass(503, True, "The vector store is not reachable"),
+    ErrorCode.SANDBOX_UNAVAILABLE: ErrorClass(503, False, "This machine cannot isolate runs"),
+    ErrorCode.DEADLINE_EXCEEDED: ErrorClass(504, True, "The deadline passed before the service replied"),
 }
 
 ANY_REQUEST: Final = (
@@ -79,29 +80,29 @@ ANY_REQUEST: Final = (
     ErrorCode.UNAVAILABLE,
     ErrorCode.DEADLINE_EXCEEDED,
 )
-"""Errors that every request can meet, whatever it asks."""
+"""Errors that every request can get."""
 
 
 class ErrorDetail(Message):
-    """An error as it crosses the bus."""
+    """Error of a request."""
 
     code: ErrorCode
     message: str
-    """For people: what is wrong and what to do."""
+    """Cause of the error and what to do about it, for people."""
     retryable: bool
-    """Whether the same request can succeed later, unchanged."""
+    """True if the same request, unchanged, can succeed later."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
-    """For programs: what the code alone does not say."""
+    """Data about the error, for programs."""
 
 
 class ErrorBody(Message):
-    """The body of an error reply."""
+    """Body of an error reply."""
 
     error: ErrorDetail
 
 
 class RequestError(Exception):
-    """A request that is answered with an error. Handlers raise it, callers receive it: one class on both sides."""
+    """A request that gets an error reply. Handlers raise it and callers receive it: one class on both sides."""
 
     def __init__(
         self,
@@ -119,10 +120,10 @@ class RequestError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP-like status of the code."""
+        """HTTP-like status of the code."""
         return ERROR_CLASSES[self.code].status
 
-    def body(self) -> ErrorBody:
-        """The error as it crosses the bus."""
+    def to_body(self) -> ErrorBody:
+        """Return the body of the error reply."""
         detail = ErrorDetail(code=self.code, message=self.message, retryable=self.retryable, details=self.details)
         return ErrorBody(error=detail)

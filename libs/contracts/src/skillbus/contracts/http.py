@@ -112,7 +112,7 @@ class SystemStatus(Message):
 
 
 class UnansweredAudit(Message):
-    """Part of an audit whose service did not reply."""
+    """Part of an audit for which a service did not reply."""
 
     service: str
     code: ErrorCode

@@ -1,4 +1,4 @@
-"""Places on a network, by exact host and port, as skills ask for them and operators approve them."""
+"""Network places: exact host and port, as skills request them and operators approve them."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -7,24 +7,24 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 PLACES_MAX: Final = 32
-"""Of one skill."""
-
+"""Most places of one skill."""
 PLACE_MAX: Final = 300
-"""Characters of one."""
+"""Longest place, in characters."""
 _HOST_MAX: Final = 253
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
-"""The last label of a host that resolvers read as an address, in one of its odd forms."""
+"""Last label of a host that resolvers read as an IPv4 address in an unusual notation."""
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 
 def split_place(text: str, default_port: int | None = None) -> tuple[str, int]:
-    """Host and port of `host:port`, the host as it is compared: lower case, by IDNA 2003 in ASCII, no dot at the end.
+    """Return host and port of `host:port`, with the host in canonical form.
 
-    An address is one in its canonical form, IPv6 in brackets; 2130706433 and 127.1 are nothing.
+    A host name is returned in lower case and ASCII (IDNA 2003), without a trailing dot. An address must be in its
+    canonical form, IPv6 in brackets; other notations such as 2130706433 and 127.1 are refused.
 
     Raises:
-        ValueError: It is no such place; the message says how one is written.
+        ValueError: The text is not a place. The message says how to write one.
     """
     if len(text) > PLACE_MAX:
         raise ValueError(f"{_shown(text)} is too long for host:port")
@@ -32,24 +32,24 @@ def split_place(text: str, default_port: int | None = None) -> tuple[str, int]:
     if not port and default_port is not None:
         return _normal_host(host), default_port
     if not _PORT.fullmatch(port) or int(port) > 65535:
-        raise ValueError(f"{_shown(text)} names no port from 1 to 65535: write host:port")
+        raise ValueError(f"{_shown(text)} has no port from 1 to 65535: write host:port")
     return _normal_host(host), int(port)
 
 
 def join_place(host: str, port: int) -> str:
-    """What `split_place` takes apart."""
+    """Return `host:port`, the inverse of `split_place`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def normalize_place(text: str) -> str:
-    """`text` as it is compared: two names of one place are equal. Raises ValueError, as `split_place` does."""
+    """Return the canonical form of a place: two spellings of one place become equal. Raises ValueError."""
     return join_place(*split_place(text))
 
 
 NetworkPlace = Annotated[
     str, Field(max_length=PLACE_MAX, examples=["api.example.org:443"]), AfterValidator(normalize_place)
 ]
-"""`host:port`, exact: no pattern, no path."""
+"""Exact `host:port`, without a pattern or a path."""
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -58,7 +58,7 @@ def _split(text: str) -> tuple[str, str]:
         return host, port
     host, bracket, rest = text[1:].partition("]")
     if not bracket or ":" not in host or (rest and not rest.startswith(":")):
-        raise ValueError(f"{_shown(text)} is no address in brackets with a port: write [2001:db8::1]:443")
+        raise ValueError(f"{_shown(text)} is not an address in brackets with a port: write [2001:db8::1]:443")
     return host, rest[1:]
 
 
@@ -68,12 +68,12 @@ def _normal_host(host: str) -> str:
     try:
         ascii_host = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
-        raise ValueError(f"{_shown(host)} is no host name") from None
+        raise ValueError(f"{_shown(host)} is not a host name") from None
     labels = ascii_host.split(".")
     if _NUMBER.fullmatch(labels[-1]):
         return _canonical(ascii_host, IPv4Address)
     if len(ascii_host) > _HOST_MAX or not all(map(_LABEL.fullmatch, labels)):
-        raise ValueError(f"{_shown(host)} is no host name: one exact name, no pattern, no scheme and no path")
+        raise ValueError(f"{_shown(host)} is not a host name: write one exact name without pattern, scheme or path")
     return ascii_host
 
 
@@ -81,9 +81,9 @@ def _canonical(host: str, kind: type[IPv4Address] | type[IPv6Address]) -> str:
     try:
         address = kind(host)
     except ValueError:
-        raise ValueError(f"{_shown(host)} is no address: write it in full") from None
+        raise ValueError(f"{_shown(host)} is not an address: write it in full") from None
     if isinstance(address, IPv6Address) and address.scope_id is not None:
-        raise ValueError(f"{_shown(host)} names an interface of this machine: write an address without %")
+        raise ValueError(f"{_shown(host)} names a network interface of this machine: write the address without %")
     return str(address)
 
 

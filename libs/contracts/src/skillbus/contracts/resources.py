@@ -1,6 +1,6 @@
-"""What must exist on the NATS server: streams, consumers, object store buckets and key-value buckets.
+"""Streams, consumers, object store buckets and key-value buckets that skillbus needs on the NATS server.
 
-`skillbus.common.bus.provision` makes them so; services only use them.
+`skillbus.common.bus.provision` creates them; services only use them.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A JetStream stream of facts. The oldest go when it is full."""
+    """JetStream stream. When it is full, the oldest messages are dropped."""
 
     name: str
     subjects: tuple[str, ...]
@@ -28,14 +28,14 @@ class Stream:
     max_bytes: int
     duplicate_window_s: float = 10 * _MINUTE
     max_messages: int = -1
-    """-1 sets no limit."""
+    """-1 means no limit."""
     last_of_a_subject: bool = False
-    """Whether only the last message of each subject is kept."""
+    """True if only the last message of each subject is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectBucket:
-    """An object store bucket; `ttl_s` of 0 keeps objects for ever, `max_bytes` of -1 sets no limit."""
+    """Object store bucket. `ttl_s=0` keeps objects forever; `max_bytes=-1` means no limit."""
 
     name: str
     ttl_s: float = 0
@@ -43,18 +43,18 @@ class ObjectBucket:
 
     @property
     def stream(self) -> str:
-        """The stream behind the bucket."""
+        """Name of the stream behind the bucket."""
         return f"OBJ_{self.name}"
 
     @property
     def meta_subjects(self) -> str:
-        """Subjects of the records about objects; one is written after an object's last chunk."""
+        """Subjects of object records. A record is written after the last chunk of its object."""
         return f"$O.{self.name}.M.>"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValueBucket:
-    """A key-value bucket that keeps the last `history` values of a key."""
+    """Key-value bucket that keeps the last `history` values of a key."""
 
     name: str
     history: int = 5
@@ -62,14 +62,14 @@ class KeyValueBucket:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A durable pull consumer, shared by the replicas of one service."""
+    """Durable pull consumer, shared by the replicas of one service."""
 
     name: str
     stream: str
     subjects: tuple[str, ...]
     ack_wait_s: float = 30.0
     concurrency: int = 4
-    """Messages that one replica works on at a time."""
+    """Messages that one replica handles at the same time."""
 
 
 EVENTS: Final = Stream("SKILLBUS_EVT", ("skillbus.evt.>",), max_age_s=30 * _DAY, max_bytes=256 * _MIB)
@@ -82,24 +82,25 @@ RUN_HISTORY: Final = Stream(
     max_messages=10_000,
     last_of_a_subject=True,
 )
-"""What is remembered of runs, as `skillbus.run.<run id>`: written when one is accepted, and again when it ended."""
+"""Records of runs, as `skillbus.run.<run id>`: written when a run is accepted and when it ends."""
 
 UPLOADS: Final = ObjectBucket("skills", max_bytes=512 * _MIB)
-"""Where others put skill packages, as `<name>.zip` or `<project>/<name>.zip`; taken out once they are dealt with."""
+"""Uploads of skill packages, as `<name>.zip` or `<project>/<name>.zip`. The indexer deletes them once handled."""
 PACKAGES: Final = ObjectBucket("packages")
-"""Packages of installed skills, as `package_name` says, and those on their way in, as `incoming/<uuid>.zip`."""
+"""Packages of installed skills, named by `make_package_name`, and incoming packages, as `incoming/<uuid>.zip`."""
 INCOMING_PREFIX: Final = "incoming/"
 RUN_FILES: Final = ObjectBucket("runs", ttl_s=_DAY, max_bytes=512 * _MIB)
-"""Of runs: large inputs as the caller names them, outputs as `<run id>/stdout`, artifacts as `<run id>/out/<name>`."""
+"""Files of runs: large inputs under the caller's names, output as `<run id>/stdout`, artifacts as
+`<run id>/out/<name>`."""
 
 CATALOGUE: Final = KeyValueBucket("catalogue")
 """Records of skills, as `<project>.skill.<name>`, and of other tools, as `<project>.tool.<hash of the id>`."""
 MCP_SERVERS: Final = KeyValueBucket("mcp-servers")
-"""MCP servers, as `<project>.<name>`: what was registered, and what its last listing gave."""
+"""MCP servers, as `<project>.<name>`: the registration and the result of the last listing."""
 REGISTRY: Final = KeyValueBucket("registry", history=1)
-"""The key `changed` is written after each change of providers and models; whoever keeps a copy then reads anew."""
+"""The key `changed` is written after each change of providers and models, so that copies are read again."""
 SWITCHES: Final = KeyValueBucket("switches")
-"""How far the change of an index to another model is, by alias."""
+"""Progress of the switch of each index to another model, by alias."""
 
 SKILL_CHANGES: Final[tuple[Event[Message], ...]] = (
     SKILL_INSTALLED,
@@ -127,10 +128,10 @@ CONSUMERS: Final = (
 
 
 def make_package_name(project: str, name: str, content_digest: str) -> str:
-    """Where the package of an installed skill lies in the bucket `packages`: SKILL.md at its top."""
+    """Return the object name of an installed skill's package in the bucket `packages`. Its SKILL.md is at the top."""
     return f"{project}/{name}/{content_digest}.zip"
 
 
 def make_run_subject(run_id: str) -> str:
-    """Where a run is remembered in the stream `SKILLBUS_RUNS`."""
+    """Return the subject of a run's record in the stream `SKILLBUS_RUNS`."""
     return f"skillbus.run.{run_id}"

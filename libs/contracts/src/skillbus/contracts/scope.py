@@ -1,13 +1,13 @@
-"""What a piece of knowledge applies to: a path of segments, a pattern of them, or, when empty, everything.
+"""Scopes: what a knowledge item applies to. A scope is a path of segments, a pattern of paths, or empty for everything.
 
-    ""                    general: everything; `*` alone is written so too
-    /api/live/rooms       a path
-    /api/live/*           a pattern: /api/live and whatever lies below it, at any depth
-    /api/*/rooms          a pattern: `*` in between stands for one segment
-    module:payments       a thing of a kind: one more segment behind the kind
+    ""                    general: everything; `*` means the same
+    /api/live/rooms       path
+    /api/live/*           pattern: /api/live and everything below it, at any depth
+    /api/*/rooms          pattern: an inner `*` stands for exactly one segment
+    module:payments       name with a kind: the kind is the first segment
     妇女权益保障法           any other name: one segment
 
-Case counts. A leading slash belongs to the scope; one at the end does not.
+Scopes are case-sensitive. A leading slash is part of the scope; a trailing slash is not.
 """
 
 from enum import StrEnum
@@ -19,25 +19,28 @@ from skillbus.contracts.message import WITHOUT_NUL
 
 ANY: Final = "*"
 SCOPE_CHARACTERS: Final = 300
+"""Longest scope, in characters."""
 SEGMENTS: Final = 16
+"""Most segments of a scope."""
 
 
 class ScopeMatch(StrEnum):
-    """How the scope of an item lies to the one that is asked for, nearest first."""
+    """Relation of an item's scope to the requested scope, nearest first."""
 
     EXACT = "exact"
+    """The same scope."""
     WITHIN = "within"
-    """Below the pattern that is asked for."""
+    """Below the requested pattern."""
     PATTERN = "pattern"
-    """A pattern that covers what is asked for."""
+    """Pattern that covers the requested scope."""
     PARENT = "parent"
-    """A path above it."""
+    """Path above the requested scope."""
     GENERAL = "general"
-    """Of everything."""
+    """Empty scope: applies to everything."""
 
 
 def split_scope(scope: str) -> tuple[str, ...]:
-    """The segments of a scope as `normalised` gives it; none of the general one."""
+    """Return the segments of a normalized scope; none for the general scope."""
     if not scope:
         return ()
     kind, colon, name = scope.partition(":")
@@ -48,21 +51,21 @@ def split_scope(scope: str) -> tuple[str, ...]:
 
 
 def normalize_scope(scope: str) -> str:
-    """The one way to write a scope: it stays as it is then. Raises ValueError, which says what is wrong with it."""
+    """Return the canonical spelling of a scope. Raises ValueError with advice if it is not a scope."""
     stripped = "/".join(part.strip() for part in scope.split("/"))
     scope = stripped.rstrip("/") or ("/" if stripped.startswith("/") else "")
     if scope in {ANY, "/", "/*"}:
         return ""
     parts = split_scope(scope)
     if len(parts) > SEGMENTS:
-        raise ValueError(f"has more than {SEGMENTS} segments: say less of it")
+        raise ValueError(f"has more than {SEGMENTS} segments: shorten it")
     for part in parts:
         if part in {"", ".", ".."}:
             raise ValueError(f"has a segment {part!r}: write it as /api/live/rooms, /api/live/* or module:name")
         if ANY in part and part != ANY:
-            raise ValueError(f"has a segment {part!r}: `*` stands for whole segments, as in /api/live/*")
+            raise ValueError(f"has a segment {part!r}: `*` stands for a whole segment, as in /api/live/*")
         if not part.isprintable():
-            raise ValueError("holds control characters: send it without them")
+            raise ValueError("contains control characters: remove them")
     return scope
 
 
@@ -71,33 +74,36 @@ Scope = Annotated[
     StringConstraints(max_length=SCOPE_CHARACTERS),
     WITHOUT_NUL,
     AfterValidator(normalize_scope),
-    Field(description="What it applies to: `/api/live/rooms`, `/api/live/*`, `module:name`; empty: everything."),
+    Field(
+        description="What the item applies to: `/api/live/rooms`, `/api/live/*`, `module:name`. Empty means everything."
+    ),
 ]
 
 
 def get_fixed_part(scope: str) -> tuple[str, ...]:
-    """The segments before the first `*`: all of a path, none of the general scope."""
+    """Return the segments before the first `*`: all segments of a path, none of the general scope."""
     parts = split_scope(scope)
     return parts[: parts.index(ANY)] if ANY in parts else parts
 
 
 def get_scope_key(scope: str) -> str:
-    """The fixed part as one word, as an index keeps it."""
+    """Return the fixed part of a scope as one keyword for an index."""
     return _key(get_fixed_part(scope))
 
 
 def list_ancestor_keys(scope: str) -> tuple[str, ...]:
-    """The keys of its fixed part and of all beginnings of it, down to the general scope's.
+    """Return the scope keys of the fixed part and of all its prefixes, down to the key of the general scope.
 
-    Scopes that cover `wanted`, or lie above it, have one of `keys_above(wanted)` as their `fixed_key`; those below the
-    pattern `wanted` have `fixed_key(wanted)` among their `keys_above`. Others may too: `match` decides.
+    Every scope that covers `wanted` or lies above it has one of `list_ancestor_keys(wanted)` as its `get_scope_key`.
+    Every scope below a pattern `wanted` has `get_scope_key(wanted)` among its `list_ancestor_keys`. Other scopes may
+    have these keys too: `match_scope` decides.
     """
     parts = get_fixed_part(scope)
     return tuple(_key(parts[:length]) for length in range(len(parts), -1, -1))
 
 
 def match_scope(scope: str, wanted: str) -> ScopeMatch | None:
-    """How an item's scope lies to the `wanted` one; None where it says nothing about it."""
+    """Return the relation of an item's scope to the `wanted` scope; None if the item does not apply to it."""
     have, want = split_scope(scope), split_scope(wanted)
     if have == want:
         return ScopeMatch.EXACT
@@ -117,7 +123,7 @@ def _key(parts: tuple[str, ...]) -> str:
 
 
 def _covers(pattern: tuple[str, ...], scope: tuple[str, ...]) -> bool:
-    """Whether all that `scope` stands for lies in `pattern`, whose last `*` stands for any number of segments."""
+    """Return True if `pattern` covers everything that `scope` stands for. A final `*` covers any number of segments."""
     fixed = pattern[:-1] if pattern[-1] == ANY else pattern
     if len(scope) < len(fixed) or (fixed is pattern and len(scope) != len(fixed)):
         return False

@@ -202,10 +202,10 @@ class _TaskEndpoint(MicroEndpoint):
         summary = error.message[:_HEADER_CHARACTERS].encode("ascii", "replace").decode()
         summary = summary.replace("\n", " ").replace("\r", " ")
         headers = {h.ERROR: summary, h.ERROR_CODE: str(error.status), h.CONTENT_TYPE: JSON}
-        body = encode(error.body())
+        body = encode(error.to_body())
         if len(body) > _ERROR_BYTES:  # it repeats parts of the request
             shorter = f"{error.message[:_MESSAGE_CHARACTERS]}…"
-            body = encode(RequestError(error.code, shorter, retryable=error.retryable).body())
+            body = encode(RequestError(error.code, shorter, retryable=error.retryable).to_body())
         await self._respond(msg, body, headers)
 
 

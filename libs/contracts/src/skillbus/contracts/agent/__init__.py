@@ -1,4 +1,4 @@
-"""MCP servers, builtin tools, and calls of tools."""
+"""Requests to the agent service: MCP servers, builtin tools and tool calls."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""MCP servers: register, list, refresh and remove."""
+"""MCP servers: registration, listing, refresh and removal."""
 
 import re
 from datetime import datetime
@@ -14,72 +14,75 @@ from skillbus.contracts.indexer.tools import ToolFinding
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 
 McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
-
-
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def _address(value: str) -> str:
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s#]*)?", value):
-        raise ValueError("is no address like https://mcp.example.com/mcp; keys go into headers, by reference")
+        raise ValueError("is not an address like https://mcp.example.com/mcp; put keys into headers, by reference")
     return value
 
 
 def _headers(value: dict[str, str]) -> dict[str, str]:
     if bad := [name for name in value if not _HEADER.fullmatch(name)]:
-        raise ValueError(f"{bad[0][:50]!r} is no name of an HTTP header")
+        raise ValueError(f"{bad[0][:50]!r} is not the name of an HTTP header")
     return value
 
 
 def _variables(value: dict[str, str]) -> dict[str, str]:
     if bad := [name for name in value if not name or "=" in name or "\0" in name]:
-        raise ValueError(f"{bad[0][:50]!r} is no name of an environment variable")
+        raise ValueError(f"{bad[0][:50]!r} is not the name of an environment variable")
     return value
 
 
 SecretText = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\r\n]*$"), WITHOUT_NUL]
-"""`env:NAME` and `file:PATH` stand for what is there when it is used; anything else stands for itself. What a server is
-given is never told: only its names are."""
+"""Secret or plain text. `env:NAME` and `file:PATH` are replaced by their values at every use; other text is used as it
+is. Replies never contain these values, only their names."""
 
 
 class McpTransport(StrEnum):
-    """How a server is spoken to."""
+    """Transport of an MCP server."""
 
     HTTP = "http"
     """Streamable HTTP."""
     STDIO = "stdio"
-    """A child process."""
+    """Standard input and output of a child process."""
 
 
 class RegisterMcpServer(Message):
-    """A server whose tools are to be in the catalogue; one of that name is replaced. Either `url` or `command`."""
+    """Registration of an MCP server, by `url` or by `command`. A server with the same name is replaced."""
 
     project: Project = DEFAULT_PROJECT
     name: McpServerName
     url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)] | None = None
+    """Address of a running server that speaks Streamable HTTP."""
     headers: Annotated[dict[str, SecretText], Field(max_length=50), AfterValidator(_headers)] = Field(
         default_factory=dict
     )
+    """HTTP headers of every request to `url`. Values `env:NAME` and `file:PATH` are references to secrets."""
     command: Annotated[str, StringConstraints(min_length=1, max_length=1_000), WITHOUT_NUL] | None = None
+    """Program to start as a child process."""
     args: tuple[Annotated[str, StringConstraints(max_length=4_000), WITHOUT_NUL], ...] = Field(
         default=(), max_length=100
     )
+    """Arguments of `command`."""
     env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
         default_factory=dict
     )
-    """Of the process, beside a few harmless ones; nothing else of the service's own environment is passed on."""
+    """Environment variables of the child process. Values `env:NAME` and `file:PATH` are references to secrets. The
+    process inherits only a few harmless variables of the service."""
     timeout_s: float = Field(default=20.0, ge=0.5, le=300.0, allow_inf_nan=False)
-    """For each answer of the server, and for the whole of its listing."""
+    """Timeout of each reply of the server and of a whole listing of its tools, in seconds."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.url is None) == (self.command is None):
-            raise ValueError("give either `url`, of a server that is there, or `command`, of one to start")
+            raise ValueError("give either `url`, of a running server, or `command`, of a program to start")
         return self
 
 
 class McpServerState(StrEnum):
-    """Whether a server's tools can be called."""
+    """State of the connection to an MCP server. Only tools of a connected server can be called."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -87,64 +90,73 @@ class McpServerState(StrEnum):
 
 
 class McpServer(Message):
-    """A registered server."""
+    """Registered MCP server."""
 
     project: Project = DEFAULT_PROJECT
     name: McpServerName
     transport: McpTransport
     address: str
-    """The URL, or the command with its arguments."""
+    """URL, or command with its arguments."""
     header_names: tuple[str, ...] = ()
+    """Names of its HTTP headers. The values are never returned."""
     env_names: tuple[str, ...] = ()
+    """Names of its environment variables. The values are never returned."""
     timeout_s: float
+    """Timeout of each reply of the server, in seconds."""
     state: McpServerState
     problem: str | None = None
-    """Why it is not connected, or why its last listing was not taken."""
+    """Reason why it is not connected, or why its last listing was refused."""
     server_name: str | None = None
-    """What it calls itself."""
+    """Name that the server gives itself."""
     server_version: str | None = None
+    """Version that the server gives itself."""
     protocol: str | None = None
+    """MCP protocol version of the connection."""
     tools: int = 0
-    """Of its last listing."""
+    """Number of tools in the last listing."""
     quarantined: int = 0
+    """Number of its tools in quarantine."""
     findings: tuple[ToolFinding, ...] = ()
-    """About the server: it renamed itself, lists too much, gives one name to two tools."""
+    """Remarks about the server: it changed its name, lists too many tools, or gives two tools one name."""
     listed_at: datetime | None = None
+    """Time of the last listing."""
     registered_at: datetime
 
 
 class McpServerSelector(Message):
-    """One server."""
+    """Name of the wanted server."""
 
     project: Project = DEFAULT_PROJECT
     name: McpServerName
 
 
 class ListMcpServers(Message):
-    """All servers of a project."""
+    """Query for all MCP servers of a project."""
 
     project: Project = DEFAULT_PROJECT
 
 
 class McpServersListed(Message):
-    """Servers, ordered by name."""
+    """MCP servers, ordered by name."""
 
     servers: tuple[McpServer, ...]
 
 
 class McpServerRemoved(Message):
-    """The server is gone, and its tools with it."""
+    """Removed MCP server."""
 
     name: McpServerName
     tools: int
+    """Number of its tools that were removed from the catalogue."""
 
 
 class McpServerSeen(Message):
-    """A server was listed, or could not be."""
+    """Result of listing the tools of an MCP server."""
 
     project: Project
     name: McpServerName
     tools: int = 0
+    """Number of listed tools."""
     created: int = 0
     updated: int = 0
     quarantined: int = 0
@@ -160,7 +172,7 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     name="register_mcp_server",
     request=RegisterMcpServer,
     reply=McpServer,
-    summary="Register an MCP server: its tools are listed at once, put into the catalogue, and followed.",
+    summary="Register an MCP server, add its tools to the catalogue, and follow its changes.",
     raises=(ErrorCode.FORBIDDEN, ErrorCode.CONFLICT),
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
@@ -172,7 +184,7 @@ LIST_MCP_SERVERS: Final = Endpoint(
     name="list_mcp_servers",
     request=ListMcpServers,
     reply=McpServersListed,
-    summary="The MCP servers of a project, and how they are.",
+    summary="List the MCP servers of a project with their states.",
 )
 
 
@@ -181,7 +193,7 @@ GET_MCP_SERVER: Final = Endpoint(
     name="get_mcp_server",
     request=McpServerSelector,
     reply=McpServer,
-    summary="One MCP server.",
+    summary="Return one MCP server.",
     raises=_NOT_FOUND,
     example={"name": "nobody"},
 )
@@ -192,7 +204,7 @@ REFRESH_MCP_SERVER: Final = Endpoint(
     name="refresh_mcp_server",
     request=McpServerSelector,
     reply=McpServer,
-    summary="List an MCP server's tools again, now.",
+    summary="List the tools of an MCP server again, now.",
     raises=_NOT_FOUND,
     timeout_s=60.0,
     example={"name": "nobody"},
@@ -212,10 +224,14 @@ REMOVE_MCP_SERVER: Final = Endpoint(
 
 
 MCP_SERVER_LISTED: Final = Event(
-    SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue has a server's tools as they are now."
+    SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue holds the current tools of an MCP server."
 )
 
 
 MCP_SERVER_FAILED: Final = Event(
-    SERVICE, "mcp-server", "failed", McpServerSeen, "A server could not be listed; its tools stay as they were."
+    SERVICE,
+    "mcp-server",
+    "failed",
+    McpServerSeen,
+    "The tools of an MCP server could not be listed; the catalogue keeps the previous ones.",
 )

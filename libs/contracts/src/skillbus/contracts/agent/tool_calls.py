@@ -1,4 +1,4 @@
-"""Builtin tools, calls of tools, and the audit of what can be called."""
+"""Builtin tools, tool calls, and the audit of callable tools."""
 
 from typing import Final
 
@@ -12,51 +12,55 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project
 
 
 class BuiltinsListed(Message):
-    """The builtin tools, ordered by name."""
+    """Builtin tools, ordered by name."""
 
     tools: tuple[ToolDescription, ...]
 
 
 class CallTool(Message):
-    """A call of an MCP or a builtin tool; skills are run by the sandbox."""
+    """Call of an MCP tool or a builtin tool. Skills are run by the sandbox instead."""
 
     project: Project = DEFAULT_PROJECT
     id: ToolId
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """Arguments by name, validated against the tool's `parameters`."""
 
 
 class ToolCalled(Message):
-    """What a tool answered."""
+    """Reply of a tool."""
 
     id: str
     is_error: bool = False
-    """Whether the tool says that it failed; `text` says why."""
+    """True if the tool reports a failure. `text` holds the reason."""
     text: str = ""
-    """The text parts of the answer."""
+    """Text parts of the reply, joined."""
     content: tuple[JsonValue, ...] = ()
-    """All parts, as MCP has them; those that are large are left out, and `truncated` says so."""
+    """All parts of the reply in MCP's format. Large parts are left out, and `truncated` is true then."""
     structured: JsonValue = None
+    """Structured content of the reply."""
     truncated: bool = False
+    """True if a part was cut or left out."""
     took_ms: float
+    """Duration of the call, in milliseconds."""
 
 
 class AuditCallable(Message):
-    """Whether what the catalogue has can be called, and what can be called is in the catalogue."""
+    """Audit of catalogued tools against those that servers offer."""
 
     project: Project = DEFAULT_PROJECT
     fix: bool = False
-    """Whether to list every server again and bring the catalogue up to date."""
+    """True lists every server again and updates the catalogue."""
 
 
 class CallableAudited(Message):
-    """What an audit of calls found. It agrees when there are no differences and no server is silent."""
+    """Result of an audit of calls. Without differences and silent servers, the catalogue agrees with the servers."""
 
     callable: int
-    """Tools that servers and builtins offer now."""
+    """Tools that MCP servers and the agent service offer."""
     catalogued: int
-    """Tools of these kinds in the catalogue, quarantined and disabled ones included."""
+    """MCP and builtin tools in the catalogue, including quarantined and disabled ones."""
     silent: tuple[str, ...] = ()
-    """Servers that do not answer: nothing is known of their tools."""
+    """MCP servers that do not reply. Their tools are not compared."""
     differences: tuple[AuditDifference, ...] = ()
 
 
@@ -65,7 +69,7 @@ LIST_BUILTINS: Final = Endpoint(
     name="list_builtins",
     request=Empty,
     reply=BuiltinsListed,
-    summary="The builtin tools.",
+    summary="List the builtin tools.",
 )
 
 
@@ -74,7 +78,7 @@ CALL_TOOL: Final = Endpoint(
     name="call_tool",
     request=CallTool,
     reply=ToolCalled,
-    summary="Call an MCP or a builtin tool.",
+    summary="Call an MCP tool or a builtin tool.",
     raises=(
         ErrorCode.NOT_FOUND,
         ErrorCode.FORBIDDEN,
@@ -94,7 +98,7 @@ AUDIT_CALLABLE: Final = Endpoint(
     name="audit_callable",
     request=AuditCallable,
     reply=CallableAudited,
-    summary="Compare what the catalogue has with what servers and builtins offer.",
+    summary="Compare the catalogue with the tools that MCP servers and the agent service offer.",
     timeout_s=120.0,
     example={"fix": False},
 )

@@ -1,4 +1,4 @@
-"""The contracts as documents, made from the catalogue: a page for people, AsyncAPI for tools, schemas for tests.
+"""Documents generated from the catalogue: a page for people, AsyncAPI for tools, JSON Schemas for tests.
 
-`python -m skillbus.contracts.documents` writes them into a checkout; a test fails when they differ from the code.
+`python -m skillbus.contracts.documents` writes them into a checkout. A test fails if they differ from the code.
 """

@@ -1,6 +1,6 @@
-"""`docs/asyncapi.yaml`: the catalogue as an AsyncAPI 3.0 document, seen from skillbus.
+"""`docs/asyncapi.yaml`: the catalogue as an AsyncAPI 3.0 document, from the viewpoint of skillbus.
 
-An operation `receive` is a request that skillbus answers; `send` is an event that it publishes, or a feed.
+An operation `receive` is a request that skillbus replies to; `send` is an event or a feed that it publishes.
 """
 
 from importlib.metadata import version
@@ -13,11 +13,10 @@ from skillbus.contracts.documents.schemas import (
     ERROR,
     Schemas,
     WireMessage,
-    all_schemas,
-    fact_of,
-    reply_of,
-    request_of,
-    told_of,
+    build_schemas,
+    describe_event,
+    describe_reply,
+    describe_request,
 )
 from skillbus.contracts.endpoint import VERSION, Endpoint, Event, Feed
 from skillbus.contracts.message import JSON, MSGPACK, Message
@@ -25,40 +24,42 @@ from skillbus.contracts.message import JSON, MSGPACK, Message
 Object = dict[str, JsonValue]
 
 _DESCRIPTION: Final = (
-    "Requests by the NATS services API, events in JetStream. docs/contracts.md has the same for people: errors, "
-    "vectors as msgpack, uploads through the object store, and what is guaranteed about delivery."
+    "Requests through the NATS services API, events in JetStream. docs/contracts.md explains the same for people: "
+    "errors, vectors as msgpack, uploads through the object store, and delivery guarantees."
 )
 _BINDING_VERSION: Final = "0.1.0"
 _HEADERS: Final[Object] = {
     "Content-Type": {"type": "string", "enum": [JSON, MSGPACK], "default": JSON},
-    "Accept": {"type": "string", "enum": [JSON, MSGPACK], "description": "Of the reply; as the request's if absent."},
+    "Accept": {
+        "type": "string",
+        "enum": [JSON, MSGPACK],
+        "description": "Content type of the reply. The default is the request's.",
+    },
     "Skillbus-Deadline-Ms": {
         "type": "string",
         "pattern": "^[0-9]+$",
-        "description": "When the caller stops waiting, as Unix time in ms. Work that is past it is not begun.",
+        "description": "Unix time in ms at which the caller stops waiting. After it, work is not started.",
     },
     "traceparent": {"type": "string", "description": "W3C trace context."},
-    "Nats-Service-Error": {"type": "string", "description": "What is wrong, in ASCII, at most 200 characters."},
+    "Nats-Service-Error": {"type": "string", "description": "Error message in ASCII, at most 200 characters."},
     "Nats-Service-Error-Code": {"type": "string", "pattern": "^[0-9]{3}$", "description": "Status of the error code."},
-    "Nats-Msg-Id": {"type": "string", "description": "The same for each try to publish the same fact."},
-    "Skillbus-Project": {"type": "string", "description": "Whose fact it is."},
+    "Nats-Msg-Id": {"type": "string", "description": "The same for every attempt to publish one event."},
+    "Skillbus-Project": {"type": "string", "description": "Project of the event."},
 }
 
 
-def asyncapi_document() -> Object:
-    """The document."""
-    schemas = all_schemas()
+def build_asyncapi_document() -> Object:
+    """Return the document."""
+    schemas = build_schemas()
     channels: Object = {}
     operations: Object = {}
     for endpoint in ENDPOINTS:
         channels |= _request_channels(endpoint)
         operations |= _request_operation(endpoint)
-    for event in EVENTS:
-        channels |= _channel_out(event, fact_of(event))
-        operations |= _operation_out(event, fact_of(event))
-    for feed in FEEDS:
-        channels |= _channel_out(feed, told_of(feed))
-        operations |= _operation_out(feed, told_of(feed))
+    published: tuple[Event[Message] | Feed[Message], ...] = (*EVENTS, *FEEDS)
+    for event in published:
+        channels |= _channel_out(event, describe_event(event))
+        operations |= _operation_out(event, describe_event(event))
     return {
         "asyncapi": "3.0.0",
         "id": "urn:skillbus:" + VERSION,
@@ -77,7 +78,7 @@ def asyncapi_document() -> Object:
                     "host": {"default": "127.0.0.1"},
                     "port": {
                         "default": "4222",
-                        "description": "A standalone skillbus writes its own to connection.json.",
+                        "description": "A standalone skillbus writes its port to connection.json.",
                     },
                 },
                 "security": [_to("securitySchemes", "token"), _to("securitySchemes", "user")],
@@ -105,13 +106,13 @@ def _key(endpoint: Endpoint[Message, Message]) -> str:
 
 
 def _request_channels(endpoint: Endpoint[Message, Message]) -> Object:
-    key, reply = _key(endpoint), reply_of(endpoint).name
-    request = request_of(endpoint).name
+    key, reply = _key(endpoint), describe_reply(endpoint).name
+    request = describe_request(endpoint).name
     return {
         key: {"address": endpoint.subject, "messages": {request: _to("messages", request)}},
         f"{key}.reply": {
             "address": None,
-            "description": "The inbox that the request names as its reply subject.",
+            "description": "Inbox that the request names as its reply subject.",
             "messages": {reply: _to("messages", reply), ERROR.name: _to("messages", ERROR.name)},
         },
     }
@@ -120,13 +121,13 @@ def _request_channels(endpoint: Endpoint[Message, Message]) -> Object:
 def _request_operation(endpoint: Endpoint[Message, Message]) -> Object:
     key = _key(endpoint)
     answers: list[JsonValue] = [
-        {"$ref": f"#/channels/{key}.reply/messages/{name}"} for name in (reply_of(endpoint).name, ERROR.name)
+        {"$ref": f"#/channels/{key}.reply/messages/{name}"} for name in (describe_reply(endpoint).name, ERROR.name)
     ]
     operation: Object = {
         "action": "receive",
         "channel": {"$ref": f"#/channels/{key}"},
         "summary": endpoint.summary,
-        "messages": [{"$ref": f"#/channels/{key}/messages/{request_of(endpoint).name}"}],
+        "messages": [{"$ref": f"#/channels/{key}/messages/{describe_request(endpoint).name}"}],
         "bindings": {"nats": {"queue": endpoint.service, "bindingVersion": _BINDING_VERSION}},
         "reply": {"channel": {"$ref": f"#/channels/{key}.reply"}, "messages": answers},
         "x-errors": [str(code) for code in endpoint.errors],
@@ -140,7 +141,7 @@ def _channel_out(event: Event[Message] | Feed[Message], message: WireMessage) ->
     return {
         f"{event.entity}.{event.fact}": {
             "address": event.subject("{identity}"),
-            "parameters": {"identity": {"description": "Of what it is about; * for all."}},
+            "parameters": {"identity": {"description": "Name of the thing that the event is about; * for all."}},
             "messages": {message.name: _to("messages", message.name)},
         }
     }
@@ -162,26 +163,21 @@ def _operation_out(event: Event[Message] | Feed[Message], message: WireMessage) 
 def _messages(schemas: Schemas) -> Object:
     messages: Object = {ERROR.name: _message(ERROR, schemas, "Nats-Service-Error", "Nats-Service-Error-Code")}
     for endpoint in ENDPOINTS:
-        request, reply = request_of(endpoint), reply_of(endpoint)
+        request, reply = describe_request(endpoint), describe_reply(endpoint)
         asked = _message(request, schemas, "Content-Type", "Accept", "Skillbus-Deadline-Ms", "traceparent")
-        asked["examples"] = [{"payload": dict(_example(endpoint))}]
+        example = endpoint.request.model_validate(endpoint.example).model_dump(mode="json", exclude_unset=True)
+        asked["examples"] = [{"payload": example}]
         messages |= {request.name: asked, reply.name: _message(reply, schemas, "Content-Type")}
     for event in EVENTS:
-        fact = fact_of(event)
+        fact = describe_event(event)
         messages[fact.name] = _message(fact, schemas, "Content-Type", "Nats-Msg-Id", "Skillbus-Project", "traceparent")
-    for feed in FEEDS:
-        told = told_of(feed)
-        messages[told.name] = _message(told, schemas, "Content-Type")
+    for message in map(describe_event, FEEDS):
+        messages[message.name] = _message(message, schemas, "Content-Type")
     return messages
 
 
-def _example(endpoint: Endpoint[Message, Message]) -> Object:
-    sent = endpoint.request.model_validate(endpoint.example).model_dump(mode="json", exclude_unset=True)
-    return {str(name): value for name, value in sent.items()}
-
-
 def _message(message: WireMessage, schemas: Schemas, *headers: str) -> Object:
-    component = schemas.name_of(message)
+    component = schemas.get_component(message)
     return {
         "name": message.model.__name__,
         "title": " ".join((message.model.__doc__ or "").split()),

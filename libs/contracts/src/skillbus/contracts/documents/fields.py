@@ -1,4 +1,4 @@
-"""A message's JSON Schema as a table of fields for people."""
+"""Tables of the fields of a message, made from its JSON Schema."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-class Node(BaseModel):
-    """A part of a JSON Schema, as far as pydantic writes it."""
+class SchemaNode(BaseModel):
+    """Part of a JSON Schema, with the keywords that pydantic writes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     ref: str | None = Field(default=None, alias="$ref")
     type: str | None = None
-    any_of: tuple["Node", ...] = Field(default=(), alias="anyOf")
-    items: "Node | None" = None
-    values: "Node | bool | None" = Field(default=None, alias="additionalProperties")
-    properties: dict[str, "Node"] = Field(default_factory=dict)
+    any_of: tuple["SchemaNode", ...] = Field(default=(), alias="anyOf")
+    items: "SchemaNode | None" = None
+    values: "SchemaNode | bool | None" = Field(default=None, alias="additionalProperties")
+    properties: dict[str, "SchemaNode"] = Field(default_factory=dict)
     required: tuple[str, ...] = ()
     enum: tuple[JsonValue, ...] = ()
     const: JsonValue = None
@@ -46,73 +46,67 @@ class Node(BaseModel):
 
     @property
     def target(self) -> str:
-        """The name of what it refers to."""
+        """Name of the component that it refers to."""
         return (self.ref or "").rpartition("/")[2]
 
 
-def anchor(name: str) -> str:
-    """Where a type is described on the page."""
+def make_anchor(name: str) -> str:
+    """Return the anchor of a type on the page."""
     return f"type-{name.lower()}"
 
 
-def field_table(node: Node, *, request: bool) -> str:
-    """The fields of an object as a Markdown table. A reply has no column of defaults: it says all it knows."""
+def format_field_table(node: SchemaNode, *, request: bool) -> str:
+    """Return the fields of an object as a Markdown table. Limits and defaults are shown for requests only."""
     if not node.properties:
-        return "Nothing: `{}`, or no body at all." if request else "Nothing: `{}`."
+        return "No fields: `{}`, or an empty body." if request else "No fields: `{}`."
     head = ("field", "type", "limits", "default", "meaning") if request else ("field", "type", "meaning")
     rows = [_row(name, field, name in node.required, request=request) for name, field in node.properties.items()]
-    return table(head, rows)
+    return format_table(head, rows)
 
 
-def _row(name: str, field: Node, required: bool, *, request: bool) -> tuple[str, ...]:
+def _row(name: str, field: SchemaNode, required: bool, *, request: bool) -> tuple[str, ...]:
     meaning = " ".join(field.description.split())
     if not request:
-        return (f"`{name}`", type_of(field), meaning)
-    return (
-        f"`{name}`",
-        type_of(field),
-        ", ".join(_limits(field)),
-        "**required**" if required else _default(field),
-        meaning,
-    )
+        return (f"`{name}`", format_type(field), meaning)
+    if required:
+        default = "**required**"
+    elif "default" not in field.model_fields_set:
+        default = "`{}`" if field.type == "object" else "none"
+    else:
+        default = "absent" if field.default is None else f"`{json.dumps(field.default, ensure_ascii=False)}`"
+    return (f"`{name}`", format_type(field), ", ".join(_limits(field)), default, meaning)
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A Markdown table."""
+def format_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _default(field: Node) -> str:
-    if "default" not in field.model_fields_set:
-        return "`{}`" if field.type == "object" else "none"
-    return "absent" if field.default is None else f"`{json.dumps(field.default, ensure_ascii=False)}`"
-
-
-def type_of(node: Node) -> str:
-    """What a value is, with links to the types it is made of."""
+def format_type(node: SchemaNode) -> str:
+    """Return the type of a value, with links to the types that it consists of."""
     if node.ref:
-        return "any JSON" if node.target == "JsonValue" else f"[{node.target}](#{anchor(node.target)})"
+        return "any JSON" if node.target == "JsonValue" else f"[{node.target}](#{make_anchor(node.target)})"
     if node.any_of:
-        return " or ".join(type_of(choice) for choice in node.any_of if choice.type != "null")
+        return " or ".join(format_type(choice) for choice in node.any_of if choice.type != "null")
     if node.enum or "const" in node.model_fields_set:
         return " or ".join(f"`{json.dumps(value)}`" for value in (node.enum or (node.const,)))
     if node.type == "array":
-        return f"list of {type_of(node.items)}" if node.items else "list"
-    if isinstance(node.values, Node):
-        return f"object of {type_of(node.values)}"
-    return _simple_type(node)
+        return f"list of {format_type(node.items)}" if node.items else "list"
+    if isinstance(node.values, SchemaNode):
+        return f"object of {format_type(node.values)}"
+    return _format_simple_type(node)
 
 
-def _simple_type(node: Node) -> str:
+def _format_simple_type(node: SchemaNode) -> str:
     if node.encoding:
         return f"{node.encoding} (bytes in msgpack)"
     if node.format == "date-time":
-        return "time, ISO 8601"
+        return "time (RFC 3339)"
     return _TYPE_NAMES[node.type] if node.type else "any JSON"
 
 
-def _limits(node: Node) -> Iterator[str]:
+def _limits(node: SchemaNode) -> Iterator[str]:
     for choice in node.any_of:
         yield from _limits(choice)
     yield from _span(node.min_length, node.max_length, " characters")

@@ -1,4 +1,4 @@
-"""JSON Schemas of the messages on the bus: a request as it is read, a reply and a fact as they are written."""
+"""JSON Schemas of the messages: requests as services read them, replies and events as services write them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 @dataclass(frozen=True, slots=True)
 class WireMessage:
-    """One thing that crosses the bus."""
+    """Message that crosses the bus."""
 
     name: str
     """`<service>.<request>.request`, `<service>.<request>.reply`, `<entity>.<fact>.event` or `.feed`, or `error`."""
@@ -30,54 +30,50 @@ class WireMessage:
 ERROR = WireMessage("error", ErrorBody, "serialization")
 
 
-def request_of(endpoint: Endpoint[Message, Message]) -> WireMessage:
-    """What is asked."""
+def describe_request(endpoint: Endpoint[Message, Message]) -> WireMessage:
+    """Return the request message of an endpoint."""
     return WireMessage(f"{endpoint.service}.{endpoint.name}.request", endpoint.request, "validation")
 
 
-def reply_of(endpoint: Endpoint[Message, Message]) -> WireMessage:
-    """What is answered."""
+def describe_reply(endpoint: Endpoint[Message, Message]) -> WireMessage:
+    """Return the reply message of an endpoint."""
     return WireMessage(f"{endpoint.service}.{endpoint.name}.reply", endpoint.reply, "serialization")
 
 
-def fact_of(event: Event[Message]) -> WireMessage:
-    """What is published."""
-    return WireMessage(f"{event.entity}.{event.fact}.event", event.body, "serialization")
+def describe_event(event: Event[Message] | Feed[Message]) -> WireMessage:
+    """Return the message of an event or a feed."""
+    kind = "event" if isinstance(event, Event) else "feed"
+    return WireMessage(f"{event.entity}.{event.fact}.{kind}", event.body, "serialization")
 
 
-def told_of(feed: Feed[Message]) -> WireMessage:
-    """What is told while it happens."""
-    return WireMessage(f"{feed.entity}.{feed.fact}.feed", feed.body, "serialization")
+def list_wire_messages() -> Sequence[WireMessage]:
+    """Return every message, in the order of the catalogue."""
+    requests = [message for endpoint in ENDPOINTS for message in (describe_request(endpoint), describe_reply(endpoint))]
+    return [*requests, *map(describe_event, EVENTS), *map(describe_event, FEEDS), ERROR]
 
 
-def wire_messages() -> Sequence[WireMessage]:
-    """All of them, in the catalogue's order."""
-    asked = [message for endpoint in ENDPOINTS for message in (request_of(endpoint), reply_of(endpoint))]
-    return [*asked, *map(fact_of, EVENTS), *map(told_of, FEEDS), ERROR]
-
-
-def schema_of(message: WireMessage) -> JsonValue:
-    """The schema of one message, complete in itself."""
+def build_schema(message: WireMessage) -> JsonValue:
+    """Return the self-contained JSON Schema of one message."""
     return message.model.model_json_schema(mode=message.mode)
 
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """The schemas of all messages, each part of them once."""
+    """JSON Schemas of all messages, with each shared part once."""
 
     components: Mapping[str, JsonValue]
-    """By name; they refer to one another as `#/components/schemas/<name>`."""
+    """Schemas by name. They refer to one another as `#/components/schemas/<name>`."""
     names: Mapping[tuple[type[Message], Mode], str]
-    """Which of them is a message's."""
+    """Name of each message's component."""
 
-    def name_of(self, message: WireMessage) -> str:
-        """The component that describes a message."""
+    def get_component(self, message: WireMessage) -> str:
+        """Return the name of the component that describes a message."""
         return self.names[message.model, message.mode]
 
 
-def all_schemas() -> Schemas:
-    """The schemas of everything in the catalogue."""
-    wanted = list({(message.model, message.mode): None for message in wire_messages()})
+def build_schemas() -> Schemas:
+    """Return the schemas of every message in the catalogue."""
+    wanted = list({(message.model, message.mode): None for message in list_wire_messages()})
     references, definitions = models_json_schema(wanted, ref_template=_REFERENCE)
     names = {(model, mode): str(references[model, mode]["$ref"]).rpartition("/")[2] for model, mode in wanted}
     return Schemas(definitions["$defs"], names)

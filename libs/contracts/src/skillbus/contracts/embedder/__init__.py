@@ -1,4 +1,4 @@
-"""Embeddings, and the registry of providers and models."""
+"""Requests to the embedder: embeddings, and the registry of providers and models."""
 
 from typing import Final
 

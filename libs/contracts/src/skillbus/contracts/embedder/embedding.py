@@ -1,4 +1,4 @@
-"""What the embedder answers."""
+"""Embedding of texts."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Self
@@ -13,56 +13,61 @@ from skillbus.contracts.message import FloatMatrix, Message
 
 
 class TextRole(StrEnum):
-    """What a text is: some models read a query otherwise than a document."""
+    """Role of a text. Some models embed a query differently from a document."""
 
     QUERY = "query"
     DOCUMENT = "document"
 
 
 class EmbedTexts(Message):
-    """Texts to embed. Queries overtake documents when the model is busy."""
+    """Texts to embed. Queries have priority over documents when the model is busy."""
 
     texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(
         min_length=1, max_length=512, fail_fast=True
     )
+    """Texts, each at most 32,768 characters long."""
     role: TextRole = TextRole.DOCUMENT
+    """Role of all texts."""
     dense: bool = True
+    """True returns dense vectors."""
     sparse: bool = False
+    """True returns sparse vectors."""
     asides: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
-    """Of documents: what is said beside each text; its words count half in sparse vectors, and not in dense ones. One
-    a text, or none."""
+    """Secondary text of each document, such as its tags. Its words have half weight in sparse vectors and none in dense
+    ones. Give one for each text, or none."""
     sparse_texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
-    """Texts to give sparse vectors of, in place of `texts`."""
+    """Texts of the sparse vectors, instead of `texts`."""
     mean_terms: float | None = Field(default=None, ge=1, le=10_000, allow_inf_nan=False)
-    """Of documents: how many terms the texts of their kind have on average, which BM25 holds the length of each
-    against. That of descriptions of tools if absent."""
+    """Mean number of terms of such documents, to which BM25 relates the length of each. Absent means the mean of tool
+    descriptions."""
     model: str | None = Field(default=None, max_length=300)
-    """The model whose vectors are wanted: its fingerprint, its name, or `provider/name`. If absent, the default model,
-    or the first that can be had of those after it."""
+    """Wanted model: its fingerprint, its name, or `provider/name`. Absent means the default model or, if it is not
+    available, the next available model."""
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
         if self.asides and len(self.asides) != len(self.texts):
             raise ValueError(
-                f"there are {len(self.asides)} asides for {len(self.texts)} texts: give one a text, or none"
+                f"there are {len(self.asides)} asides for {len(self.texts)} texts: give one for each text, or none"
             )
         return self
 
 
 class EmbeddingModel(Message):
-    """The model that answered."""
+    """Model that made the vectors."""
 
     provider: str
     name: str
     fingerprint: str
-    """Short hash of name, revision and preprocessing: vectors of two fingerprints are never compared."""
+    """Short hash of name, revision and preprocessing. Vectors with different fingerprints are never compared."""
     dimensions: int
+    """Length of the vectors."""
     calibration: Calibration | None = None
-    """How its cosines become scores; a neutral map if absent."""
+    """Map from cosines to scores. Absent means a neutral map."""
 
 
 class SkippedModel(Message):
-    """A model of the chain that could not be had."""
+    """Model that was tried and is not available."""
 
     provider: str
     name: str
@@ -70,28 +75,31 @@ class SkippedModel(Message):
 
 
 class SparseVector(Message):
-    """A text's terms as numbers: BM25 term weights of a document, term counts of a query."""
+    """Terms of a text as numbers: BM25 weights for a document, counts for a query."""
 
     indices: tuple[int, ...]
-    """Hashes of the terms, uint32, ascending."""
+    """Hashes of the terms, as ascending uint32."""
     values: tuple[float, ...]
+    """Value of each index."""
     terms: tuple[str, ...] = ()
-    """The terms that the indices stand for; only for queries."""
+    """Term of each index. Queries only."""
 
 
 class TextsEmbedded(Message):
-    """One row a text, and one sparse vector a text or sparse text, in the order of the request."""
+    """Vectors in the order of the request."""
 
     model: EmbeddingModel | None
+    """Model of the dense vectors. Absent if there are none."""
     dense: FloatMatrix | None = None
-    """Rows of length 1. Absent when it was not asked for, or `degraded` says why it cannot be had."""
+    """One row of length 1 for each text. Absent if it was not requested, or for the reason in `degraded`."""
     sparse: tuple[SparseVector, ...] | None = None
+    """One vector for each text, or for each of `sparse_texts`. Absent if it was not requested."""
     degraded: str | None = None
-    """Why there are no dense vectors although they were asked for."""
+    """Reason why requested dense vectors are missing."""
     skipped: tuple[SkippedModel, ...] = ()
-    """What was tried before the model that answered."""
+    """Models that were tried before the one that replied."""
     tokens: int = 0
-    """Of the texts: as the provider counted them, or an estimate."""
+    """Number of tokens of the texts, as the provider counted them, or an estimate."""
 
 
 EMBED_TEXTS: Final = Endpoint(
@@ -99,7 +107,7 @@ EMBED_TEXTS: Final = Endpoint(
     name="embed_texts",
     request=EmbedTexts,
     reply=TextsEmbedded,
-    summary="Embed texts as dense vectors, sparse vectors or both; as msgpack, vectors are float32 blobs.",
+    summary="Embed texts as dense vectors, sparse vectors or both. In msgpack, dense vectors are float32 bytes.",
     raises=(ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND),
     timeout_s=30.0,
     example={"texts": ["帮我提交代码"], "role": "query", "sparse": True},

@@ -1,6 +1,6 @@
-"""Providers of embedding models, and their models: what the embedder keeps in SQL. They belong to no project.
+"""The registry of embedding providers and their models, which the embedder keeps in SQL. It belongs to no project.
 
-In an update a field that is absent stays as it is, and an empty text clears one that may be absent.
+In an update, an absent field stays as it is, and an empty text clears an optional field.
 """
 
 import re
@@ -18,33 +18,33 @@ from skillbus.contracts.message import WITHOUT_NUL, Empty, Message, PlainText
 
 
 class ProviderKind(StrEnum):
-    """Which protocol a provider speaks."""
+    """Protocol of a provider."""
 
     OPENAI = "openai"
-    """`POST /embeddings`, as OpenAI, vLLM, LM Studio, text-embeddings-inference and many others have it."""
+    """`POST /embeddings` of OpenAI, vLLM, LM Studio, text-embeddings-inference and others."""
     OLLAMA = "ollama"
     DASHSCOPE = "dashscope"
     ANTHROPIC = "anthropic"
-    """Has no embeddings: its models are passed over."""
+    """Offers no embeddings. Its models are skipped."""
     LOCAL = "local"
-    """Models in the embedder's own process, or in a child of it."""
+    """Models that run in the embedder's process or in a child process."""
 
 
 class LocalRuntime(StrEnum):
-    """What computes a local model."""
+    """Implementation of a local model."""
 
     USE = "use"
     """`use-multilingual-v3` in numpy, the default."""
     E5 = "e5"
     """`multilingual-e5-small` in C, in a child process."""
     ONNX = "onnx"
-    """A directory with `model.onnx` and `tokenizer.json`; without a path, the `all-MiniLM-L6-v2` of a package."""
+    """Folder with `model.onnx` and `tokenizer.json`. Without `path`, the packaged `all-MiniLM-L6-v2`."""
     FASTEMBED = "fastembed"
-    """Any model that fastembed knows; it is fetched from a model hub when it is first used."""
+    """Any model that fastembed knows. It is downloaded from a model hub at first use."""
 
 
 _ENVIRONMENT_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NO_PART_OF_AN_ADDRESS: Final = re.compile(r"[\s\x00-\x20\x7f?#\\]")
+_NOT_IN_A_BASE_URL: Final = re.compile(r"[\s\x00-\x20\x7f?#\\]")
 
 
 def _base_url(value: str) -> str:
@@ -52,14 +52,14 @@ def _base_url(value: str) -> str:
         return value
     parts = _split(value)
     if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("is no address like https://api.example.com/v1")
-    if "@" in parts.netloc or _NO_PART_OF_AN_ADDRESS.search(value):
-        raise ValueError("holds a user, a query, a fragment or white space: keys are given by reference in api_key")
+        raise ValueError("is not an address like https://api.example.com/v1")
+    if "@" in parts.netloc or _NOT_IN_A_BASE_URL.search(value):
+        raise ValueError("contains a user, a query, a fragment or white space: give keys by reference in api_key")
     return value.rstrip("/")
 
 
 def _split(value: str) -> SplitResult | None:
-    """None if it cannot be read. Python's own errors quote what they were given, and it may hold a key."""
+    """Return None for an unreadable URL. Python's own errors quote their input, which may contain a key."""
     try:
         parts = urlsplit(value)
         usable = parts.port != 0
@@ -71,58 +71,61 @@ def _split(value: str) -> SplitResult | None:
 def _secret_reference(value: str) -> str:
     kind, _, place = value.partition(":")
     if value and (kind not in {"env", "file"} or not place):
-        raise ValueError("is no reference: give env:NAME or file:PATH, never the key itself")
+        raise ValueError("is not a reference: give env:NAME or file:PATH, never the key itself")
     if kind == "env" and not _ENVIRONMENT_VARIABLE.fullmatch(place):
-        raise ValueError("names no environment variable: give env:NAME, never the key itself")
+        raise ValueError("does not name an environment variable: give env:NAME, never the key itself")
     return value
 
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^\S+$"), WITHOUT_NUL]
 BaseUrl = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_base_url)]
-"""Without user, query and fragment, so that no key can stand in it."""
+"""Address without user, query and fragment, so that it cannot contain a key."""
 SecretReference = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_secret_reference)]
-"""Where a key is: `env:NAME`, an environment variable of the embedder, or `file:PATH`. The key is never stored."""
+"""Reference to a key: `env:NAME`, an environment variable of the embedder, or `file:PATH`. Keys are never stored."""
 Prefix = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
 RelativePath = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL]
 
 
 class ProviderFields(Message):
-    """How a provider is reached."""
+    """Settings of a provider."""
 
     kind: ProviderKind
+    """Protocol of the provider."""
     base_url: BaseUrl | None = None
-    """The kind's own address if absent; `local` and `anthropic` have none."""
+    """Address of the API. Absent means the usual address of the kind; `local` and `anthropic` have none."""
     api_key: SecretReference | None = None
+    """Reference to the key: `env:NAME` for an environment variable of the embedder, or `file:PATH`."""
     timeout_s: float = Field(default=10.0, gt=0, le=300)
-    """For one request to it as a whole."""
+    """Timeout of one request to the provider, in seconds."""
     max_concurrency: int = Field(default=4, ge=1, le=64)
-    """Requests to it at the same time."""
+    """Requests to the provider at the same time."""
     max_batch_texts: int | None = Field(default=None, ge=1, le=2048)
-    """Texts of one request; the kind's own limit if absent."""
+    """Texts in one request to the provider. Absent means the limit of the kind."""
     enabled: bool = True
+    """False skips the provider's models."""
 
 
 class CreateProvider(ProviderFields):
-    """A new provider."""
+    """New provider."""
 
     name: ProviderName
 
 
 class ProviderRecord(ProviderFields):
-    """A provider as it is kept: also one that was taken by older rules."""
+    """Registered provider. It may have been registered under older, weaker rules."""
 
     name: ProviderName
     base_url: Annotated[PlainText, AfterValidator(lambda value: value.rstrip("/"))] | None = None
     api_key: PlainText | None = None
     version: int
-    """Counts its changes, from 1."""
+    """Number of changes, starting at 1."""
     created_at: datetime
     updated_at: datetime
 
 
 class ProviderChanges(Message):
-    """What of a provider is to be otherwise."""
+    """Changed settings of a provider. The fields mean the same as in `CreateProvider`."""
 
     base_url: BaseUrl | None = None
     api_key: SecretReference | None = None
@@ -133,101 +136,115 @@ class ProviderChanges(Message):
 
 
 class UpdateProvider(ProviderChanges):
-    """Changes of a provider."""
+    """Change of a provider. The fields mean the same as in `CreateProvider`."""
 
     name: ProviderName
 
 
 class ProviderSelector(Message):
-    """One provider."""
+    """Name of the wanted provider."""
 
     name: ProviderName
 
 
 class ProvidersListed(Message):
-    """All providers, by name."""
+    """All providers, ordered by name."""
 
     providers: tuple[ProviderRecord, ...]
 
 
 class TestProvider(Message):
-    """A request for one vector, to see whether a provider answers."""
+    """Test whether a provider replies, by one embedding."""
 
     __test__ = False  # pytest would take its name for a test
 
     name: ProviderName
     model: ModelName | None = None
-    """The name of any model that it may have; the first that is registered for it if absent."""
+    """Name of any model of the provider. Absent means the provider's first registered model."""
 
 
 class ProviderTested(Message):
-    """What came of it."""
+    """Result of a provider test."""
 
     ok: bool
+    """True if the provider returned a vector."""
     model: str | None
+    """Model that was tested."""
     dimensions: int | None = None
+    """Length of the returned vector."""
     took_ms: float
+    """Duration of the test, in milliseconds."""
     error: str | None = None
-    """Why not, and what to do."""
+    """Cause of the failure and what to do about it."""
 
 
 class Calibration(Message):
-    """How cosine and lexical evidence become a `score`: σ(slope · logit(cosine) + lexical · BM25/idf₁ + offset)."""
+    """Map from cosine and lexical evidence to a score: σ(slope · logit(cosine) + lexical · BM25/idf₁ + offset)."""
 
     slope: float = Field(gt=0, le=1_000)
+    """Factor of the logit of the cosine."""
     lexical: float = Field(ge=0, le=1_000)
+    """Factor of the lexical evidence."""
     offset: float = Field(ge=-1_000, le=1_000)
+    """Constant term."""
 
 
 class ModelFields(Message):
-    """What a model is and how it is asked."""
+    """Settings of a model."""
 
     dimensions: int | None = Field(default=None, ge=1, le=65_536)
-    """Found out by asking the provider when absent."""
+    """Length of the vectors. Absent means that the provider is asked for one vector to find out."""
     request_dimensions: bool = False
-    """Whether `dimensions` is sent along, to models that can shorten their vectors."""
+    """True asks the provider for vectors of `dimensions`. For models that can shorten their vectors."""
     priority: int = Field(default=100, ge=0, le=10_000)
-    """Its place among those that are tried when the default model cannot be had: lower first."""
+    """Order in which models are tried when the default model is not available; lowest first."""
     enabled: bool = True
+    """False skips the model."""
     api_path: PlainText | None = Field(default=None, pattern=r"^/[\w./-]*$", max_length=200)
-    """Path below the provider's address; the kind's own if absent."""
+    """Path below the provider's address. Absent means the usual path of the kind."""
     max_chars: int | None = Field(default=None, ge=1, le=100_000)
-    """What follows in a longer text is not sent; the kind's own limit if absent."""
+    """Longest text that is sent, in characters; longer texts are cut. Absent means the limit of the kind."""
     query_prefix: Prefix = ""
+    """Text that the model expects before a query."""
     document_prefix: Prefix = ""
+    """Text that the model expects before a document."""
     runtime: LocalRuntime | None = None
-    """Of a local model; told by its name if absent."""
+    """Implementation of a local model. Absent means that the name decides."""
     path: RelativePath | None = None
-    """Of a local ONNX model: its directory, relative to the model folder of the embedder."""
+    """Folder of a local ONNX model, relative to the embedder's model folder."""
     calibration: Calibration | None = None
-    """A neutral map, under which the score is the cosine, if absent and none is known for the model."""
+    """Map from cosines to scores. Absent means the known map of the model, or a neutral one: score equals cosine."""
 
 
 class CreateModel(ModelFields):
-    """A new model."""
+    """New model."""
 
     provider: ProviderName
+    """Registered provider of the model."""
     name: ModelName
+    """Name of the model at its provider."""
     is_default: bool = False
+    """True makes it the default model."""
 
 
 class ModelRecord(ModelFields):
-    """A model as it is kept."""
+    """Registered model."""
 
     id: str
-    """32 hex digits."""
+    """32 hexadecimal digits."""
     provider: ProviderName
     name: ModelName
     is_default: bool
     fingerprint: str | None
-    """Of its vectors; absent until its dimensions are known."""
+    """Identity of the vectors. Absent until their dimensions are known."""
     version: int
+    """Number of changes, starting at 1."""
     created_at: datetime
     updated_at: datetime
 
 
 class ModelChanges(Message):
-    """What of a model is to be otherwise. `is_default: true` makes it the default in place of the one that is."""
+    """Changed settings of a model, with the fields of `CreateModel`. `is_default` can only be set to true."""
 
     dimensions: int | None = Field(default=None, ge=1, le=65_536)
     request_dimensions: bool | None = None
@@ -243,31 +260,32 @@ class ModelChanges(Message):
 
 
 class UpdateModel(ModelChanges):
-    """Changes of a model. `is_default: true` makes it the default in place of the one that is."""
+    """Change of a model, with the fields of `CreateModel`. `is_default` can only be set to true."""
 
     id: str
 
 
 class ModelSelector(Message):
-    """One model, by its id, its name, or `provider/name`."""
+    """Wanted model: its id, its name, or `provider/name`."""
 
     id: str = Field(min_length=1, max_length=300)
 
 
 class ModelsListed(Message):
-    """All models: the default first, then in the order in which they are tried."""
+    """All models: the default model first, the others in the order in which they are tried."""
 
     models: tuple[ModelRecord, ...]
 
 
 class RegistryEntryDeleted(Message):
-    """It is gone."""
+    """Deleted provider or model."""
 
     name: str
+    """Name of the deleted entry."""
 
 
 class DefaultModelChanged(Message):
-    """The default model is another one, or makes other vectors than before."""
+    """New default model, or new vectors of the default model."""
 
     id: str
     provider: ProviderName
@@ -284,14 +302,14 @@ LIST_PROVIDERS: Final = Endpoint(
     name="list_providers",
     request=Empty,
     reply=ProvidersListed,
-    summary="All providers of embedding models.",
+    summary="List all embedding providers.",
 )
 GET_PROVIDER: Final = Endpoint(
     service=SERVICE,
     name="get_provider",
     request=ProviderSelector,
     reply=ProviderRecord,
-    summary="One provider.",
+    summary="Return one provider.",
     raises=_MISSING,
     example={"name": "local"},
 )
@@ -300,7 +318,7 @@ CREATE_PROVIDER: Final = Endpoint(
     name="create_provider",
     request=CreateProvider,
     reply=ProviderRecord,
-    summary="Add a provider.",
+    summary="Register a provider.",
     raises=(ErrorCode.CONFLICT,),
     idempotent=False,
     example={"name": "openai", "kind": "openai", "api_key": "env:OPENAI_API_KEY"},
@@ -310,7 +328,7 @@ UPDATE_PROVIDER: Final = Endpoint(
     name="update_provider",
     request=UpdateProvider,
     reply=ProviderRecord,
-    summary="Change a provider; the next text is embedded by what it is then.",
+    summary="Change a provider. The change applies to the next embedded text.",
     raises=_CLASHES,
     example={"name": "local", "enabled": True},
 )
@@ -319,7 +337,7 @@ DELETE_PROVIDER: Final = Endpoint(
     name="delete_provider",
     request=ProviderSelector,
     reply=RegistryEntryDeleted,
-    summary="Remove a provider that has no models.",
+    summary="Delete a provider that has no models.",
     raises=_CLASHES,
     idempotent=False,
     example={"name": "openai"},
@@ -329,7 +347,7 @@ TEST_PROVIDER: Final = Endpoint(
     name="test_provider",
     request=TestProvider,
     reply=ProviderTested,
-    summary="Ask a provider for one vector, past every cache.",
+    summary="Test a provider by asking it for one vector, bypassing every cache.",
     raises=_MISSING,
     timeout_s=30.0,
     example={"name": "local"},
@@ -339,14 +357,14 @@ LIST_MODELS: Final = Endpoint(
     name="list_models",
     request=Empty,
     reply=ModelsListed,
-    summary="All embedding models.",
+    summary="List all embedding models.",
 )
 GET_MODEL: Final = Endpoint(
     service=SERVICE,
     name="get_model",
     request=ModelSelector,
     reply=ModelRecord,
-    summary="One model.",
+    summary="Return one model.",
     raises=_MISSING,
     example={"id": "use-multilingual-v3"},
 )
@@ -355,14 +373,14 @@ GET_DEFAULT_MODEL: Final = Endpoint(
     name="get_default_model",
     request=Empty,
     reply=ModelRecord,
-    summary="The default model, which is made first when there is none.",
+    summary="Return the default model. If there is none, it is created first.",
 )
 CREATE_MODEL: Final = Endpoint(
     service=SERVICE,
     name="create_model",
     request=CreateModel,
     reply=ModelRecord,
-    summary="Add a model of a provider.",
+    summary="Register a model of a provider.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     idempotent=False,
     timeout_s=30.0,
@@ -373,7 +391,7 @@ UPDATE_MODEL: Final = Endpoint(
     name="update_model",
     request=UpdateModel,
     reply=ModelRecord,
-    summary="Change a model, or make it the default; the next text is embedded by what it is then.",
+    summary="Change a model, or make it the default. The change applies to the next embedded text.",
     raises=(*_CLASHES, ErrorCode.MODEL_UNAVAILABLE),
     timeout_s=30.0,
     example={"id": "use-multilingual-v3", "is_default": True},
@@ -383,12 +401,16 @@ DELETE_MODEL: Final = Endpoint(
     name="delete_model",
     request=ModelSelector,
     reply=RegistryEntryDeleted,
-    summary="Remove a model that is not the default.",
+    summary="Delete a model that is not the default.",
     raises=_CLASHES,
     idempotent=False,
     example={"id": "all-MiniLM-L6-v2"},
 )
 
 DEFAULT_MODEL_CHANGED: Final = Event(
-    SERVICE, "model", "default_changed", DefaultModelChanged, "Texts are embedded by another model from now on."
+    SERVICE,
+    "model",
+    "default_changed",
+    DefaultModelChanged,
+    "Another model, or a changed one, embeds texts from now on.",
 )

@@ -1,4 +1,4 @@
-"""Skills, tools and their index."""
+"""Requests to the indexer: skills, the catalogue of tools, and the index."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""How the indexer takes an index from one embedding model to another, while it is searched and written.
+"""Switch of an index to another embedding model, without interrupting searches and writes.
 
-A switch builds a new collection, fills it, writes to both meanwhile, verifies it against the record, and only then
-points the alias at it. The old collection is kept for a while, and can be gone back to.
+A switch builds a new collection, fills it while writes go to both collections, verifies it against the record, and
+then points the alias at it. The old collection is kept for some time so that the switch can be rolled back.
 """
 
 from datetime import datetime
@@ -15,72 +15,81 @@ from skillbus.contracts.message import Empty, Message
 
 
 class SwitchPhase(StrEnum):
-    """How far a switch has come."""
+    """Progress of a switch."""
 
     BUILDING = "building"
-    """The new collection is made; from here on writes go to both."""
+    """The new collection exists. From now on writes go to both collections."""
     BACKFILLING = "backfilling"
+    """Every record is written to the new collection."""
     VERIFYING = "verifying"
-    """What differs from the record is written again until nothing does."""
+    """Records that differ are written again, until none differs."""
     KEPT = "kept"
-    """The alias points at the new collection; the old one is still written, until `kept_until`."""
+    """The alias points at the new collection. The old one is still written, until `kept_until`."""
     DONE = "done"
-    """The old collection is gone."""
+    """The old collection is deleted."""
     ROLLED_BACK = "rolled_back"
-    """The alias points at the old collection again; the same model is not tried again by itself."""
+    """The alias points at the old collection again. The indexer does not retry this model on its own."""
 
 
 class IndexModel(Message):
-    """The model whose vectors a collection holds."""
+    """Collection and the model of its vectors."""
 
     collection: str
     fingerprint: str
+    """Identity of the vectors."""
     name: str | None
-    """Absent when the embedder does not know it any more."""
+    """Name of the model. Absent if the embedder no longer knows it."""
     dimensions: int
+    """Length of the vectors."""
 
 
 class IndexSwitch(Message):
-    """The last switch of an alias."""
+    """Latest switch of an alias."""
 
     id: str
     phase: SwitchPhase
     source: IndexModel | None
-    """What was searched before; absent when there was nothing."""
+    """Collection before the switch. Absent if there was none."""
     target: IndexModel
+    """New collection."""
     done: int
-    """Entries in the new collection: tools, or items of knowledge."""
+    """Number of tools or items in the new collection."""
     total: int
+    """Number of tools or items in the record."""
     started_at: datetime
     switched_at: datetime | None = None
+    """Time when the alias was changed."""
     kept_until: datetime | None = None
+    """Time when the old collection is deleted."""
     problem: str | None = None
-    """Why it does not go on at the moment; it is tried again by itself."""
+    """Reason why the switch makes no progress. The indexer retries on its own."""
 
 
 class IndexState(Message):
-    """An alias, what is searched under it, and its last switch."""
+    """Index: its alias, its live collection and its latest switch."""
 
     alias: str
     """`tools` or `knowledge`."""
     live: IndexModel | None
+    """Collection that is searched."""
     switch: IndexSwitch | None = None
 
 
 class IndexesListed(Message):
-    """Every alias."""
+    """All indexes."""
 
     indexes: tuple[IndexState, ...]
 
 
 class IndexSelector(Message):
-    """One alias."""
+    """Alias of the wanted index."""
 
     alias: str = "tools"
+    """`tools` or `knowledge`."""
 
 
 class SwitchProgress(Message):
-    """A switch has come further."""
+    """Progress of a switch."""
 
     alias: str
     switch: IndexSwitch
@@ -91,7 +100,7 @@ LIST_INDEXES: Final = Endpoint(
     name="list_indexes",
     request=Empty,
     reply=IndexesListed,
-    summary="What is searched, with vectors of which model, and how far a change to another one is.",
+    summary="List the indexes with their models and the progress of their switches.",
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
 )
 START_SWITCH: Final = Endpoint(
@@ -99,7 +108,7 @@ START_SWITCH: Final = Endpoint(
     name="start_switch",
     request=IndexSelector,
     reply=IndexState,
-    summary="Take an index to the default model now, also after a rollback; a switch that runs goes on.",
+    summary="Start the switch of an index to the default model now, also after a rollback. A running switch continues.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"alias": "tools"},
 )
@@ -108,11 +117,11 @@ ROLL_BACK: Final = Endpoint(
     name="roll_back",
     request=IndexSelector,
     reply=IndexState,
-    summary="Go back to the collection before the last switch, or give up one that runs.",
+    summary="Roll the last switch back to the old collection, or abort a running switch.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"alias": "tools"},
 )
 
 SWITCH_PROGRESSED: Final = Event(
-    SERVICE, "index", "switch_progressed", SwitchProgress, "A change to another model has come further."
+    SERVICE, "index", "switch_progressed", SwitchProgress, "The switch of an index to another model made progress."
 )

@@ -1,4 +1,4 @@
-"""Installed skills as the catalogue records them."""
+"""Installed skills, as the catalogue records them."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,24 +11,31 @@ from skillbus.contracts.network import NetworkPlace
 
 
 class SkillLimits(Message):
-    """Limits that a skill asks for. A lower one always counts, a higher one as far as the sandbox's operator allows."""
+    """Limits that a skill asks for in its SKILL.md.
+
+    A limit below the operator's default always applies. A higher one applies up to the operator's ceiling.
+    """
 
     wall_s: float | None = Field(default=None, gt=0, le=3600)
+    """Wall-clock time of a run, in seconds."""
     cpu_s: int | None = Field(default=None, ge=1, le=3600)
-    """Of each process."""
+    """CPU time of each process, in seconds."""
     memory_mib: int | None = Field(default=None, ge=32, le=1_048_576)
-    """Of the whole tree of processes."""
+    """Memory of all processes of a run together, in MiB."""
     processes: int | None = Field(default=None, ge=1, le=4096)
-    """Threads count."""
+    """Processes and threads at the same time."""
     output_mib: int | None = Field(default=None, ge=1, le=64)
-    """Standard output and standard error together."""
+    """Standard output and standard error together, in MiB."""
     artifacts: int | None = Field(default=None, ge=0, le=1000)
+    """Number of files that a run may leave."""
     artifacts_mib: int | None = Field(default=None, ge=1, le=1024)
+    """Size of all files that a run may leave, in MiB."""
     work_mib: int | None = Field(default=None, ge=1, le=65_536)
+    """Size of the working folder, in MiB."""
 
 
 class Runtime(StrEnum):
-    """What runs a script."""
+    """Interpreter of a script."""
 
     PYTHON = "python"
     NODE = "node"
@@ -36,106 +43,118 @@ class Runtime(StrEnum):
 
 
 class ArgsMode(StrEnum):
-    """How an entry point takes its arguments."""
+    """Way in which an entry point receives its arguments."""
 
     STDIN_JSON = "stdin-json"
+    """A JSON object on standard input."""
     ARGV = "argv"
+    """Command-line options."""
     NONE = "none"
+    """The script takes no arguments."""
 
 
 class EntryPoint(Message):
-    """One thing that a skill can do when it is run."""
+    """Action of a skill and the script that performs it."""
 
     action: str
+    """Name of the action."""
     script: str
     """Path inside the skill, with forward slashes."""
     runtime: Runtime
     args_mode: ArgsMode
     input_schema: dict[str, JsonValue] | None = None
-    """JSON Schema of the arguments; absent when the skill does not say."""
+    """JSON Schema of the arguments. Absent if the skill declares none."""
     description: str | None = None
 
 
 class SkillFinding(Message):
-    """Something that the validation of a package has to say."""
+    """Remark of the validation about a package."""
 
     code: str
     message: str
     where: str = ""
-    """The file or field it is about."""
+    """File or field that the remark is about."""
 
 
 class NetworkCallSite(Message):
-    """A place in a script that would reach for the network, which a run has only as far as it was approved."""
+    """Line of a script that uses the network. A run reaches only the places that an operator approved."""
 
     file: str
     line: int
     what: str
-    """The module or command: `requests`, `curl`."""
+    """Module or command: `requests`, `curl`."""
 
 
 class SkillScan(Message):
-    """What a look at a package's files found. Nothing of it is run for that."""
+    """Result of a static scan of a package. Nothing in the package is executed."""
 
     files: int
+    """Number of files."""
     unpacked_bytes: int
+    """Size of all files, in bytes."""
     scripts: tuple[str, ...] = ()
-    """Files that a runtime could run; the first hundred."""
+    """Files that a runtime can execute; the first 100."""
     network: tuple[NetworkCallSite, ...] = ()
-    """The first hundred."""
+    """Uses of the network in scripts; the first 100."""
     executables: tuple[str, ...] = ()
-    """Files that are no text and that a machine could run, as ELF or PE; the first hundred."""
+    """Binary files that a machine can execute, such as ELF and PE; the first 100."""
     unread: tuple[str, ...] = ()
-    """Scripts that were not looked into, being too large, or too many together; the first hundred."""
+    """Scripts that were not scanned because they are too large or too many; the first 100."""
 
 
 class SkillVersion(Message):
-    """A package that was installed under the name of a skill, and can be gone back to."""
+    """Earlier or current package of a skill. The skill can be rolled back to it."""
 
     content_digest: str
+    """SHA-256 of the stored package, in hexadecimal. It identifies the version."""
     digest: str
-    """Of the package as it came."""
+    """SHA-256 of the uploaded package, in hexadecimal."""
     version: str | None = None
+    """Version that SKILL.md states."""
     description: str
-    """The first 500 characters."""
+    """First 500 characters of the description."""
     size_bytes: int = 0
-    """Size of the package as it came."""
+    """Size of the uploaded package."""
     installed_at: datetime
-    """When it became the current one."""
+    """Time when the package became the current one."""
     reason: Literal["installed", "updated", "described", "rolled_back"]
+    """Cause of the change. `described` means a new description."""
 
 
 class Skill(Message):
-    """An installed skill, as the catalogue records it."""
+    """Installed skill, as the catalogue records it."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
     description: str
     version: str | None = None
+    """Version that SKILL.md states."""
     tags: tuple[str, ...] = ()
     license: str | None = None
     digest: str
-    """SHA-256 of the package as it came, hex."""
+    """SHA-256 of the uploaded package, in hexadecimal."""
     content_digest: str
-    """SHA-256 of the package as it is kept: packed again, so that the same files always have the same one."""
+    """SHA-256 of the stored package, in hexadecimal. Packages are packed again, so equal files have equal digests."""
     size_bytes: int
-    """Size of the package as it came."""
+    """Size of the uploaded package."""
     entry_points: tuple[EntryPoint, ...] = ()
+    """Actions of the skill. Empty for a skill that holds instructions only."""
     default_action: str | None = None
+    """Action of a run that names none."""
     warnings: tuple[SkillFinding, ...] = ()
     installed_at: datetime
     updated_at: datetime
     indexed: bool = False
-    """Whether search can find it already."""
+    """True if search finds the skill."""
     enabled: bool = True
-    """A disabled skill is neither found nor run."""
+    """False if the skill is neither found nor run."""
     pinned: bool = False
-    """Whether only the package with this `content_digest` may be installed under the name."""
+    """True if only the package with this `content_digest` may be installed under the name."""
     scan: SkillScan | None = None
-    """Absent for a skill that was installed before packages were looked at."""
+    """Absent for a skill that was installed before scans existed."""
     limits: SkillLimits | None = None
-    """What the skill wants its runs to be limited to."""
+    """Limits that the skill asks for."""
     network: tuple[NetworkPlace, ...] = ()
-    """What of the network the skill wants to reach when it runs: exact places, as `host:port`."""
+    """Places that the skill asks to reach during a run, as `host:port`."""
     network_approved: tuple[NetworkPlace, ...] = ()
-    """Of these, what an operator has approved: all that its runs reach."""
+    """Places of `network` that an operator approved. Runs reach no other place."""

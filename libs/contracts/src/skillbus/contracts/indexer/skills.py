@@ -18,18 +18,18 @@ HELLO: Final = b64decode(
     "bG8uIOaJk+aLm+WRvOOAggotLS0KIyBIZWxsbwpQSwECFAMUAAAAAAAAACFciQmHmkIAAABCAAAACAAAAAAAAAAAAAAAgAEAAAAA"
     "U0tJTEwubWRQSwUGAAAAAAEAAQA2AAAAaAAAAAAA"
 )
-"""A zip with a SKILL.md that says hello: the smallest skill."""
+"""Zip that holds only a SKILL.md: the smallest skill."""
 
 
 class InstallSkill(Message):
-    """A skill package to install: a zip with a SKILL.md, inline or put into the bucket `packages` first."""
+    """Skill package to install or check: a zip with a SKILL.md, inline or as an object in the bucket `packages`."""
 
     project: Project = DEFAULT_PROJECT
     package: Content
 
 
 class SkillInstalled(Message):
-    """What became of a package."""
+    """Result of an installation."""
 
     outcome: Literal["installed", "updated", "unchanged"]
     skill: Skill
@@ -38,11 +38,11 @@ class SkillInstalled(Message):
 NewDescription = Annotated[
     str, StringConstraints(min_length=1, max_length=1024, strip_whitespace=True), AfterValidator(reject_nul)
 ]
-"""A description as the Agent Skills format allows it."""
+"""Description within the bounds of the Agent Skills format."""
 
 
 class UpdateSkill(Message):
-    """A new description. Everything else of a skill changes by installing a new package."""
+    """New description of a skill. To change anything else, install a new package."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
@@ -50,97 +50,105 @@ class UpdateSkill(Message):
 
 
 class SkillChecked(Message):
-    """What the validation of a package says, without installing it."""
+    """Result of a validation. Nothing is installed."""
 
     valid: bool
-    """Whether it follows the Agent Skills format to the letter: no breaches."""
+    """True if the package follows the Agent Skills format exactly: `breaches` is empty."""
     installable: bool
-    """Whether it would be installed: no errors."""
+    """True if the package can be installed: `errors` is empty."""
     errors: tuple[SkillFinding, ...] = ()
     warnings: tuple[SkillFinding, ...] = ()
     breaches: tuple[SkillFinding, ...] = ()
-    """Those of both that a strict reader of the format refuses the package for."""
+    """Errors and warnings that violate the Agent Skills format."""
     name: str | None = None
     description: str | None = None
     scan: SkillScan | None = None
 
 
 class PinSkill(Message):
-    """Have only the package that is installed now accepted under this name, or any again."""
+    """Change of the pin of a skill."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
     pinned: bool
+    """True accepts only the current package under this name; false accepts every package."""
 
 
 class RollBackSkill(Message):
-    """Go back to an earlier package of a skill."""
+    """Rollback of a skill to an earlier package."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
     content_digest: str | None = None
-    """Of its history; the one before the current if absent."""
+    """Package to return to, from the skill's history. Absent means the one before the current package."""
 
 
 class SkillHistory(Message):
-    """The packages of a skill, the current one first; at most twenty are kept."""
+    """Packages of a skill, the current one first. At most 20 are kept."""
 
     name: SkillName
     versions: tuple[SkillVersion, ...]
 
 
 class SkillSelector(Message):
-    """One skill."""
+    """Name of the wanted skill."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
 
 
 class SkillUninstalled(Message):
-    """The skill is gone: folder, vectors, package and catalogue entry."""
+    """Uninstalled skill: its folder, vectors, package and catalogue entry are deleted."""
 
     name: SkillName
     digest: str
 
 
 class ListSkills(Message):
-    """A page of the catalogue, ordered by name."""
+    """Query for one page of skills, ordered by name."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=1000)
+    """Most skills of the page."""
     after: str | None = None
-    """The last name of the page before."""
+    """Last name of the previous page."""
     tag: str | None = None
+    """List only skills with this tag."""
     enabled: bool | None = None
+    """List only enabled skills, or only disabled ones. Absent lists both."""
     text: str | None = Field(default=None, max_length=200)
-    """Only skills with this in their name or description, whatever the case."""
+    """List only skills with this text in their name or description, ignoring case."""
 
 
 class SkillsListed(Message):
-    """A page of skills; `next` is the `after` of the next one."""
+    """One page of skills."""
 
     skills: tuple[Skill, ...]
     total: int
-    """Of all pages."""
+    """Number of matching skills on all pages."""
     next: str | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 class IndexerStatus(Message):
-    """What the indexer holds and what it works with."""
+    """State of the indexer."""
 
     skills: int
+    """Installed skills."""
     tools: int = 0
-    """Tools that are no skills."""
+    """Tools other than skills."""
     waiting: int
-    """Skills that are in the catalogue but not yet in the vector store."""
+    """Skills in the catalogue that are not yet in the index."""
     points: int | None
-    """Points in the vector store; absent when it cannot be reached."""
+    """Points in the index of tools. Absent if the vector store is not reachable."""
     collection: str | None
+    """Live collection of the index of tools."""
     model: str | None
+    """Model of the vectors in the live collection."""
 
 
 class SkillChanged(Message):
-    """A skill was installed, updated or indexed."""
+    """Skill that was installed, updated or indexed."""
 
     project: Project
     name: SkillName
@@ -149,7 +157,7 @@ class SkillChanged(Message):
 
 
 class SkillRemoved(Message):
-    """A skill was uninstalled."""
+    """Skill that was uninstalled."""
 
     project: Project
     name: SkillName
@@ -157,7 +165,7 @@ class SkillRemoved(Message):
 
 
 class UploadTaken(Message):
-    """An upload to the bucket `skills` that is a valid skill."""
+    """Valid upload to the bucket `skills`."""
 
     project: Project
     source: str
@@ -168,7 +176,7 @@ class UploadTaken(Message):
 
 
 class UploadRejected(Message):
-    """An upload to the bucket `skills` or a folder under `data/skills` that is not a valid skill."""
+    """Upload to the bucket `skills`, or folder under `data/skills`, that is not a valid skill."""
 
     project: Project
     source: str
@@ -184,7 +192,7 @@ INSTALL_SKILL: Final = Endpoint(
     name="install_skill",
     request=InstallSkill,
     reply=SkillInstalled,
-    summary="Install a skill package, or update the skill of that name.",
+    summary="Install a skill package, or update the installed skill with the same name.",
     raises=(ErrorCode.SKILL_REJECTED, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={
@@ -202,7 +210,7 @@ UPDATE_SKILL: Final = Endpoint(
     name="update_skill",
     request=UpdateSkill,
     reply=SkillInstalled,
-    summary="Change a skill's description, in its SKILL.md too, and index it again.",
+    summary="Change the description of a skill, in its SKILL.md too, and index it again.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.SKILL_REJECTED, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
@@ -214,7 +222,7 @@ UNINSTALL_SKILL: Final = Endpoint(
     name="uninstall_skill",
     request=SkillSelector,
     reply=SkillUninstalled,
-    summary="Remove a skill: folder, vectors, package and catalogue entry.",
+    summary="Uninstall a skill: delete its folder, vectors, package and catalogue entry.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate"},
@@ -226,7 +234,7 @@ GET_SKILL: Final = Endpoint(
     name="get_skill",
     request=SkillSelector,
     reply=Skill,
-    summary="One skill of the catalogue.",
+    summary="Return one skill of the catalogue.",
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
@@ -237,7 +245,7 @@ LIST_SKILLS: Final = Endpoint(
     name="list_skills",
     request=ListSkills,
     reply=SkillsListed,
-    summary="A page of the catalogue.",
+    summary="List one page of the installed skills.",
     example={"limit": 10},
 )
 
@@ -247,7 +255,7 @@ CHECK_SKILL: Final = Endpoint(
     name="check_skill",
     request=InstallSkill,
     reply=SkillChecked,
-    summary="Whether a package is a valid skill, to the letter and well enough, without installing it.",
+    summary="Validate a skill package without installing it.",
     raises=(ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND),
     timeout_s=30.0,
     example=INSTALL_SKILL.example,
@@ -259,7 +267,7 @@ PIN_SKILL: Final = Endpoint(
     name="pin_skill",
     request=PinSkill,
     reply=Skill,
-    summary="Hold a skill at the package that is installed now, or let it go.",
+    summary="Pin a skill to its current package, or remove the pin.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate", "pinned": False},
@@ -271,7 +279,7 @@ ROLL_BACK_SKILL: Final = Endpoint(
     name="roll_back_skill",
     request=RollBackSkill,
     reply=SkillInstalled,
-    summary="Go back to an earlier package of a skill.",
+    summary="Roll a skill back to an earlier package.",
     raises=(*_SKILL_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.SKILL_REJECTED),
     timeout_s=30.0,
     example={"name": "calculate"},
@@ -283,7 +291,7 @@ GET_SKILL_HISTORY: Final = Endpoint(
     name="get_skill_history",
     request=SkillSelector,
     reply=SkillHistory,
-    summary="The packages that were installed under the name of a skill, the current one first.",
+    summary="List the packages of a skill, the current one first.",
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
@@ -294,35 +302,41 @@ GET_STATUS: Final = Endpoint(
     name="get_status",
     request=Empty,
     reply=IndexerStatus,
-    summary="How many skills there are, and how many wait to be indexed.",
+    summary="Count the installed skills, the other tools, and the skills that wait to be indexed.",
 )
 
 
-SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill is in the catalogue.")
+SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill was added to the catalogue.")
 
 
-SKILL_UPDATED: Final = Event(SERVICE, "skill", "updated", SkillChanged, "A skill has a new package, or another state.")
+SKILL_UPDATED: Final = Event(
+    SERVICE, "skill", "updated", SkillChanged, "The package or the state of a skill was changed."
+)
 
 
-SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search can find a skill as it is now.")
+SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search finds the current version of a skill.")
 
 
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
 
 
-UPLOAD_TAKEN: Final = Event(SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or changes nothing.")
+UPLOAD_TAKEN: Final = Event(
+    SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or equals the installed package."
+)
 
 
-UPLOAD_REJECTED: Final = Event(SERVICE, "upload", "rejected", UploadRejected, "An upload is not a valid skill.")
+UPLOAD_REJECTED: Final = Event(
+    SERVICE, "upload", "rejected", UploadRejected, "An upload was rejected because it is not a valid skill."
+)
 
 
 class ApproveNetwork(Message):
-    """What of the network the runs of a skill may reach, from now on: all of it is told each time."""
+    """Network places that the runs of a skill may reach from now on. They replace the previous approval."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
     approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
-    """Of the places that the skill wants; none closes the network to it."""
+    """Approved places, each one from the skill's `network`. An empty list approves none."""
 
 
 APPROVE_NETWORK: Final = Endpoint(
@@ -330,7 +344,7 @@ APPROVE_NETWORK: Final = Endpoint(
     name="approve_network",
     request=ApproveNetwork,
     reply=Skill,
-    summary="Approve what of the network the runs of a skill may reach.",
+    summary="Set the network places that the runs of a skill may reach.",
     raises=(ErrorCode.SKILL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"name": "calculate", "approved": []},

@@ -1,4 +1,4 @@
-"""The catalogue of tools, whatever their kind, as the indexer keeps it: what the index of tools is made from."""
+"""The catalogue of tools of every type, kept by the indexer. The index of tools is built from it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,7 +13,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, JsonObject,
 
 
 class ToolType(StrEnum):
-    """Kind of a tool. It tells how the tool is called."""
+    """Type of a tool. It decides how the tool is called."""
 
     MCP = "mcp"
     """Called with `call_tool`: its MCP server answers."""
@@ -26,52 +26,57 @@ class ToolType(StrEnum):
 
 
 class ToolState(StrEnum):
-    """Whether a tool can be found and called."""
+    """State of a tool in the catalogue. Only active tools are found and called."""
 
     ACTIVE = "active"
     DISABLED = "disabled"
-    """By an operator."""
+    """Switched off by an operator."""
     QUARANTINED = "quarantined"
-    """It changed, or says something suspicious: an operator has to accept it first."""
+    """Changed or suspicious. An operator must accept it first."""
 
 
 ToolId = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^\S(.*\S)?$"), WITHOUT_NUL]
-"""Unique in a project. `skill:<name>`, `mcp:<server>/<tool>` and `builtin:<name>` are given by skillbus."""
+"""Unique in a project. skillbus assigns `skill:<name>`, `mcp:<server>/<tool>` and `builtin:<name>`."""
 ToolSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
-"""Who describes a tool: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
+"""Origin of a description: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
 SKILLS_SOURCE: Final = "skills"
 BUILTIN_SOURCE: Final = "builtin"
 MCP_SOURCE_PREFIX: Final = "mcp:"
 IMPORTED_SOURCE: Final = "import"
-"""Where a description does not say."""
+"""Source of descriptions that name none."""
 MAX_TOOLS: Final = 500
-"""Of one `put_tools`."""
+"""Most tools of one `put_tools` request."""
 MAX_IDS: Final = 2_000
-
-
+"""Most ids of one `remove_tools` request."""
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), WITHOUT_NUL]
 
 
 class ToolDescription(Message):
-    """A tool as others describe it; the fields of a line that is imported."""
+    """Description of a tool by its provider; also one line of an import."""
 
     id: ToolId
+    """Id of the tool, unique in its project."""
     name: ToolName
+    """Short name, shown to the model."""
     description: Annotated[str, StringConstraints(max_length=8_192), WITHOUT_NUL] = ""
+    """Purpose of the tool and when to use it. Search relies on this text."""
     tags: tuple[Annotated[str, StringConstraints(max_length=100), WITHOUT_NUL], ...] = Field(default=(), max_length=100)
+    """Keywords. Searches and lists can filter by them."""
     parameters: JsonObject | None = None
-    """JSON Schema of the arguments; at most 64 KiB, and 64 levels."""
+    """JSON Schema of the arguments, at most 64 KiB."""
     examples: tuple[Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL], ...] = Field(
         default=(), max_length=50
     )
-    """Questions that the tool answers, in a user's words."""
+    """Example questions that the tool answers, in a user's words."""
     provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
+    """Organization or server that offers the tool."""
     source: ToolSource = IMPORTED_SOURCE
+    """Origin of this description."""
     tool_type: ToolType = Field(default=ToolType.EXTERNAL, validate_default=True)
-    """Follows from `source`, whatever a description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`, `skill`
-    for `skills`, and `external` for every other source."""
+    """Type, derived from `source` whatever the description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`,
+    `skill` for `skills`, and `external` for every other source."""
     metadata: JsonObject = Field(default_factory=dict)
-    """Anything else; at most 16 KiB, and 64 levels; given back with each hit."""
+    """Additional data, at most 16 KiB. Every hit returns it."""
 
     @field_validator("tool_type")
     @classmethod
@@ -85,56 +90,60 @@ class ToolDescription(Message):
 
 
 class ToolFinding(Message):
-    """Something that an operator should know of a tool."""
+    """Remark about a tool, for operators."""
 
     code: str
-    """`instructions_to_the_model`, `hidden_characters`, `description_cut`, `schema_invalid`, and others."""
+    """`instructions_to_the_model`, `hidden_characters`, `description_cut`, `schema_invalid` and others."""
     message: str
     where: str = ""
-    """The field it is about."""
+    """Field that the remark is about."""
 
 
 class ToolFieldChange(Message):
-    """How a field of a quarantined tool differs from what was accepted."""
+    """Changed field of a quarantined tool."""
 
     field: str
+    """Name of the field."""
     before: JsonValue
+    """Accepted value."""
     after: JsonValue
+    """Pending value."""
 
 
 class CatalogueTool(Message):
-    """A tool as the catalogue records it."""
+    """Record of a tool in the catalogue."""
 
     project: Project = DEFAULT_PROJECT
     tool: ToolDescription
-    """As it was accepted: what is searched and called."""
+    """Accepted description. Searches and calls use it."""
     state: ToolState = ToolState.ACTIVE
     digest: str
-    """SHA-256 of `tool`, hex: the same digest, the same tool."""
+    """SHA-256 of `tool`, in hexadecimal. Equal digests mean equal descriptions."""
     findings: tuple[ToolFinding, ...] = ()
     pending: ToolDescription | None = None
-    """What a quarantined tool would become; absent for one that is quarantined since it came."""
+    """Description that waits to be accepted. Absent if the tool has been in quarantine since it was added."""
     pending_digest: str | None = None
+    """SHA-256 of `pending`, in hexadecimal."""
     changes: tuple[ToolFieldChange, ...] = ()
-    """`pending` beside `tool`."""
+    """Differences between `tool` and `pending`."""
     created_at: datetime
     updated_at: datetime
 
 
 class PutTools(Message):
-    """Tools to describe, new ones or known ones again. Each is taken or refused by itself."""
+    """Descriptions of new or known tools. Each is accepted or rejected on its own."""
 
     project: Project = DEFAULT_PROJECT
     tools: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_TOOLS)
-    """Each a `ToolDescription`; one that is not is refused, and the others are taken."""
+    """Values that should each be a `ToolDescription`. An invalid one is rejected; the others are accepted."""
     source: ToolSource | None = None
-    """Of all of them, whatever they say themselves."""
+    """Source of all descriptions. It overrides the `source` of each."""
     review_changes: bool = False
-    """Whether a known tool that is described otherwise, or a suspicious one, waits for an operator to accept it."""
+    """True holds changed descriptions of known tools and suspicious descriptions until an operator accepts them."""
 
 
 class ToolPutOutcome(StrEnum):
-    """What became of a description."""
+    """Result of putting one description."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -144,148 +153,166 @@ class ToolPutOutcome(StrEnum):
 
 
 class ToolPut(Message):
-    """What became of one description."""
+    """Result for one description."""
 
     id: str | None
-    """Absent where the description has none that can be read."""
+    """Id of the tool. Absent if the description has no readable id."""
     outcome: ToolPutOutcome
     error: str | None = None
-    """Why it was rejected."""
+    """Reason of a rejection."""
     findings: tuple[ToolFinding, ...] = ()
 
 
 class ToolsPut(Message):
-    """What became of each description, in the order of the request."""
+    """Result for each description, in the order of the request."""
 
     results: tuple[ToolPut, ...]
     indexed: bool
-    """Whether search knows all of them by now; if not, it will when the store or the embedder is back."""
+    """True if search already finds all of them. If false, the indexer adds them when vector store and embedder are
+    back."""
 
 
 class RemoveTools(Message):
-    """Tools to take out of the catalogue: some, or all of a source. Skills are uninstalled instead."""
+    """Tools to remove from the catalogue. Skills cannot be removed here; uninstall them."""
 
     project: Project = DEFAULT_PROJECT
     ids: tuple[ToolId, ...] = Field(default=(), max_length=MAX_IDS)
+    """Tools to remove. Empty means every tool of `source`."""
     source: ToolSource | None = None
-    """Only tools of this source; without `ids`, all of it."""
+    """Remove only tools of this source."""
 
 
 class ToolsRemoved(Message):
-    """The tools that were there."""
+    """Removed tools."""
 
     ids: tuple[str, ...]
+    """Ids that existed and were removed."""
 
 
 class GetTool(Message):
-    """One tool."""
+    """Id of the wanted tool."""
 
     project: Project = DEFAULT_PROJECT
     id: ToolId
 
 
 class ListTools(Message):
-    """A page of the catalogue, skills among the tools, ordered by id."""
+    """Query for one page of the catalogue, ordered by id. Skills are listed too."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=1000)
+    """Most tools of the page."""
     after: str | None = None
-    """The last id of the page before."""
+    """Last id of the previous page."""
     tool_types: tuple[ToolType, ...] = Field(default=(), max_length=4)
+    """List only these types. Empty means all."""
     states: tuple[ToolState, ...] = Field(default=(), max_length=3)
+    """List only these states. Empty means all."""
     source: ToolSource | None = None
+    """List only tools of this source."""
     tag: str | None = None
+    """List only tools with this tag."""
     text: str | None = Field(default=None, max_length=200)
-    """Only tools with this in their name or description, whatever the case."""
+    """List only tools with this text in their name or description, ignoring case."""
 
 
 class ToolSummary(Message):
-    """A tool in a list."""
+    """Tool in a list."""
 
     id: str
     name: str
     description: str
-    """The first 200 characters."""
+    """First 200 characters of the description."""
     tool_type: ToolType
     source: str
     tags: tuple[str, ...] = ()
     state: ToolState
     findings: int
+    """Number of findings."""
     updated_at: datetime
 
 
 class ToolsListed(Message):
-    """A page of tools; `next` is the `after` of the next one."""
+    """One page of tools."""
 
     tools: tuple[ToolSummary, ...]
     total: int
-    """Of all pages."""
+    """Number of matching tools on all pages."""
     next: str | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 class AcceptTool(Message):
-    """What waits in quarantine is accepted: as it was looked at, and not as it may have become since."""
+    """Approval of a quarantined tool, as the operator saw it."""
 
     project: Project = DEFAULT_PROJECT
     id: ToolId
     digest: str
-    """`pending_digest`, or `digest` of a tool that is quarantined since it came."""
+    """`pending_digest` of the tool, or its `digest` if it has no pending description. The request fails with
+    `conflict` if the description has changed since."""
 
 
 class SetToolState(Message):
-    """A tool is disabled or enabled."""
+    """Change of a tool's state."""
 
     project: Project = DEFAULT_PROJECT
     id: ToolId
     enabled: bool
+    """True enables the tool, false disables it."""
 
 
 class AuditIndex(Message):
-    """Whether catalogue, knowledge base, vectors and packages agree."""
+    """Audit of catalogue, knowledge base, vectors and packages."""
 
     project: Project | None = None
-    """All when absent."""
+    """Audit only this project. Absent means all projects."""
     fix: bool = False
+    """True repairs the differences."""
 
 
 class AuditDifference(Message):
-    """A kind of disagreement."""
+    """Differences of one kind."""
 
     kind: str
-    """`not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`, `not_catalogued`; of
-    knowledge `knowledge_not_indexed`, `knowledge_indexed_otherwise`, `knowledge_indexed_only`."""
+    """For tools: `not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`,
+    `not_catalogued`. For knowledge: `knowledge_not_indexed`, `knowledge_indexed_otherwise` and
+    `knowledge_indexed_only`."""
     ids: tuple[str, ...]
-    """As `<project>/<tool id>`, of knowledge `<project>/<item id>`; the first hundred."""
+    """First 100 ids, as `<project>/<tool id>` or `<project>/<item id>`."""
     count: int
+    """Number of differences."""
     fixed: int = 0
+    """Number of repaired differences."""
 
 
 class IndexAudited(Message):
-    """What an audit of the index found. It agrees when there are no differences."""
+    """Result of an audit of the index. Without differences, the index agrees with the records."""
 
     catalogued: int
-    """Tools that are to be found: those that are active."""
+    """Active tools in the catalogue."""
     inactive: int
-    """Disabled or quarantined."""
+    """Disabled or quarantined tools."""
     indexed: int
-    """Points of the index of tools."""
+    """Points in the index of tools."""
     knowledge: int | None = None
-    """Active items of knowledge; absent when record or index of them cannot be had."""
+    """Active knowledge items. Absent if the record or the index of knowledge is not reachable."""
     knowledge_indexed: int | None = None
-    """Points of the index of knowledge."""
+    """Points in the index of knowledge."""
     knowledge_problem: str | None = None
-    """Why knowledge could not be compared."""
+    """Reason why knowledge could not be compared."""
     differences: tuple[AuditDifference, ...] = ()
 
 
 class ToolHeld(Message):
-    """A tool has to be accepted before it is found again."""
+    """Tool that must be accepted before it is found again."""
 
     project: Project
     id: str
     source: str
     digest: str
+    """SHA-256 of the description that waits, in hexadecimal."""
     reason: str
+    """Reason of the quarantine."""
 
 
 _TOOL_NOT_FOUND = (ErrorCode.NOT_FOUND,)
@@ -295,7 +322,7 @@ PUT_TOOLS: Final = Endpoint(
     name="put_tools",
     request=PutTools,
     reply=ToolsPut,
-    summary="Describe tools, up to 500 at a time; what did not change is not embedded again.",
+    summary="Add or update the descriptions of up to 500 tools. Unchanged tools are not embedded again.",
     timeout_s=60.0,
     example={
         "tools": [
@@ -314,7 +341,7 @@ REMOVE_TOOLS: Final = Endpoint(
     name="remove_tools",
     request=RemoveTools,
     reply=ToolsRemoved,
-    summary="Take tools out of the catalogue and the index.",
+    summary="Remove tools from the catalogue and the index.",
     timeout_s=60.0,
     example={"ids": ["weather.forecast"]},
 )
@@ -323,7 +350,7 @@ GET_TOOL: Final = Endpoint(
     name="get_tool",
     request=GetTool,
     reply=CatalogueTool,
-    summary="One tool of the catalogue, with what is found suspicious in it and what it would become.",
+    summary="Return one tool of the catalogue with its findings and its pending description.",
     raises=_TOOL_NOT_FOUND,
     example={"id": "skill:calculate"},
 )
@@ -332,7 +359,7 @@ LIST_TOOLS: Final = Endpoint(
     name="list_tools",
     request=ListTools,
     reply=ToolsListed,
-    summary="A page of the catalogue, whatever the kind of tool.",
+    summary="List one page of the catalogue, with tools of every type.",
     example={"limit": 10},
 )
 ACCEPT_TOOL: Final = Endpoint(
@@ -340,7 +367,7 @@ ACCEPT_TOOL: Final = Endpoint(
     name="accept_tool",
     request=AcceptTool,
     reply=CatalogueTool,
-    summary="Accept a quarantined tool as it is now described.",
+    summary="Accept the description of a quarantined tool.",
     raises=(*_TOOL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"id": "mcp:files/read_file", "digest": "0" * 64},
@@ -350,7 +377,7 @@ SET_TOOL_STATE: Final = Endpoint(
     name="set_tool_state",
     request=SetToolState,
     reply=CatalogueTool,
-    summary="Disable or enable a tool, skills too: a disabled one is neither found nor called.",
+    summary="Enable or disable a tool or a skill. A disabled one is neither found nor called.",
     raises=(*_TOOL_NOT_FOUND, ErrorCode.CONFLICT),
     timeout_s=30.0,
     example={"id": "skill:calculate", "enabled": True},
@@ -360,10 +387,10 @@ AUDIT_INDEX: Final = Endpoint(
     name="audit_index",
     request=AuditIndex,
     reply=IndexAudited,
-    summary="Compare catalogue, knowledge base, vectors and packages, and make them agree if asked to.",
+    summary="Compare catalogue, knowledge base, vectors and packages, and repair the differences on request.",
     timeout_s=120.0,
     example={"fix": False},
 )
 TOOL_QUARANTINED: Final = Event(
-    SERVICE, "tool", "quarantined", ToolHeld, "A tool has to be accepted before it is found again."
+    SERVICE, "tool", "quarantined", ToolHeld, "A tool must be accepted by an operator before it is found again."
 )

@@ -1,4 +1,4 @@
-"""The knowledge base: items, versions, usage, and what the index reads."""
+"""Requests to the learner: the knowledge base with its items, versions, usage and projects."""
 
 from typing import Final
 

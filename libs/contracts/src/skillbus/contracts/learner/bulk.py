@@ -1,4 +1,4 @@
-"""Many items of knowledge at once: imports and exports."""
+"""Imports and exports of many knowledge items."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -20,27 +20,28 @@ from skillbus.contracts.learner.knowledge import (
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
 MAX_ITEMS: Final = 200
-"""Of one `put_knowledge`."""
+"""Most items of one `put_knowledge` request."""
 
 
 class PutKnowledge(Message):
-    """Items to write, new ones or, by their `external_id` or `id`, known ones again. Each is taken or refused alone."""
+    """Items to create, or to update if `external_id` or `id` is known. Each is accepted or rejected on its own."""
 
     project: Project = DEFAULT_PROJECT
     items: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_ITEMS)
-    """Each a `KnowledgeDraft`. `id` is the `external_id` of a line that has none, unless it is an item's own id."""
+    """Values that should each be a `KnowledgeDraft`. An `id` that is not the id of an item is used as the
+    `external_id`."""
     source: KnowledgeSource | None = None
-    """Of items that name none; `import` if absent."""
+    """Source of items that name none. Absent means `import`."""
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
-    """Of new items."""
+    """Status of new items."""
     dry_run: bool = False
-    """Tell what would become of them, and write nothing."""
+    """True reports the results without writing anything."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
 
 
 class KnowledgePutOutcome(StrEnum):
-    """What became of an item."""
+    """Result of putting one item."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -49,39 +50,46 @@ class KnowledgePutOutcome(StrEnum):
 
 
 class KnowledgeItemPut(Message):
-    """What became of one of them."""
+    """Result for one item."""
 
     id: str | None = None
+    """Id of the item. Absent if the item was rejected."""
     external_id: str | None = None
     outcome: KnowledgePutOutcome
     version: int | None = None
+    """Version of the item after the request."""
     error: str | None = None
-    """Why it was rejected."""
+    """Reason of a rejection."""
 
 
 class KnowledgePut(Message):
-    """What became of each, in the order of the request."""
+    """Result for each item, in the order of the request."""
 
     results: tuple[KnowledgeItemPut, ...]
     indexed: bool
-    """Whether the index has all of them by now."""
+    """True if the index already holds all of them."""
 
 
 class ExportKnowledge(Message):
-    """A page of whole items, in the order of their ids."""
+    """Query for one page of whole items, ordered by id."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=200)
+    """Most items of the page."""
     after: KnowledgeId | None = None
+    """Last id of the previous page."""
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
+    """Export only these statuses. Empty means all."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """Export only these types. Empty means all."""
 
 
 class KnowledgeExported(Message):
-    """Whole items, as many as fit a message; `next` is the `after` of the next page."""
+    """One page of whole items. It can be shorter than `limit`, because all items must fit into one message."""
 
     items: tuple[KnowledgeItem, ...]
     next: str | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 PUT_KNOWLEDGE: Final = Endpoint(
@@ -89,7 +97,7 @@ PUT_KNOWLEDGE: Final = Endpoint(
     name="put_knowledge",
     request=PutKnowledge,
     reply=KnowledgePut,
-    summary="Write items, up to 200 at a time; what did not change is left as it is.",
+    summary="Write up to 200 items. Unchanged items get no new version.",
     timeout_s=60.0,
     example={
         "items": [{"id": "faq-1", "type": "module_context", "title": "APISIX", "content": "An API gateway."}],
@@ -102,6 +110,6 @@ EXPORT_KNOWLEDGE: Final = Endpoint(
     name="export_knowledge",
     request=ExportKnowledge,
     reply=KnowledgeExported,
-    summary="Whole items, a page at a time.",
+    summary="Return one page of whole items.",
     example={"limit": 10},
 )

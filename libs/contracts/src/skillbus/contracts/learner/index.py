@@ -1,8 +1,7 @@
-"""What index and search read of the knowledge base, and what the indexer tells it.
+"""Requests of the indexer and the retriever to the knowledge record, and the events between learner and indexer.
 
-The learner publishes which items changed; the indexer reads them as they are by then, writes their vectors, and
-publishes which versions the index has. The retriever takes hits as candidates, and answers what the record says of
-them.
+The learner publishes which items changed. The indexer reads their current versions, writes their vectors, and publishes
+which versions the index holds. The retriever takes candidates from the index and asks the record which may be shown.
 """
 
 from typing import Annotated, Final
@@ -28,119 +27,127 @@ INDEXER: Final = "indexer"
 
 
 class KnowledgeKey(Message):
-    """An item of a project."""
+    """Item of a project."""
 
     project: Project
     id: KnowledgeId
 
 
 class ReadKnowledge(Message):
-    """Items to read as they are."""
+    """Items to read."""
 
     keys: Annotated[tuple[KnowledgeKey, ...], Field(min_length=1, max_length=MAX_IDS)]
 
 
 class KnowledgeRead(Message):
-    """Those that are there, whatever their status."""
+    """Items that exist, in any status."""
 
     items: tuple[KnowledgeItem, ...]
     left: tuple[KnowledgeKey, ...] = ()
-    """What did not fit this message: ask again for these."""
+    """Items that did not fit into this message. Ask again for them."""
 
 
 class ListKnowledgeDigests(Message):
-    """A page of what the index should hold, in the order of project and id."""
+    """Query for one page of the items that the index should hold, ordered by project and id."""
 
     project: Project | None = None
-    """All when absent."""
+    """List only items of this project. Absent means all projects."""
     after: KnowledgeKey | None = None
+    """Last item of the previous page."""
     limit: int = Field(default=2_000, ge=1, le=5_000)
+    """Most items of the page."""
 
 
 class KnowledgeItemDigest(Message):
-    """An active item, and what it is told from another by."""
+    """Active item and its digest."""
 
     project: Project
     id: KnowledgeId
     version: int
     digest: str
+    """SHA-256 of everything that search uses, in hexadecimal."""
     indexed: bool
-    """Whether the learner was told that the index has it at this version."""
+    """True if the indexer has reported this version as indexed."""
 
 
 class KnowledgeDigestsListed(Message):
-    """A page; `next` is the `after` of the next one."""
+    """One page of active items."""
 
     items: tuple[KnowledgeItemDigest, ...]
     next: KnowledgeKey | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 class FindKnowledge(Message):
-    """What search asks of the record: which candidates may be shown, and what the index does not have yet."""
+    """Candidates of a search, to be checked against the record."""
 
     project: Project = DEFAULT_PROJECT
     inherit: bool = True
-    """Whether items of the projects above count too."""
+    """True finds items of the project's parents too."""
     ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
-    """Candidates, nearest first; what may not be shown is left out."""
+    """Candidates, nearest first. Those that may not be shown are left out of the reply."""
     candidates_age_s: float | None = Field(default=None, ge=0, le=60)
-    """How long ago they were looked for, in seconds: what the index got since then is told of too, for it may have been
-    missed. Nothing of it where no candidates were looked for yet."""
+    """Time since the index was asked for the candidates, in seconds. Items that were indexed since then are returned
+    too, because the index may have missed them. Absent if the index was not asked yet."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """Find only these types. Empty means all."""
     tags: Tags = ()
-    """One of them."""
+    """Find only items with at least one of these tags."""
     all_tags: Tags = ()
-    """Each of them."""
+    """Find only items with all of these tags."""
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
+    """Find only items of these sources. Empty means all."""
     scope: Scope | None = None
-    """Only items that say something about it."""
+    """Find only items that apply to this scope."""
     at: Instant | None = None
-    """Only items that are valid then; now if absent."""
+    """Find only items that are valid at this time. Absent means now."""
     unindexed: int = Field(default=32, ge=0, le=200)
-    """At most so many active items, newest first, that fit the filters and that the index does not have yet; and as
-    many of those that it got since the candidates were looked for."""
+    """Most active items, newest first, that match the filters and that the index lacks; and the same number of items
+    that were indexed since the index was asked."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
-    """Of each item; the rest is left away."""
+    """Longest content of an item, in characters. Longer contents are cut."""
     whole: int = Field(default=MAX_IDS, ge=0, le=MAX_IDS)
-    """Of so many candidates, the first ones, the content is told; of the others all but that."""
+    """Number of leading candidates that are returned with their content. The others come without it."""
 
 
 class FoundItem(Message):
-    """An item that may be shown."""
+    """Item that may be shown."""
 
     item: KnowledgeItem
     content_cut: bool = False
+    """True if the content was cut."""
     content_left: bool = False
-    """Whether it is told without its content, which was not asked for."""
+    """True if the content was left out because it was not requested."""
     helpful: float = 0.0
-    """Votes of people, newer ones more: each halves in 180 days. `unhelpful` likewise."""
+    """Weight of positive votes. The weight of a vote halves every 180 days."""
     unhelpful: float = 0.0
+    """Weight of negative votes. The weight of a vote halves every 180 days."""
     indexed_version: int = 0
-    """0: never indexed."""
+    """Latest version that the index holds. 0 means none."""
     lately: bool = False
-    """Whether the index may have got this version after the candidates were looked for."""
+    """True if this version may have been indexed after the index was asked for candidates."""
 
 
 class KnowledgeMatched(Message):
-    """Of the candidates those that may be shown, and what the index lacks."""
+    """Candidates that may be shown, and items that the index lacks."""
 
     items: tuple[FoundItem, ...]
-    """Candidates in the order of the request; then others: what the index lacks or has at an older version, and what it
-    got lately, each newest first."""
+    """Candidates in the order of the request, then items that the index lacks or holds at an older version, then items
+    that were indexed lately; both newest first."""
     projects: tuple[Project, ...]
-    """Whose items are seen: the project, then those above it."""
+    """Visible projects: the project, then its parents."""
     left: tuple[KnowledgeId, ...] = ()
-    """Candidates that did not fit this message: ask again for these."""
+    """Candidates that did not fit into this message. Ask again for them."""
 
 
 class KnowledgeChanged(Message):
-    """Items were written: the index has to follow."""
+    """Items that were written. The index must follow."""
 
     items: Annotated[tuple[KnowledgeRef, ...], Field(max_length=MAX_IDS)]
 
 
 class KnowledgeIndexed(Message):
-    """The index has these items at these versions, or, of archived and pending ones, does not have them any more."""
+    """Versions that the index now holds. Archived and pending items are deleted from it."""
 
     items: Annotated[tuple[KnowledgeRef, ...], Field(max_length=MAX_IDS)]
 
@@ -150,7 +157,7 @@ READ_KNOWLEDGE: Final = Endpoint(
     name="read_knowledge",
     request=ReadKnowledge,
     reply=KnowledgeRead,
-    summary="Items as they are now, for the index.",
+    summary="Return items in their current version, for the index.",
     example={"keys": [{"project": "default", "id": "01890000-0000-7000-8000-000000000000"}]},
 )
 LIST_KNOWLEDGE_DIGESTS: Final = Endpoint(
@@ -158,7 +165,7 @@ LIST_KNOWLEDGE_DIGESTS: Final = Endpoint(
     name="list_knowledge_digests",
     request=ListKnowledgeDigests,
     reply=KnowledgeDigestsListed,
-    summary="What the index should hold, for a comparison with what it holds.",
+    summary="List what the index should hold, to compare it with what it holds.",
     example={"limit": 100},
 )
 FIND_KNOWLEDGE: Final = Endpoint(
@@ -166,13 +173,13 @@ FIND_KNOWLEDGE: Final = Endpoint(
     name="find_knowledge",
     request=FindKnowledge,
     reply=KnowledgeMatched,
-    summary="Which of some candidates may be shown, and what the index does not have yet.",
+    summary="Return the candidates that may be shown, and items that the index lacks.",
     example={"ids": ["01890000-0000-7000-8000-000000000000"]},
 )
 
 KNOWLEDGE_CHANGED: Final = Event(
-    SERVICE, "knowledge", "changed", KnowledgeChanged, "Items were written: the index has to follow."
+    SERVICE, "knowledge", "changed", KnowledgeChanged, "Items were written; the index must follow."
 )
 KNOWLEDGE_INDEXED: Final = Event(
-    INDEXER, "knowledge", "indexed", KnowledgeIndexed, "The index has items at these versions, or has let go of them."
+    INDEXER, "knowledge", "indexed", KnowledgeIndexed, "The index holds these versions, or has deleted these items."
 )

@@ -31,39 +31,40 @@ from skillbus.contracts.scope import Scope
 
 
 class CreateKnowledge(KnowledgeDraft):
-    """A new item."""
+    """New item."""
 
     project: Project = DEFAULT_PROJECT
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
-    """`active`, or `pending` for one that has to be reviewed."""
+    """`active`, or `pending` for an item that must be reviewed."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
     idempotency_key: Annotated[str, StringConstraints(min_length=1, max_length=200), WITHOUT_NUL] | None = None
-    """The same key with the same item again, within a day, is answered with what was made the first time."""
+    """Key that makes a repetition safe: the same key with the same item within one day returns the first result."""
 
 
 class KnowledgeWritten(Message):
-    """What was written."""
+    """Written item."""
 
     item: KnowledgeItem
     indexed: bool
-    """Whether the index has it by now. If not, search takes it from the record until the index does."""
+    """True if the index already holds this version. Until then, search takes the item from the record."""
     repeated: bool = False
-    """Whether it was written before, by the same idempotency key; or nothing of it changed."""
+    """True if nothing was written: the idempotency key was used before, or nothing changed."""
 
 
 class GetKnowledge(Message):
-    """One item, as it is or as it was."""
+    """Wanted item, optionally at an earlier version."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     version: VersionNumber | None = None
+    """Wanted version. Absent means the current one."""
     as_of: Instant | None = None
-    """As the record had it then. Not together with `version`."""
+    """Return the version of this time. Cannot be combined with `version`."""
 
 
 class KnowledgeChanges(Message):
-    """Changes of an item; what is absent stays as it is."""
+    """Changes of an item. Absent fields stay as they are; the others mean the same as in `CreateKnowledge`."""
 
     reason: ReasonText = ""
     type: KnowledgeType | None = None
@@ -82,56 +83,63 @@ class KnowledgeChanges(Message):
 
 
 class UpdateKnowledge(KnowledgeChanges):
-    """Changes of an item; what is absent stays as it is."""
+    """Change of an item. Absent fields stay as they are; the others mean the same as in `CreateKnowledge`."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     expected_version: VersionNumber | None = None
-    """Refused with `precondition_failed` when the item is at another one. Others may have changed it."""
+    """Version that the caller read. If the item has another one, the request fails with `precondition_failed`."""
     actor: Actor = ANYBODY
     clear: tuple[str, ...] = Field(default=(), max_length=3)
-    """Fields to empty: of `valid_from`, `valid_to`, `external_id`."""
+    """Fields to clear: `valid_from`, `valid_to` or `external_id`."""
 
 
 class ArchiveKnowledge(Message):
-    """An item is archived."""
+    """Archiving of an item."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     expected_version: VersionNumber | None = None
+    """Version that the caller read. If the item has another one, the request fails with `precondition_failed`."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
 
 
 class RestoreKnowledge(ArchiveKnowledge):
-    """An item comes out of the archive; or, with `version`, is again as it was then, as a new version."""
+    """Restoring of an item from the archive or, with `version`, from an earlier version."""
 
     version: VersionNumber | None = None
+    """Version to restore. Its content becomes a new version."""
 
 
 class ListKnowledge(Message):
-    """A page of items, newest change first."""
+    """Query for one page of items, latest change first."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
+    """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """`next` of the page before."""
+    """`next` of the previous page."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """List only these types. Empty means all."""
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
+    """List only these statuses. Empty means all."""
     tags: Tags = ()
-    """Items that have one of them."""
+    """List only items with at least one of these tags."""
     all_tags: Tags = ()
-    """Items that have each of them."""
+    """List only items with all of these tags."""
     scope: Scope | None = None
-    """Items of exactly this scope."""
+    """List only items with exactly this scope."""
     source: KnowledgeSource | None = None
+    """List only items of this source."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
+    """List only items of this owner."""
     text: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """Items with all of these words in title or content, whatever the case."""
+    """List only items with all of these words in title or content, ignoring case."""
 
 
 class KnowledgeSummary(Message):
-    """An item in a list."""
+    """Item in a list."""
 
     id: KnowledgeId
     project: Project
@@ -139,7 +147,7 @@ class KnowledgeSummary(Message):
     type: KnowledgeType
     title: str
     excerpt: str
-    """The first 300 characters of the content."""
+    """First 300 characters of the content."""
     scope: str
     tags: tuple[str, ...]
     priority: int
@@ -152,12 +160,13 @@ class KnowledgeSummary(Message):
 
 
 class KnowledgeListed(Message):
-    """A page of items."""
+    """One page of items."""
 
     items: tuple[KnowledgeSummary, ...]
     total: int
-    """Of all pages."""
+    """Number of matching items on all pages."""
     next: str | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)
@@ -171,7 +180,7 @@ CREATE_KNOWLEDGE: Final = Endpoint(
     name="create_knowledge",
     request=CreateKnowledge,
     reply=KnowledgeWritten,
-    summary="Write a new item; it is found from the reply on.",
+    summary="Create an item. Searches find it from the reply on.",
     raises=(ErrorCode.CONFLICT,),
     idempotent=False,
     timeout_s=30.0,
@@ -190,7 +199,7 @@ GET_KNOWLEDGE: Final = Endpoint(
     name="get_knowledge",
     request=GetKnowledge,
     reply=KnowledgeItem,
-    summary="One item, as it is, at a version, or as it was at a time.",
+    summary="Return one item: its current version, a given version, or the version of a given time.",
     raises=_FOUND,
     example={"id": EXAMPLE_ID},
 )
@@ -201,7 +210,7 @@ LIST_KNOWLEDGE: Final = Endpoint(
     name="list_knowledge",
     request=ListKnowledge,
     reply=KnowledgeListed,
-    summary="A page of items, by type, status, tags, scope, source, owner and words.",
+    summary="List one page of items, filtered by type, status, tags, scope, source, owner and words.",
     example={"types": ["business_rule"], "tags": ["auth", "game-id"]},
 )
 
@@ -211,7 +220,7 @@ UPDATE_KNOWLEDGE: Final = Endpoint(
     name="update_knowledge",
     request=UpdateKnowledge,
     reply=KnowledgeWritten,
-    summary="Change an item: a new version, and the one before in the history.",
+    summary="Change an item. The change makes a new version; the previous one stays in the history.",
     raises=_WRITTEN,
     idempotent=False,
     timeout_s=30.0,
@@ -224,7 +233,7 @@ ARCHIVE_KNOWLEDGE: Final = Endpoint(
     name="archive_knowledge",
     request=ArchiveKnowledge,
     reply=KnowledgeWritten,
-    summary="Put an item into the archive: it is kept with its history, and never found.",
+    summary="Archive an item: it is kept with its history, but searches no longer find it.",
     raises=_WRITTEN,
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "reason": "the endpoint is gone"},
@@ -236,7 +245,7 @@ RESTORE_KNOWLEDGE: Final = Endpoint(
     name="restore_knowledge",
     request=RestoreKnowledge,
     reply=KnowledgeWritten,
-    summary="Take an item out of the archive, or make an earlier version its newest.",
+    summary="Restore an item from the archive, or restore an earlier version of it.",
     raises=_WRITTEN,
     idempotent=False,
     timeout_s=30.0,

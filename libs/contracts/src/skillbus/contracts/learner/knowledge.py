@@ -1,6 +1,7 @@
-"""The knowledge base as the learner keeps it: items with versions, their lifecycle, and what others read of them.
+"""Knowledge items: their fields, types and states.
 
-The record is SQL; the index of vectors follows it. An item is found only while the record says that it is active.
+The record of items is SQL. The index of vectors follows it. An item is found only while the record says that it is
+active.
 """
 
 from datetime import UTC, datetime
@@ -13,21 +14,15 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Pr
 from skillbus.contracts.scope import Scope
 
 TITLE_CHARACTERS: Final = 500
-
-
 CONTENT_CHARACTERS: Final = 32_000
-"""What the embedder takes as one text, title included: all of an item can be found."""
-
-
+"""Longest content. Title and content together fit into one text of the embedder, so all of an item can be found."""
 MAX_TAGS: Final = 50
-
-
 MAX_IDS: Final = 256
-"""Items that are named in one request."""
+"""Most items in one request."""
 
 
 class KnowledgeType(StrEnum):
-    """What kind of knowledge it is. Source: knowledge-base.md § 知识条目管理."""
+    """Type of knowledge. Source: knowledge-base.md § 知识条目管理."""
 
     PROJECT_CONFIG = "project_config"
     BUSINESS_RULE = "business_rule"
@@ -36,143 +31,131 @@ class KnowledgeType(StrEnum):
 
 
 class KnowledgeStatus(StrEnum):
-    """Whether it is found."""
+    """Status of an item."""
 
     ACTIVE = "active"
+    """Found by searches."""
     PENDING = "pending"
-    """Waits for a person to review it."""
+    """Waits for review. Not found by searches."""
     ARCHIVED = "archived"
-    """Deleted or rejected: kept, and never found."""
+    """Deleted or rejected. Kept with its history, but not found by searches."""
 
 
 class KnowledgeChangeKind(StrEnum):
-    """What made a version."""
+    """Kind of change that made a version."""
 
     CREATED = "created"
     UPDATED = "updated"
     ARCHIVED = "archived"
     RESTORED = "restored"
-    """Out of the archive."""
+    """Taken out of the archive."""
     REVERTED = "reverted"
-    """An earlier version became the newest."""
+    """Set to an earlier version."""
     APPROVED = "approved"
     REJECTED = "rejected"
 
 
 def _not_blank(value: str) -> str:
     if not value.strip():
-        raise ValueError("is blank: say something")
+        raise ValueError("is blank: write some text")
     return value
 
 
 def _in_utc(value: datetime) -> datetime:
-    """Of a time without a zone: UTC."""
+    """Return the time in UTC. A time without a zone is taken as UTC."""
     try:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("lies before year 1 or after year 9999 in UTC: send a time between them") from error
+        raise ValueError("is before year 1 or after year 9999 in UTC: send a time between them") from error
 
 
 NotBlank = AfterValidator(_not_blank)
-
-
-Instant = Annotated[datetime, AfterValidator(_in_utc), Field(description="A moment; UTC where it names no zone.")]
-
-
+Instant = Annotated[
+    datetime, AfterValidator(_in_utc), Field(description="Time in RFC 3339. Without a zone it means UTC.")
+]
 KnowledgeTitle = Annotated[
     str, StringConstraints(max_length=TITLE_CHARACTERS, strip_whitespace=True), WITHOUT_NUL, NotBlank
 ]
-
-
 KnowledgeContent = Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS), WITHOUT_NUL, NotBlank]
-
-
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True), WITHOUT_NUL]
-
-
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, fail_fast=True)]
-
-
-Actor = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), WITHOUT_NUL]
-
-
-ReasonText = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
-
-
+Actor = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
+    WITHOUT_NUL,
+    Field(description="Person or program that makes the request, for history and audit."),
+]
+ReasonText = Annotated[
+    str,
+    StringConstraints(max_length=2_000),
+    WITHOUT_NUL,
+    Field(description="Reason of the change, for history and audit."),
+]
 KnowledgeSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
-"""Where it came from: `manual`, `import`, `log_learning`, `test_learning`, or a name that others chose."""
-
-
+"""Origin of an item: `manual`, `import`, `log_learning`, `test_learning`, or a name that a caller chose."""
 KnowledgeId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
-"""Given by skillbus: a UUID of version 7."""
-
-
+"""Id that skillbus assigns: a UUID of version 7."""
 ExternalId = Annotated[str, StringConstraints(min_length=1, max_length=300), WITHOUT_NUL]
-
-
 Priority = Annotated[int, Field(ge=0, le=10)]
-
-
 VersionNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
-"""Of an item, as a request names it; 32 bits, as databases keep it."""
-
-
+"""Version of an item in a request; 32 bits, as databases store it."""
 DEFAULT_PRIORITY: Final = 5
-
-
 ANYBODY: Final = "anonymous"
-
-
+"""Actor of requests that name none."""
 MANUAL: Final = "manual"
-
-
 IMPORTED: Final = "import"
 
 
 class KnowledgeDraft(Message):
-    """What people, imports and learning say of an item."""
+    """Content of a knowledge item, as people, imports and learning write it."""
 
     type: KnowledgeType
     title: KnowledgeTitle
     content: KnowledgeContent
-    """Markdown. Kept as it is; whoever shows it sanitises it."""
+    """Markdown, stored unchanged. Programs that display it must sanitize it."""
     scope: Scope = ""
     tags: Tags = ()
-    """In their order, each once."""
+    """Keywords in the given order, without repetitions."""
     priority: Priority = DEFAULT_PRIORITY
-    """10 is the highest."""
+    """Importance. 10 is the highest."""
     source: KnowledgeSource = MANUAL
+    """Origin: `manual`, `import`, `log_learning`, `test_learning`, or another name."""
     source_ref: Annotated[str, StringConstraints(max_length=300), WITHOUT_NUL] = ""
-    """What of the source: the id of a task, a file."""
+    """Reference inside the source, such as the id of a task or the name of a file."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
+    """Person or team that is responsible for the item."""
     lang: Annotated[str, StringConstraints(max_length=35), WITHOUT_NUL] = ""
-    """BCP 47, where somebody said it."""
+    """Language as a BCP 47 tag. Empty means unknown."""
     valid_from: Instant | None = None
-    """Not found before; `valid_to` not from then on."""
+    """The item is found from this time on."""
     valid_to: Instant | None = None
+    """The item is not found from this time on."""
     external_id: ExternalId | None = None
-    """As others name it; unique in a project. An import that names it again writes a new version."""
+    """Id in another system, unique in a project. An import with the same id writes a new version of the item."""
 
 
 class KnowledgeItem(KnowledgeDraft):
-    """An item as the record has it."""
+    """Knowledge item, as the record holds it."""
 
     content: Annotated[str, StringConstraints(max_length=CONTENT_CHARACTERS)]
-    """Markdown. Whole, or its beginning where a request says how much of it is wanted."""
+    """Markdown. Cut if the request limits its length."""
     id: KnowledgeId
     project: Project = DEFAULT_PROJECT
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
     version: int = Field(ge=1)
+    """Number of the current version, starting at 1."""
     digest: str
-    """SHA-256 of all that search sees of it, hex: the same digest, the same point of the index."""
+    """SHA-256 of everything that search uses, in hexadecimal. Equal digests mean equal points in the index."""
     created_at: Instant
     created_by: Actor = ANYBODY
+    """Actor of the first version."""
     updated_at: Instant
     updated_by: Actor = ANYBODY
+    """Actor of the current version."""
 
 
 class KnowledgeRef(Message):
-    """An item at a version."""
+    """Item at a version."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId

@@ -1,4 +1,4 @@
-"""Projects of the knowledge base, and the audit of what is done in them."""
+"""Projects of the knowledge base, and their audit log."""
 
 from typing import Final
 
@@ -12,58 +12,66 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
 
 class KnowledgeAuditEntry(Message):
-    """Somebody did something."""
+    """Entry of the audit log."""
 
     sequence: int
+    """Number of the entry. Numbers increase."""
     at: Instant
+    """Time of the action."""
     actor: str
     action: str
-    """A `ChangeKind`, `imported`, `exported`, `parent_set`."""
+    """A `KnowledgeChangeKind`, `imported`, `exported` or `parent_set`."""
     project: Project
     id: str | None = None
+    """Id of the item, for actions on one item."""
     version: int | None = None
+    """Version of the item after the action."""
     digest: str | None = None
-    """Of what it became."""
+    """Digest of the item after the action."""
     reason: str = ""
 
 
 class ListKnowledgeAudit(Message):
-    """A page of the audit, oldest first. It only grows."""
+    """Query for one page of the audit log, oldest entry first. Entries are never changed or deleted."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId | None = None
+    """List only entries about this item."""
     after: int = Field(default=0, ge=0, le=2**63 - 1)
+    """Last `sequence` of the previous page."""
     limit: int = Field(default=100, ge=1, le=1000)
+    """Most entries of the page."""
 
 
 class KnowledgeAuditListed(Message):
-    """A page of the audit; `next` is the `after` of the next one."""
+    """One page of the audit log."""
 
     entries: tuple[KnowledgeAuditEntry, ...]
     next: int | None = None
+    """Value of `after` for the next page. Absent on the last page."""
 
 
 class SetKnowledgeParent(Message):
-    """Where a project looks beside its own items: in those of its parent, and of that one's."""
+    """Parent of a project. A project inherits the items of its parent and of the parent's parents."""
 
     project: Project
     parent: Project | None = None
-    """None: nowhere else."""
+    """Parent project. Absent removes the parent."""
     actor: Actor = ANYBODY
 
 
 class GetKnowledgeProject(Message):
-    """One project."""
+    """Name of the wanted project."""
 
     project: Project = DEFAULT_PROJECT
 
 
 class KnowledgeProject(Message):
-    """A project and those above it."""
+    """Project and its parents."""
 
     project: Project
     parents: tuple[Project, ...] = ()
-    """Nearest first; at most eight."""
+    """Parents, nearest first; at most eight."""
 
 
 LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
@@ -71,7 +79,7 @@ LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
     name="list_knowledge_audit",
     request=ListKnowledgeAudit,
     reply=KnowledgeAuditListed,
-    summary="Who did what, and when.",
+    summary="List the audit log: who changed what, and when.",
     example={"limit": 10},
 )
 
@@ -81,7 +89,7 @@ SET_KNOWLEDGE_PARENT: Final = Endpoint(
     name="set_knowledge_parent",
     request=SetKnowledgeParent,
     reply=KnowledgeProject,
-    summary="Let a project inherit the items of another, or of none.",
+    summary="Set the parent project from which a project inherits items, or remove it.",
     raises=(ErrorCode.CONFLICT,),
     example={"project": "team-a", "parent": "default"},
 )
@@ -92,6 +100,6 @@ GET_KNOWLEDGE_PROJECT: Final = Endpoint(
     name="get_knowledge_project",
     request=GetKnowledgeProject,
     reply=KnowledgeProject,
-    summary="The projects whose items a project inherits.",
+    summary="Return the parent projects from which a project inherits items.",
     example={"project": "default"},
 )

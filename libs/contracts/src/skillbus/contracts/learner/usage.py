@@ -1,6 +1,6 @@
-"""How knowledge is used and what people say of it, as the learner counts it.
+"""Usage of knowledge and feedback of people, counted by the learner.
 
-That an item was shown raises nothing; that people found it helpful, or not, moves its place a little.
+Feedback moves an item up or down a little in searches. Being shown does not.
 """
 
 from typing import Annotated, Final
@@ -23,133 +23,159 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Pr
 
 RETRIEVER: Final = "retriever"
 SHOWN: Final = "search"
-"""The scene of a search whose caller names none."""
+"""Scene of a search without a scene."""
 MAX_ANSWERED: Final = 100
-"""Requests that one event tells of."""
+"""Most requests in one event."""
 
 Scene = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-"""What it was used for: `search`, `test_generation`, `chat`, or a name of one's own."""
+"""Purpose of a search or context: `search`, `test_generation`, `chat`, or a caller's own name."""
 UsedFor = Annotated[str, StringConstraints(max_length=8_000), WITHOUT_NUL]
 
 
 class KnowledgeUse(Message):
-    """An item at its place in an answer."""
+    """Item in the reply to a search or context."""
 
     id: KnowledgeId
     project: Project = DEFAULT_PROJECT
-    """Whose item it is."""
+    """Project of the item."""
     version: int = Field(ge=1)
     position: int = Field(ge=1)
-    """1 is the first."""
+    """Position in the reply. The first is 1."""
 
 
 class AnsweredRequest(Message):
-    """A request was answered with these items, or with none."""
+    """Search or context that was answered, with the items of its reply."""
 
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    """Of the search or the context: told twice, it counts once."""
+    """Id of the search or context. A repeated id is counted once."""
     scene: Scene = SHOWN
     query: UsedFor
     applied: bool = False
-    """Whether the items went into a context, and were not merely shown."""
+    """True if the items went into a context, false if they were hits of a search."""
     at: Instant
+    """Time of the request."""
     uses: Annotated[tuple[KnowledgeUse, ...], Field(max_length=100)] = ()
+    """Items of the reply. Empty if nothing was found."""
 
 
 class KnowledgeUsed(Message):
-    """Requests of a project were answered, in this order."""
+    """Answered requests of a project, in their order."""
 
     project: Project = DEFAULT_PROJECT
-    """Whose requests they are."""
+    """Project of the requests."""
     requests: Annotated[tuple[AnsweredRequest, ...], Field(min_length=1, max_length=MAX_ANSWERED)]
 
 
 class GiveFeedback(Message):
-    """Whether an item helped with a query. One voice each: the last word of an actor about a query counts."""
+    """Feedback on an item. For each actor and query only the latest feedback counts."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     helpful: bool
+    """True if the item helped with the query."""
     query: UsedFor = ""
+    """Query that the item was found for."""
     request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
-    """Of the search or the context, where it is known."""
+    """Id of the search or context, if it is known."""
     actor: Actor = ANYBODY
     comment: ReasonText = ""
+    """Comment of the actor."""
 
 
 class HelpfulRate(Message):
-    """A share with its 95 % interval (Wilson)."""
+    """Share of helpful feedback with its 95 % confidence interval (Wilson)."""
 
     share: float
+    """Share from 0 to 1."""
     low: float
+    """Lower end of the interval."""
     high: float
+    """Upper end of the interval."""
     count: int
+    """Number of votes."""
 
 
 class ItemUsage(Message):
-    """How one item is used."""
+    """Usage of one item."""
 
     id: KnowledgeId
     title: str = ""
     shown: int = 0
+    """Number of searches that returned it."""
     applied: int = 0
-    """Times that it went into a context."""
+    """Number of contexts that contain it."""
     helpful: int = 0
+    """Number of positive votes."""
     unhelpful: int = 0
+    """Number of negative votes."""
     rate: HelpfulRate | None = None
-    """Helpful of all that was said; absent where nothing was."""
+    """Share of positive votes. Absent without votes."""
     mean_position: float | None = None
+    """Mean position in replies. The first position is 1."""
     scenes: dict[str, int] = Field(default_factory=dict)
+    """Number of uses by scene."""
     last_used_at: Instant | None = None
 
 
 class GetKnowledgeUsage(Message):
-    """One item."""
+    """Id of the wanted item."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
 
 
 class GetKnowledgeStats(Message):
-    """A project."""
+    """Query for the statistics of a project."""
 
     project: Project = DEFAULT_PROJECT
     stale_after_days: int = Field(default=90, ge=1, le=3_650)
-    """Items neither changed nor helpful for so long are stale."""
+    """Days without a change or positive feedback after which an item is stale."""
     limit: int = Field(default=20, ge=0, le=100)
-    """Of each report."""
+    """Most entries of each report."""
 
 
 class UnansweredQuery(Message):
-    """A query that nothing was found for."""
+    """Query without a result."""
 
     query: str
     count: int
+    """Number of requests."""
     last_at: Instant
+    """Time of the last request."""
 
 
 class KnowledgeStats(Message):
-    """A project in numbers, and what somebody should look at."""
+    """Statistics of a project, and reports of what needs attention."""
 
     project: Project
     total: int
+    """Number of items in every status."""
     by_status: dict[KnowledgeStatus, int]
+    """Number of items by status."""
     by_type: dict[KnowledgeType, int]
-    """Active items."""
+    """Number of active items by type."""
     unindexed: int
-    """Active items that the index does not have yet, at their version."""
+    """Number of active items that the index lacks or holds at an older version."""
     searches: int
+    """Number of searches."""
     contexts: int
+    """Number of contexts."""
     feedback: HelpfulRate | None = None
+    """Share of positive votes on all items. Absent without votes."""
     most_used: tuple[ItemUsage, ...] = ()
+    """Items that were used most."""
     never_used: tuple[ItemUsage, ...] = ()
-    """Active, and neither shown nor applied so far; oldest first."""
+    """Active items that were never shown or applied, oldest first."""
     never_used_count: int = 0
+    """Number of items that were never used."""
     stale: tuple[ItemUsage, ...] = ()
+    """Active items without a recent change or positive feedback."""
     stale_count: int = 0
+    """Number of stale items."""
     least_helpful: tuple[ItemUsage, ...] = ()
-    """By the upper end of the interval of their rate."""
+    """Items with the lowest upper end of their rate's interval."""
     unanswered: tuple[UnansweredQuery, ...] = ()
+    """Queries without a result."""
 
 
 GIVE_FEEDBACK: Final = Endpoint(
@@ -157,7 +183,7 @@ GIVE_FEEDBACK: Final = Endpoint(
     name="give_feedback",
     request=GiveFeedback,
     reply=ItemUsage,
-    summary="Say whether an item helped; the last word of each person about each query counts.",
+    summary="Record whether an item helped. The latest feedback of each actor for each query counts.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": "01890000-0000-7000-8000-000000000000", "helpful": True, "query": "直播接口要哪些 header"},
 )
@@ -166,7 +192,7 @@ GET_KNOWLEDGE_USAGE: Final = Endpoint(
     name="get_knowledge_usage",
     request=GetKnowledgeUsage,
     reply=ItemUsage,
-    summary="How an item is used, and what people say of it.",
+    summary="Return how often an item was used, and its feedback.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"id": "01890000-0000-7000-8000-000000000000"},
 )
@@ -175,7 +201,7 @@ GET_KNOWLEDGE_STATS: Final = Endpoint(
     name="get_knowledge_stats",
     request=GetKnowledgeStats,
     reply=KnowledgeStats,
-    summary="A knowledge base in numbers: what is used, never used, stale, and what was asked in vain.",
+    summary="Return statistics of a project: used, never used and stale items, and queries without a result.",
     timeout_s=30.0,
     example={"project": "default"},
 )
@@ -184,5 +210,5 @@ KNOWLEDGE_USED: Final = Event(
     "knowledge",
     "used",
     KnowledgeUsed,
-    "Searches and contexts of a project were answered with these items, or with none.",
+    "Searches and contexts of a project were answered.",
 )

@@ -25,38 +25,45 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 
 
 class ListKnowledgeVersions(Message):
-    """Versions of an item, newest first."""
+    """Query for one page of an item's versions, newest first."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     limit: int = Field(default=50, ge=1, le=200)
+    """Most versions of the page."""
     before: VersionNumber | None = Field(default=None, ge=2)
-    """Only versions below it: `next` of the page before."""
+    """List only older versions than this one: `next` of the previous page."""
 
 
 class KnowledgeVersion(Message):
-    """An item as it was from one change to the next."""
+    """Version of an item."""
 
     version: int
     change: KnowledgeChangeKind
+    """Kind of the change that made the version."""
     at: Instant
+    """Time of the change."""
     by: str
+    """Actor of the change."""
     reason: str = ""
+    """Reason that the actor gave."""
     item: KnowledgeItem
-    """Whole."""
+    """The whole item at this version."""
 
 
 class KnowledgeVersionsListed(Message):
-    """Versions of an item; `next` is the `before` of the next page."""
+    """One page of an item's versions."""
 
     id: KnowledgeId
     versions: tuple[KnowledgeVersion, ...]
     total: int
+    """Number of versions on all pages."""
     next: int | None = None
+    """Value of `before` for the next page. Absent on the last page."""
 
 
 class DiffKnowledge(Message):
-    """Two versions of an item."""
+    """Two versions of an item to compare."""
 
     project: Project = DEFAULT_PROJECT
     id: KnowledgeId
@@ -65,24 +72,27 @@ class DiffKnowledge(Message):
 
 
 class TextSpan(Message):
-    """A run of text that is in both versions, or in one of them."""
+    """Part of a text that is in both versions or in one of them."""
 
     kind: Annotated[str, StringConstraints(pattern="^(same|removed|added)$")]
     text: str
 
 
 class KnowledgeFieldDiff(Message):
-    """How a field differs."""
+    """Changed field."""
 
     field: str
+    """Name of the field."""
     before: JsonValue
+    """Value in the first version."""
     after: JsonValue
+    """Value in the second version."""
     spans: tuple[TextSpan, ...] = ()
-    """Of title and content: word by word, characters of Chinese."""
+    """Differences inside title and content, by word, or by character for Chinese."""
 
 
 class KnowledgeDiffed(Message):
-    """What differs between two versions."""
+    """Differences between two versions of an item."""
 
     id: KnowledgeId
     from_version: int
@@ -91,14 +101,14 @@ class KnowledgeDiffed(Message):
 
 
 class ReviewAction(StrEnum):
-    """What a person decides about a pending item."""
+    """Decision about a pending item."""
 
     APPROVE = "approve"
     REJECT = "reject"
 
 
 class ReviewKnowledge(Message):
-    """Pending items to approve or to reject; each by itself."""
+    """Pending items to approve or reject."""
 
     project: Project = DEFAULT_PROJECT
     ids: Annotated[tuple[KnowledgeId, ...], Field(min_length=1, max_length=MAX_IDS)]
@@ -108,22 +118,29 @@ class ReviewKnowledge(Message):
 
 
 class ItemReviewed(Message):
-    """What became of one of them."""
+    """Result for one item."""
 
     id: str
     ok: bool
+    """True if the decision was applied."""
     status: KnowledgeStatus | None = None
+    """Status of the item after the review."""
     version: int | None = None
+    """Version of the item after the review."""
     code: ErrorCode | None = None
+    """Error code of a failure."""
     error: str | None = None
+    """Cause of a failure."""
 
 
 class KnowledgeReviewed(Message):
-    """What became of each, in the order of the request."""
+    """Result for each item, in the order of the request."""
 
     results: tuple[ItemReviewed, ...]
     succeeded: int
+    """Number of successful reviews."""
     failed: int
+    """Number of failed reviews."""
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)
@@ -134,7 +151,7 @@ GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     name="get_knowledge_history",
     request=ListKnowledgeVersions,
     reply=KnowledgeVersionsListed,
-    summary="Every version of an item, whole, with who made it, when, how and why.",
+    summary="List the versions of an item in full, with actor, time, kind and reason of each change.",
     raises=_FOUND,
     example={"id": EXAMPLE_ID},
 )
@@ -145,7 +162,7 @@ DIFF_KNOWLEDGE: Final = Endpoint(
     name="diff_knowledge",
     request=DiffKnowledge,
     reply=KnowledgeDiffed,
-    summary="What differs between two versions of an item, field by field and word by word.",
+    summary="Compare two versions of an item field by field, and texts word by word.",
     raises=_FOUND,
     example={"id": EXAMPLE_ID, "from_version": 1, "to_version": 2},
 )
@@ -156,7 +173,7 @@ REVIEW_KNOWLEDGE: Final = Endpoint(
     name="review_knowledge",
     request=ReviewKnowledge,
     reply=KnowledgeReviewed,
-    summary="Approve or reject pending items; each has its own result.",
+    summary="Approve or reject pending items. Each has its own result.",
     timeout_s=60.0,
     idempotent=False,
     example={"ids": [EXAMPLE_ID], "action": "approve"},

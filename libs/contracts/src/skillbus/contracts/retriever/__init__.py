@@ -1,4 +1,4 @@
-"""Searches for tools and knowledge, and contexts."""
+"""Requests to the retriever: searches for tools and knowledge, and contexts."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the retriever answers about knowledge: searches, and contexts for a model that fit a budget."""
+"""Searches for knowledge, and contexts for a model within a token budget."""
 
 from typing import Annotated, Final, Literal
 
@@ -14,136 +14,158 @@ from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchS
 from skillbus.contracts.scope import Scope, ScopeMatch
 
 MAX_BUDGET: Final = 1_000_000
+"""Largest token budget of a context."""
 TEMPLATE_CHARACTERS: Final = 20_000
+"""Longest template of a caller, in characters."""
 
 
 class KnowledgeFilter(Message):
-    """Which items count."""
+    """Filter of knowledge items."""
 
     project: Project = DEFAULT_PROJECT
     inherit: bool = True
-    """Whether items of the projects above count too."""
+    """True finds items of the project's parents too."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """Find only these types. Empty means all."""
     tags: Tags = ()
-    """Items that have one of them."""
+    """Find only items with at least one of these tags."""
     all_tags: Tags = ()
-    """Items that have each of them."""
+    """Find only items with all of these tags."""
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
+    """Find only items of these sources. Empty means all."""
     scope: Scope | None = None
-    """Items of this scope first, those of everything last, and none of other scopes; all alike if absent."""
+    """Scope of the caller. Items of this scope come first, general items last, and items of other scopes are not
+    found. Absent means that scopes do not matter."""
     at: Instant | None = None
-    """Items that are valid then; now if absent."""
+    """Find only items that are valid at this time. Absent means now."""
 
 
 class SearchKnowledge(KnowledgeFilter):
-    """What is looked for."""
+    """Search for knowledge."""
 
     query: Query
+    """Question or topic in plain words, in any language."""
     top_k: int = Field(default=5, ge=1, le=100)
+    """Most hits of the reply."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
-    """Hits with a `score` below it are left out. If absent, nothing comes back when not even the best hit is likely to
-    fit. 0 asks for the nearest, whether they fit or not."""
+    """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit.
+    0 returns the nearest items in any case."""
     feedback: bool = True
-    """Whether what people said of an item moves its place."""
+    """True lets feedback of people move an item up or down a little."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
-    """Of each hit; the rest is left away."""
+    """Longest content of a hit, in characters. Longer contents are cut."""
     scene: Scene = SHOWN
-    """What it is for, for the statistics."""
+    """Purpose of the search, for the statistics."""
     record_use: bool = True
+    """False leaves the search out of the statistics."""
     explain: bool = False
+    """True adds an explanation of the search and of each score."""
 
 
 class ScoreFactors(Message):
-    """What moved a hit beside its likeness to the query: log-odds, each within its bounds."""
+    """Adjustments of a hit's score apart from its relevance, as bounded log-odds."""
 
     scope: float = 0.0
+    """Adjustment for the match of the scopes."""
     tag: float = 0.0
-    """Of an item with a tag that the query names."""
+    """Adjustment for a tag that occurs in the query."""
     priority: float = 0.0
+    """Adjustment for the priority of the item."""
     freshness: float = 0.0
+    """Adjustment for the age of the item."""
     feedback: float = 0.0
+    """Adjustment for feedback of people."""
 
 
 class KnowledgeHit(Message):
-    """An item that fits."""
+    """Item that fits the query."""
 
     item: KnowledgeItem
-    """As the record has it now."""
+    """The item, in its current version."""
     content_cut: bool = False
-    """Whether the content is longer than was asked for."""
+    """True if the content was cut."""
     score: float
-    """Calibrated relevance, 0 to 1; hits come in its descending order."""
+    """Calibrated relevance from 0 to 1, with its adjustments. Hits are ordered by it, highest first."""
     cosine: float | None = None
-    """Of query and item; absent when the answer is lexical only."""
+    """Cosine of query and item. Absent if only words were compared."""
     scope_match: ScopeMatch | None = None
-    """How its scope lies to the one asked for; absent where none was."""
+    """Relation of the item's scope to the requested scope. Absent if none was requested."""
     reasons: tuple[MatchReason, ...] = ()
-    """Why it was found, by each side; parts are `title`, `content`, `tags`, `scope`."""
+    """Reasons why the item was found. Their parts are `title`, `content`, `tags` and `scope`."""
     factors: ScoreFactors | None = None
-    """With `explain`."""
+    """Adjustments of the score. Only with `explain`."""
     relevance: float | None = None
-    """With `explain`: the score without the factors."""
+    """Score without adjustments. Only with `explain`."""
     indexed: bool = True
-    """False of what the index does not have yet, or at an older version: it was taken from the record."""
+    """False if the index lacks this version of the item, which was taken from the record."""
 
 
 class KnowledgeSearchExplanation(Message):
-    """What a search did."""
+    """Explanation of a search for knowledge."""
 
     stages: tuple[SearchStage, ...]
-    """`embed`, `filter` (points of the index that pass it), `candidates`, `record`, `rank`."""
+    """Stages `embed`, `filter`, `candidates`, `record` and `rank`. `filter` counts the points that pass the filter."""
     indexed: int = 0
-    """Points of the index, of all projects: what the filter began with."""
+    """Points in the index of knowledge, in all projects."""
     threshold: float
+    """Threshold that was applied."""
     below_threshold: int
-    """Items that were found and left out for their score."""
+    """Number of candidates below the threshold."""
     not_shown: int
-    """Candidates that the record does not let be shown: archived, changed or moved since they were indexed."""
+    """Number of candidates that the record refused: archived, changed or moved since they were indexed."""
     unindexed: int
-    """Items that were taken from the record, for the index does not have them yet."""
+    """Number of items that were taken from the record because the index lacks them."""
     best_score: float | None = None
+    """Best score of all candidates, also those below the threshold."""
     terms: tuple[str, ...] = ()
-    """What the lexical side looked for."""
+    """Terms that the lexical side searched for."""
     projects: tuple[Project, ...] = ()
+    """Searched projects."""
 
 
 class KnowledgeFound(Message):
-    """The items that fit, best first."""
+    """Items that fit the query, best first."""
 
     results: tuple[KnowledgeHit, ...]
     request_id: str
-    """To give with feedback."""
+    """Id of the request. Send it with feedback."""
     degraded: Literal["lexical"] | None = None
-    """Set when no dense vector could be had and the lexical side answered alone."""
+    """Set if no dense vector was available and only words were compared."""
     model: str | None = None
+    """Name of the model that embedded the query."""
     explanation: KnowledgeSearchExplanation | None = None
+    """Explanation of the search. Only with `explain`."""
     took_ms: float
+    """Duration of the search, in milliseconds."""
 
 
 class BuildContext(KnowledgeFilter):
-    """A context for a model, out of what fits a query."""
+    """Context for a model, made of the knowledge that fits a query."""
 
     query: Query
+    """Question or topic in plain words, in any language."""
     budget_tokens: int = Field(default=4_000, ge=1, le=MAX_BUDGET)
-    """Never more than that, all told."""
+    """Most tokens of the whole text."""
     tokenizer: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] | None = None
-    """Whose tokens: the name of a `<name>.json` among the retriever's tokenizers. Without one an upper bound is
-    counted, which is that of no tokenizer and above that of all that fall back to bytes."""
+    """Name of the tokenizer that counts tokens: a file `<name>.json` in the retriever's tokenizer folder. Absent means
+    an upper bound that holds for every tokenizer that falls back to bytes."""
     candidates: int = Field(default=50, ge=1, le=200)
-    """Items that may come into it, at most."""
+    """Most items that are considered."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    """Lowest score of an item. Absent means the threshold of a search."""
     use: Literal["test_generation", "chat"] = "test_generation"
-    """Whose template writes it."""
+    """Built-in template of the text."""
     template: Annotated[str, StringConstraints(max_length=TEMPLATE_CHARACTERS), WITHOUT_NUL] | None = None
-    """A Jinja template in its place: it gets `query`, `scope`, `groups` (each `type`, `items`) and `omitted`, and runs
-    in a sandbox, for a second at most."""
+    """Jinja template to use instead. It gets `query`, `scope`, `groups` (each with `type` and `items`) and `omitted`,
+    and runs in a sandbox for at most one second."""
     scene: Scene | None = None
-    """What it is for, for the statistics; `use` if absent."""
+    """Purpose of the context, for the statistics. Absent means the value of `use`."""
     record_use: bool = True
+    """False leaves the context out of the statistics."""
 
 
 class ContextItem(Message):
-    """An item in a context."""
+    """Item in a context."""
 
     id: str
     version: int
@@ -153,40 +175,47 @@ class ContextItem(Message):
     title: str
     scope: str
     content: str
-    """As far as it is in the text."""
+    """Content as far as it is part of the text."""
     cut: bool = False
-    """Whether its end was left away."""
+    """True if the end of the content was cut."""
     score: float
+    """Calibrated relevance from 0 to 1."""
     priority: int
     tokens: int
+    """Number of tokens of the item in the text."""
 
 
 class OmittedItems(Message):
-    """What was found and is not in the context."""
+    """Items that were found but are not part of the context."""
 
     over_budget: int = 0
+    """Number of items that did not fit into the budget."""
     alike: int = 0
-    """They say what another item of it says."""
+    """Number of items that repeat another item of the context."""
     ids: tuple[str, ...] = ()
-    """The first hundred."""
+    """First 100 ids."""
 
 
 class ContextBuilt(Message):
-    """A context: the same request of the same knowledge gives the same one."""
+    """Context. The same request over the same knowledge gives the same context."""
 
     text: str
     tokens: int
-    """Of the text: at most `budget_tokens`."""
+    """Number of tokens of the text, at most `budget_tokens`."""
     budget_tokens: int
     counted_by: str
-    """The tokenizer, or `upper_bound`."""
+    """Name of the tokenizer, or `upper_bound`."""
     items: tuple[ContextItem, ...]
-    """In their order in the text."""
+    """Items in the order of the text."""
     omitted: OmittedItems
     request_id: str
+    """Id of the request. Send it with feedback."""
     degraded: Literal["lexical"] | None = None
+    """Set if no dense vector was available and only words were compared."""
     model: str | None = None
+    """Name of the model that embedded the query."""
     took_ms: float
+    """Duration of the request, in milliseconds."""
 
 
 SEARCH_KNOWLEDGE: Final = Endpoint(
@@ -194,7 +223,7 @@ SEARCH_KNOWLEDGE: Final = Endpoint(
     name="search_knowledge",
     request=SearchKnowledge,
     reply=KnowledgeFound,
-    summary="Find the knowledge that fits a query, in any language, for a scope.",
+    summary="Find the knowledge that fits a query and a scope, in any language.",
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     example={"query": "直播电商模块需要哪些header参数", "scope": "/api/live/*", "top_k": 5},
 )
@@ -203,7 +232,7 @@ BUILD_CONTEXT: Final = Endpoint(
     name="build_context",
     request=BuildContext,
     reply=ContextBuilt,
-    summary="Write what fits a query as a context for a model, within a budget of tokens.",
+    summary="Write the knowledge that fits a query as a context for a model, within a token budget.",
     raises=(ErrorCode.NOT_FOUND, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"query": "直播电商模块需要哪些header参数", "budget_tokens": 500},
 )

@@ -1,4 +1,4 @@
-"""What the retriever answers."""
+"""Search for tools."""
 
 from typing import Annotated, Final, Literal
 
@@ -13,109 +13,117 @@ from skillbus.contracts.retriever import SERVICE
 
 def _not_blank(value: str) -> str:
     if not value.strip():
-        raise ValueError("is blank: say what is looked for")
+        raise ValueError("is blank: say what to search for")
     return value
 
 
 Query = Annotated[str, StringConstraints(min_length=1, max_length=8_000), WITHOUT_NUL, AfterValidator(_not_blank)]
-"""What the user wants, in any language; at most 8,000 characters."""
+"""Query in any language, at most 8,000 characters."""
 
 
 class SearchTools(Message):
-    """What is looked for."""
+    """Search for tools."""
 
     query: Query
+    """The user's need in plain words, in any language."""
     limit: int = Field(default=5, ge=1, le=100)
+    """Most hits of the reply."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
-    """Hits with a `score` below it are left out. If absent, nothing comes back when not even the best hit is likely to
-    fit. 0 asks for the nearest, whether they fit or not."""
+    """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit.
+    0 returns the nearest tools in any case."""
     tool_types: Annotated[tuple[ToolType, ...], Field(fail_fast=True)] = ()
-    """Only these kinds; all when empty."""
+    """Find only these types. Empty means all."""
     tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()
-    """Only tools that have one of these tags; all when empty."""
+    """Find only tools with at least one of these tags. Empty means all."""
     sources: Annotated[tuple[ToolSource, ...], Field(max_length=50, fail_fast=True)] = ()
-    """Only tools that one of these described; all when empty."""
+    """Find only tools of these sources. Empty means all."""
     quotas: dict[ToolType, Annotated[int, Field(ge=0, le=100)]] = Field(default_factory=dict)
-    """At most so many hits of a kind; as many as fit of the kinds that are not named."""
+    """Most hits of each named type. Other types have no quota."""
     split: bool | None = None
-    """Whether a request for several things is searched for each of them; if absent, when that helps."""
+    """True searches each part of a query that asks for several things; false searches the query as a whole. Absent
+    means that the retriever decides."""
     explain: bool = False
-    """Whether to tell what each stage did and how long it took."""
+    """True adds an explanation of what each stage did and how long it took."""
     project: Project = DEFAULT_PROJECT
 
 
 class MatchReason(Message):
-    """Why a tool was found, by one of the two sides of the search."""
+    """Reason why a tool or item was found, from one of the two sides of a search."""
 
     side: Literal["dense", "lexical"]
+    """`dense` compares vectors, `lexical` compares words."""
     rank: int
-    """1 is best; among the candidates of this side."""
+    """Rank among the candidates of this side. The best has 1."""
     score: float
-    """Cosine of the dense side, BM25 of the lexical side."""
+    """Cosine on the dense side, BM25 on the lexical side."""
     terms: tuple[str, ...] = ()
-    """Terms of the query that the tool's text holds; lexical side only."""
+    """Terms of the query that occur in the text. Lexical side only."""
     parts: tuple[str, ...] = ()
-    """Which parts of the tool hold them: `name`, `description`, `tags`, `arguments`, `examples`, `provider`; lexical
-    side only."""
+    """Parts of the tool in which they occur: `name`, `description`, `tags`, `arguments`, `examples`, `provider`.
+    Lexical side only."""
 
 
 class ToolHit(Message):
-    """A tool that fits."""
+    """Tool that fits the query."""
 
     id: str
     name: str
     description: str
     score: float
-    """Calibrated relevance, 0 to 1; hits come in its descending order."""
+    """Calibrated relevance from 0 to 1. Hits are ordered by it, highest first."""
     cosine: float | None
-    """Cosine of query and tool; absent when the answer is lexical only."""
+    """Cosine of query and tool. Absent if only words were compared."""
     tool_type: ToolType
     source: str | None = None
-    """Who described it; absent where the index does not say."""
+    """Origin of the description. Absent if the index does not hold it."""
     tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
-    """More about the tool; `type` repeats `tool_type` for older callers."""
+    """Additional data of the tool. `type` repeats `tool_type` for older callers."""
     reasons: tuple[MatchReason, ...] = ()
+    """Reasons why the tool was found."""
     repeats: str | None = None
-    """Id of a hit above that says much the same: the score is lowered for it."""
+    """Id of a better hit with nearly the same meaning. The score is lowered for it."""
 
 
 class SearchStage(Message):
-    """One step of a search."""
+    """Stage of a search."""
 
     name: str
-    """`embed`, `candidates`, `rank`, `fetch`."""
+    """`embed`, `candidates`, `rank` or `fetch`."""
     took_ms: float
+    """Duration of the stage, in milliseconds."""
     candidates: int
-    """Tools that came out of it."""
+    """Number of candidates after the stage."""
 
 
 class ToolSearchExplanation(Message):
-    """What a search did."""
+    """Explanation of a search."""
 
     stages: tuple[SearchStage, ...]
     threshold: float
-    """That was applied."""
+    """Threshold that was applied."""
     below_threshold: int
-    """Tools that were found and left out for their score."""
+    """Number of candidates below the threshold."""
     best_score: float | None
-    """Of all candidates, left out or not."""
+    """Best score of all candidates, also those below the threshold."""
     terms: tuple[str, ...] = ()
-    """What the lexical side looked for, translations of terms included."""
+    """Terms that the lexical side searched for, including translations."""
 
 
 class ToolsFound(Message):
-    """The tools that fit, best first."""
+    """Tools that fit the query, best first."""
 
     results: tuple[ToolHit, ...]
     degraded: Literal["lexical"] | None = None
-    """Set when no dense vector could be had and the lexical side answered alone."""
+    """Set if no dense vector was available and only words were compared."""
     model: str | None = None
     """Name of the model that embedded the query."""
     split: tuple[str, ...] = ()
-    """The parts of the request that were searched each by itself; empty when it was searched as a whole."""
+    """Parts of the query that were searched separately. Empty if the query was searched as a whole."""
     explanation: ToolSearchExplanation | None = None
+    """Explanation of the search. Only with `explain`."""
     took_ms: float
+    """Duration of the search, in milliseconds."""
 
 
 SEARCH_TOOLS: Final = Endpoint(
@@ -123,7 +131,7 @@ SEARCH_TOOLS: Final = Endpoint(
     name="search_tools",
     request=SearchTools,
     reply=ToolsFound,
-    summary="Find the few tools that fit a request, in any language.",
+    summary="Find the few tools that fit a query in any language.",
     raises=(ErrorCode.VECTOR_STORE_UNAVAILABLE,),
     timeout_s=10.0,
     example={"query": "帮我提交代码", "limit": 3},

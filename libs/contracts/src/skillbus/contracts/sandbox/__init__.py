@@ -1,4 +1,4 @@
-"""Runs of skills, and their history."""
+"""Requests to the sandbox: runs of skills and their history."""
 
 from typing import Final
 

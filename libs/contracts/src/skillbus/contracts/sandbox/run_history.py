@@ -1,4 +1,4 @@
-"""Runs while they go on and after: what they print, how they are ended, and what is remembered of them."""
+"""Records of runs, live output, and cancellation."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,14 +13,14 @@ from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox.skill_runs import RunId, RunLimits, RunUsage
 
 FEED_BYTES: Final = 16 * 1024
-"""The most output that one message of a feed carries."""
+"""Most output of one message of a feed, in bytes."""
 
 
 class RunState(StrEnum):
-    """Where a run is, or how it ended: those of `RunStatus`, and three more."""
+    """State of a run: the values of `RunStatus`, and three more."""
 
     RUNNING = "running"
-    """It waits for a slot, or runs."""
+    """The run waits for a slot or runs."""
     OK = "ok"
     FAILED = "failed"
     TIMEOUT = "timeout"
@@ -31,111 +31,115 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
     KILLED = "killed"
     NOT_RUN = "not_run"
-    """It was accepted and then could not be begun; `detail` has the code of the error that its caller got."""
+    """The run was accepted but could not start. `detail` holds the error code that its caller got."""
     LOST = "lost"
-    """Its time is over and nobody said how it ended: the sandbox that had it is gone."""
+    """The time of the run is over without a result: its sandbox is gone."""
 
 
 class OutputStream(StrEnum):
-    """Where a run prints to."""
+    """Stream that a program prints to."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
 class RunEventKind(StrEnum):
-    """What a message of a run's feed tells."""
+    """Kind of a message of a run's feed."""
 
     BEGUN = "begun"
-    """The run was accepted. It may still wait for a slot."""
+    """The run was accepted. It may wait for a slot."""
     OUTPUT = "output"
     ENDED = "ended"
-    """The last message."""
+    """The run ended. This is the last message."""
 
 
 class RunEvent(Message):
-    """What a run does while it goes on."""
+    """Message about a run that is going on."""
 
     run_id: RunId
     number: int
-    """0, 1, 2 and so on: one that is missing was lost on the way. The reply has all output in any case."""
+    """0, 1, 2 and so on. A missing number means a lost message; the reply of the run has the whole output anyway."""
     kind: RunEventKind
     stream: OutputStream | None = None
-    """Of output."""
+    """Stream of the output. Only for `output`."""
     data: Blob = b""
-    """Of output, at most 16 KiB: bytes as they were printed, which may begin or end within a character."""
+    """Printed bytes, at most 16 KiB. They may start or end inside a UTF-8 character. Only for `output`."""
     state: RunState | None = None
-    """At the end: how it ended."""
+    """Final state of the run. Only for `ended`."""
 
 
 class RunSelector(Message):
-    """One run."""
+    """Id of the wanted run."""
 
     project: Project = DEFAULT_PROJECT
     run_id: RunId
 
 
 class RunCancelled(Message):
-    """What became of the wish to end a run."""
+    """Result of a cancellation."""
 
     run_id: RunId
     ending: bool
-    """True when it was going on, and is being ended; its caller gets what it gave so far. False when it had ended."""
+    """True if the run is being ended; its caller gets the output so far. False if it had already ended."""
 
 
 class RunFile(Message):
-    """A file that a run left."""
+    """File that a run left."""
 
     name: str
     size_bytes: int
 
 
 class RunRecord(Message):
-    """What is remembered of a run: never its arguments, and never what it printed."""
+    """Record of a run. It never holds arguments or output."""
 
     run_id: RunId
     project: Project = DEFAULT_PROJECT
     skill: SkillName
     content_digest: str
-    """Of the package that ran."""
+    """SHA-256 of the package that ran, in hexadecimal."""
     action: str
     state: RunState
     began_at: datetime
-    """When it was accepted."""
+    """Time when the run was accepted."""
     ends_by: datetime
-    """When it must have ended, whatever happens."""
+    """Latest time at which the run ends."""
     exit_code: int | None = None
-    """Absent when the run did not end by itself."""
+    """Exit code of the program. Absent if a limit or a cancellation ended the run."""
     isolation: str | None = None
-    """The isolation level that the run had; absent before its end."""
+    """Isolation level of the run. Absent before its end."""
     limits: RunLimits
+    """Limits that apply to the run."""
     used: RunUsage | None = None
-    """Absent before its end."""
+    """Resources that the run used. Absent before its end."""
     truncated: bool = False
-    """Whether output was cut at its limit."""
+    """True if output was cut at its limit."""
     detail: str = ""
-    """Which limit ended it, or what was left out, in words."""
+    """Limit that ended the run, or what was left out of the reply, for people."""
     artifacts: tuple[RunFile, ...] = ()
-    """As `<run id>/out/<name>` in the bucket `runs`, for a day."""
+    """Files that the run left. They are in the bucket `runs` for one day, as `<run id>/out/<name>`."""
 
 
 class ListRuns(Message):
-    """A page of the history, the newest first: by when a run ended, or began if it goes on."""
+    """Query for one page of runs, newest first. Ended runs are ordered by their end, others by their start."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
+    """Most runs of the page."""
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
-    """`next` of the page before."""
+    """`next` of the previous page."""
     skill: SkillName | None = None
+    """List only runs of this skill."""
     state: RunState | None = None
+    """List only runs in this state."""
 
 
 class RunsListed(Message):
-    """A page of the history."""
+    """One page of runs."""
 
     runs: tuple[RunRecord, ...]
     next: str | None = None
-    """`after` of the next page, which may be there though this one is not full; absent at the end."""
+    """Value of `after` for the next page. It can be present on a page that is not full. Absent on the last page."""
 
 
 RUN_PRINTED: Final = Feed(
@@ -143,14 +147,14 @@ RUN_PRINTED: Final = Feed(
     entity="run",
     fact="printed",
     body=RunEvent,
-    summary="What a run prints, while it runs. Told of runs that were asked for with `stream`.",
+    summary="Output of a run while it lasts. Published for runs that were requested with `stream`.",
 )
 CANCEL_RUN: Final = Endpoint(
     service=SERVICE,
     name="cancel_run",
     request=RunSelector,
     reply=RunCancelled,
-    summary="End a run, whichever replica has it. Its caller is answered with what it gave so far.",
+    summary="Cancel a run on whichever replica it runs. Its caller gets the output so far.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"run_id": "0" * 32},
 )
@@ -159,7 +163,7 @@ LIST_RUNS: Final = Endpoint(
     name="list_runs",
     request=ListRuns,
     reply=RunsListed,
-    summary="The runs of the last day, at most 10,000 of all projects, the newest first.",
+    summary="List the runs of the last day, newest first. At most 10,000 runs of all projects are kept.",
     example={"limit": 20},
 )
 GET_RUN: Final = Endpoint(
@@ -167,7 +171,7 @@ GET_RUN: Final = Endpoint(
     name="get_run",
     request=RunSelector,
     reply=RunRecord,
-    summary="What is remembered of a run: its state, its limits, what it used, and which files it left.",
+    summary="Return the record of a run: its state, limits, usage and artifacts.",
     raises=(ErrorCode.NOT_FOUND,),
     example={"run_id": "0" * 32},
 )

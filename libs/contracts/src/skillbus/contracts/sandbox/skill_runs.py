@@ -1,4 +1,4 @@
-"""What the sandbox answers."""
+"""Runs of skills and the limits of the sandbox."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -12,143 +12,179 @@ from skillbus.contracts.sandbox import SERVICE
 
 
 class RunStatus(StrEnum):
-    """How a run ended: by itself, or by which limit."""
+    """End of a run."""
 
     OK = "ok"
+    """The program ended with exit code 0."""
     FAILED = "failed"
+    """The program ended with another exit code."""
     TIMEOUT = "timeout"
+    """The run exceeded its wall-clock limit."""
     CPU = "cpu"
+    """A process exceeded its CPU limit."""
     MEMORY = "memory"
+    """The run exceeded its memory limit."""
     OUTPUT = "output"
+    """The run exceeded its output limit."""
     INODES = "inodes"
+    """The run created too many files."""
     CANCELLED = "cancelled"
+    """A caller cancelled the run."""
     KILLED = "killed"
+    """A signal or a failure of the sandbox ended the run."""
 
 
 RunId = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9a-f]{32}$"),
-    Field(description="32 hexadecimal digits. Whoever knows it can fetch what the run left: make it at random."),
+    Field(description="32 hexadecimal digits. Choose them at random: whoever knows the id can fetch the run's files."),
 ]
 
 
 class RunLimits(Message):
-    """The limits that a run had."""
+    """Limits of a run."""
 
     wall_s: float
+    """Wall-clock time, in seconds."""
     cpu_s: int
-    """Of each process."""
+    """CPU time of each process, in seconds."""
     memory_bytes: int
-    """Of the whole tree of processes."""
+    """Memory of all processes together."""
     processes: int
+    """Processes and threads at the same time."""
     output_bytes: int
     """Standard output and standard error together."""
     artifacts: int
+    """Number of files that the run may leave."""
     artifacts_bytes: int
+    """Size of all files that the run may leave."""
     work_bytes: int
+    """Size of the working folder."""
 
 
 class RunUsage(Message):
-    """What a run used."""
+    """Resources that a run used."""
 
     waited_ms: float
-    """For a slot, and for the skill to be unpacked."""
+    """Time until it got a slot and the skill was unpacked, in milliseconds."""
     wall_ms: float
-    """From the start of its sandbox until nothing of it was left."""
+    """Time from the start of its sandbox until nothing of it was left, in milliseconds."""
     cpu_ms: float
-    """0 when it was ended from outside."""
+    """CPU time, in milliseconds. 0 if the run was ended from outside."""
     peak_bytes: int | None = None
-    """The most memory that was seen of the whole tree; absent when it was not looked at."""
+    """Most memory of all processes together. Absent if it was not measured."""
     output_bytes: int
+    """Standard output and standard error together."""
     artifacts: int
+    """Number of files that the run left."""
     artifacts_bytes: int
+    """Size of all files that the run left."""
 
 
 class RunSkill(Message):
-    """A run of one action of a skill."""
+    """Run of one action of a skill."""
 
     project: Project = DEFAULT_PROJECT
     name: SkillName
     action: str | None = None
-    """An action or a script's path; the default action if absent."""
+    """Action, or path of a script. Absent means the default action."""
     args: dict[str, JsonValue] | None = None
-    """Arguments by name, checked against the action's input schema."""
+    """Arguments by name, validated against the action's input schema."""
     argv: Annotated[tuple[str, ...], Field(max_length=256, fail_fast=True)] | None = None
-    """Arguments as they are; instead of `args`."""
+    """Command-line arguments that are passed on unchanged, instead of `args`."""
     stdin: str | None = None
-    """Standard input; not for actions that take their arguments there."""
+    """Standard input. Not allowed for actions that receive their arguments there."""
     files: dict[str, Content] = Field(default_factory=dict, max_length=64)
-    """Files for the run, read-only in the folder that `$SKILLBUS_IN` names; objects are in the bucket `runs`."""
+    """Input files by name. The run can read them in the folder `$SKILLBUS_IN`. Objects are in the bucket `runs`."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
-    """Wall clock; the limit of the skill's runs if absent or larger."""
+    """Wall-clock limit, in seconds. Absent means the skill's limit, which cannot be exceeded."""
     run_id: RunId | None = None
-    """The run's id; made if absent. One that is in use or known is refused with `conflict`."""
+    """Id of the run. Absent means that the sandbox chooses one. An id that is already known is refused with
+    `conflict`."""
     stream: bool = False
-    """Whether what it prints is told on `skillbus.feed.run.printed.<run id>` too, while it runs. Listen before."""
+    """True also publishes the output on `skillbus.feed.run.printed.<run id>` while the run lasts. Subscribe
+    before the request."""
 
     @model_validator(mode="after")
     def _one_kind_of_arguments(self) -> "RunSkill":
         if self.args is not None and self.argv is not None:
-            raise ValueError("give args or argv, not both")
+            raise ValueError("give either `args` or `argv`")
         return self
 
 
 class Artifact(Message):
-    """A file that the run left in `$SKILLBUS_OUT`."""
+    """File that a run left in `$SKILLBUS_OUT`."""
 
     name: str
+    """Path below `$SKILLBUS_OUT`, with forward slashes."""
     content: Content
-    """Objects are in the bucket `runs`."""
+    """The file. Objects are in the bucket `runs`."""
 
 
 class SkillRan(Message):
-    """What a run gave."""
+    """Result of a run."""
 
     run_id: str
     status: RunStatus
     exit_code: int | None
-    """Absent when the run did not end by itself."""
+    """Exit code of the program. Absent if a limit or a cancellation ended the run."""
     stdout: Content
+    """Standard output."""
     stderr: Content
+    """Standard error."""
     result: JsonValue = None
-    """Standard output as JSON, when it is JSON."""
+    """Standard output parsed as JSON. Null if it is not JSON."""
     artifacts: tuple[Artifact, ...] = ()
+    """Files that the run left."""
     duration_ms: float
+    """Wall-clock time of the run, in milliseconds."""
     truncated: bool
-    """Whether output was cut at its limit."""
+    """True if output was cut at its limit."""
     isolation: str
-    """The isolation level that the run had."""
+    """Isolation level of the run."""
     detail: str = ""
-    """Which limit ended it, or what was left out, in words."""
+    """Limit that ended the run, or what was left out of the reply, for people."""
     limits: RunLimits | None = None
-    """Those that held for this run."""
+    """Limits that applied to the run."""
     used: RunUsage | None = None
+    """Resources that the run used."""
 
 
 class SandboxLimits(Message):
-    """The limits of runs, how they are isolated here, and how many there are now. Each replica answers for itself."""
+    """Limits, isolation level and load of one replica of the sandbox."""
 
     isolation: str | None
-    """Absent when this machine cannot isolate: then nothing runs."""
+    """Isolation level of runs. Absent if this machine cannot isolate runs; then nothing runs."""
     reason: str = ""
-    """Why not."""
+    """Reason why the machine cannot isolate runs."""
     runtimes: tuple[str, ...]
+    """Installed interpreters."""
     wall_s: float
+    """Default wall-clock limit, in seconds."""
     cpu_s: float
+    """Default CPU limit of each process, in seconds."""
     memory_bytes: int
+    """Default memory limit of all processes together."""
     processes: int
+    """Default limit of processes and threads."""
     output_bytes: int
+    """Default limit of standard output and standard error together."""
     artifacts: int
+    """Default number of files that a run may leave."""
     artifacts_bytes: int
+    """Default size of all files that a run may leave."""
     work_bytes: int
+    """Default size of the working folder."""
     slots: int
-    """Runs at the same time."""
+    """Most runs at the same time."""
     waiting: int = 0
-    """Runs that may wait for a slot; more are refused with `overloaded`."""
+    """Most runs that may wait for a slot. Further runs are refused with `overloaded`."""
     running_now: int = 0
+    """Current number of running runs."""
     waiting_now: int = 0
+    """Current number of waiting runs."""
     ceiling: RunLimits | None = None
-    """What a skill can raise its limits to; each is the limit above unless the operator allows more."""
+    """Highest limits that a skill can ask for. They equal the default limits unless the operator allows more."""
 
 
 RUN_SKILL: Final = Endpoint(
@@ -156,7 +192,7 @@ RUN_SKILL: Final = Endpoint(
     name="run_skill",
     request=RunSkill,
     reply=SkillRan,
-    summary="Run an action of a skill in isolation.",
+    summary="Run an action of a skill in isolation and return its output.",
     raises=(
         ErrorCode.SKILL_NOT_FOUND,
         ErrorCode.FORBIDDEN,
@@ -179,5 +215,5 @@ GET_LIMITS: Final = Endpoint(
     name="get_limits",
     request=Empty,
     reply=SandboxLimits,
-    summary="The limits of runs, how they are isolated here, and how many there are now.",
+    summary="Return the limits, the isolation level and the current load of the sandbox.",
 )

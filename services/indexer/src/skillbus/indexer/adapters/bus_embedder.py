@@ -76,7 +76,7 @@ class TextVectors:
         texts = tuple(text for of_entry in entries for text in of_entry)
         matrices = [await self._matrix(fingerprint, texts[part]) for part in _parts(list(map(len, texts)))]
         if len(texts) == len(entries):
-            return [row for matrix in matrices for row in matrix.rows()]
+            return [row for matrix in matrices for row in matrix.to_rows()]
         return _means(matrices, list(map(len, entries)))
 
     async def _matrix(self, fingerprint: str, texts: tuple[str, ...]) -> FloatMatrix:

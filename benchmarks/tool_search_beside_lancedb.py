@@ -1,18 +1,15 @@
-"""Hybrid search with a filter: skillbus through the whole bus, beside LanceDB in process, over the size of a catalogue.
+"""Hybrid search with a filter over the bus, against LanceDB in process, at several sizes of the catalogue.
 
-Both hold the same vectors and the same texts, and answer the same request with ten tools of one type: name, description
-and tags. Ours is asked over NATS, embedded text, ranking, reasons and all, with the vector of the request remembered;
-LanceDB gets the vector from the caller. Requests alternate between the arms. LanceDB is given what makes it fastest
-here: of its own forms (no vector index, IVF_FLAT, IVF_PQ; words split at spaces and signs, or by ICU; its synchronous
-or its asynchronous interface) the quickest in a short trial at each size, of those whose vector index finds nine of the
-ten nearest tools, as ours finds all; with bitmaps for both filters, and compacted.
-Two arms of it: `lancedb_rrf` is its hybrid search with its own reranker (RRF), `lancedb_plain` its two sides asked at
-the same time and not even joined.
+Both sides hold the same vectors and texts, and answer the same request with ten tools of one type: name, description
+and tags. skillbus is asked over NATS and embeds, ranks and explains; the vector of the request is cached. LanceDB gets
+the vector from the caller. The arms alternate. At each size LanceDB runs in the fastest of its configurations (no
+vector index, IVF_FLAT, IVF_PQ; words split at spaces or by ICU; synchronous or asynchronous interface) whose vector
+index finds nine of the ten nearest tools; with bitmap indexes for both filters, and compacted. `lancedb_rrf` is its
+hybrid search with its own reranker, `lancedb_plain` its two sides run concurrently and not joined.
 
-Claim: ours is faster at every size, by the median and the 95th percentile.
+Claim: skillbus is faster at every size, by the median and the 95th percentile.
 
-Points are made as the indexer makes them and written to the store at once: there is no catalogue beside them. Tools
-beyond the real ones are real ones in other words (tool_search_corpus.py).
+Points are made as the indexer makes them and written to the store directly, without a catalogue.
 
     uv run --group bench python benchmarks/tool_search_beside_lancedb.py [--sizes 1000 10000 50000] [--rounds 300]
 """
@@ -62,36 +59,36 @@ from skillbus.vectors.datasets import TOOLS
 LIMIT: Final = 10
 TYPE: Final = ToolType.MCP
 CHUNK: Final = 256
-"""Tools of one request for vectors."""
+"""Tools per request for vectors."""
 SEEN: Final = 64
-"""Different requests, each asked before it is timed."""
+"""Number of different requests; each is sent once before it is timed."""
 TRIAL: Final = 40
 RECALL: Final = 0.9
-"""Share of the nearest tools that a form of LanceDB must find to be compared with: less makes it quick."""
+"""Share of the nearest tools that a configuration of LanceDB must find: a lower one would be fast for free."""
 WHERE: Final = f"project = 'default' AND tool_type = '{TYPE.value}'"
 COLUMNS: Final = ["id", "name", "description", "tool_type", "tags"]
 PLOT: Final = Path(__file__).resolve().parents[1] / "docs" / "images" / "search-latency.svg"
 
 Arm = Callable[[int], Awaitable[int]]
-"""Answers the request of that number; gives how many tools it found."""
+"""Function that answers the request with a number, and returns how many tools it found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, with its vector for those who cannot make it themselves."""
+    """A request, and its vector for the side that cannot embed."""
 
     text: str
     vector: NDArray[np.float32]
 
     @property
     def words(self) -> MatchQuery:
-        """Any of them: text alone is a phrase where it has quotation marks."""
+        """Query for any of its words; plain text with quotation marks would be a phrase."""
         return MatchQuery(self.text, "text")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How LanceDB is set up."""
+    """A configuration of LanceDB."""
 
     index: str
     """`none`, `ivf_flat`, `ivf_pq`."""
@@ -101,7 +98,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Embedder and retriever on a bus of their own, and a catalogue that grows."""
+    """skillbus: embedder and retriever on a bus, and a collection that grows."""
 
     bus: Bus
     store: VectorStore
@@ -112,7 +109,7 @@ class Ours:
         return TOOLS.collection_of(self.fingerprint)
 
     async def put(self, tools: Sequence[CatalogueTool]) -> NDArray[np.float32]:
-        """Index them as the indexer does; their vectors."""
+        """Index tools as the indexer does, and return their vectors, shape (tools, dim)."""
         made = ToolPoints(self.bus.caller)
         rows: list[object] = []
         for at in range(0, len(tools), CHUNK):
@@ -146,7 +143,9 @@ async def ours() -> AsyncGenerator[Ours]:
         reply = await bus.caller.call(EMBED_TEXTS, EmbedTexts(texts=("which model is it",), role=TextRole.QUERY))
         assert reply.model is not None
         opened = Ours(bus, store, reply.model.fingerprint)
-        await store.ensure_collection(opened.collection, CollectionSpec(dim=reply.model.dimensions))
+        await store.ensure_collection(
+            opened.collection, CollectionSpec(reply.model.dimensions, ToolPoints(bus.caller).layout.keywords)
+        )
         await store.switch_aliases({TOOLS.alias: opened.collection})
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         yield opened
@@ -170,7 +169,7 @@ def as_table(tools: Sequence[CatalogueTool], rows: NDArray[np.float32]) -> pa.Ta
 
 @dataclass(frozen=True, slots=True)
 class Lance:
-    """A table with its indexes, by either interface."""
+    """A table of LanceDB with its indexes, and both of its interfaces."""
 
     blocking: lancedb.table.Table
     table: lancedb.AsyncTable
@@ -190,7 +189,7 @@ class Lance:
         return len(query.where(WHERE).select(COLUMNS).limit(LIMIT).rerank(RRFReranker()).to_list())
 
     async def plain(self, number: int) -> int:
-        """Both sides at once, by the asynchronous interface: the other has none."""
+        """Run both sides concurrently; only the asynchronous interface can."""
         words = self.table.query().nearest_to_text(self.asked[number].words)
         near, said = await asyncio.gather(
             self.nearest(number),
@@ -199,7 +198,7 @@ class Lance:
         return max(len(near), len(said))
 
     async def nearest(self, number: int) -> list[str]:
-        """Ids, by vectors alone."""
+        """Return the ids of the nearest tools by vector alone."""
         query = self.table.query().nearest_to(self.asked[number].vector).distance_type("cosine")
         found = await query.where(WHERE).select([*COLUMNS, "_distance"]).limit(LIMIT).to_list()
         return [str(row["id"]) for row in found]
@@ -236,19 +235,19 @@ async def timed(arm: Arm, number: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a form of LanceDB does."""
+    """Measured speed and recall of a configuration."""
 
     form: Form
     p50_ms: float
     recall: float
-    """Share of the ten nearest that its vector index finds: of an exact search 1."""
+    """Share of the ten nearest tools that its vector index finds; 1 for an exact search."""
 
     def document(self) -> dict[str, object]:
         return {**asdict(self.form), "p50_ms": self.p50_ms, "dense_recall_at_10": round(self.recall, 3)}
 
 
 async def trials(tools: Sequence[CatalogueTool], rows: NDArray[np.float32], asked: Sequence[Asked]) -> list[Trial]:
-    """All forms, quickest first."""
+    """Return all configurations, fastest first."""
     found: list[Trial] = []
     for index, tokenizer in product(("none", "ivf_flat", "ivf_pq"), ("simple", "icu/split")):
         async with lance(tools, rows, Form(index, tokenizer, True), asked[:TRIAL]) as (opened, _):
@@ -264,7 +263,7 @@ async def trials(tools: Sequence[CatalogueTool], rows: NDArray[np.float32], aske
 def shared(
     near: Sequence[Sequence[str]], tools: Sequence[CatalogueTool], rows: NDArray[np.float32], asked: Sequence[Asked]
 ) -> float:
-    """How much of the exact answers these have."""
+    """Return the share of the exact answers that these have."""
     of_type = np.array([row for row, tool in enumerate(tools) if tool.tool_type == TYPE.value])
     kept = rows[of_type]
     exact = [of_type[np.argsort(-(kept @ it.vector), kind="stable")[:LIMIT]] for it in asked[: len(near)]]
@@ -298,7 +297,7 @@ async def at_size(
 
 
 async def compared(arms: dict[str, Arm], asked: int, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of each, in turns."""
+    """Return milliseconds of each arm; arms alternate."""
     settle_memory()
     for arm in arms.values():
         for number in range(asked):

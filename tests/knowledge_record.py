@@ -1,4 +1,4 @@
-"""A record of knowledge in memory that answers as the learner does, and the points of an index beside it."""
+"""A record of knowledge in memory that answers like the learner, and the index points of its items."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,6 @@ from qdrant_client import models
 from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import get_scope_key, list_ancestor_keys, match_scope
-from skillbus.retriever.domain.knowledge.ports import ItemVectors
 from skillbus.vectors import DENSE, LEXICAL
 
 LONG_AGO = -62_135_596_800.0
@@ -46,8 +45,6 @@ class Record:
     items: dict[str, KnowledgeItem] = field(default_factory=dict)
     indexed: dict[str, int] = field(default_factory=dict)
     """The version that the index is said to have; of those that are absent, all."""
-    lately: set[str] = field(default_factory=set)
-    """Those that the index got after any candidates were looked for."""
     votes: dict[str, tuple[float, float]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     page: int = 256
@@ -65,19 +62,11 @@ class Record:
         projects = self.seen_by(asked.project) if asked.inherit else (asked.project,)
         named = [self.items[one] for one in asked.ids if one in self.items]
         shown = [one for one in named if self._fits(one, asked, projects)]
-        lacking = [
-            one
-            for one in reversed(self.items.values())
-            if one.id not in asked.ids
-            and (self.indexed[one.id] < one.version or self._lately(one, asked))
-            and self._fits(one, asked, projects)
-        ]
+        active = [one for one in self.items.values() if one.status is KnowledgeStatus.ACTIVE]
         return KnowledgeMatched(
-            items=(
-                *(self._found(one, asked, one.id in asked.ids[: asked.whole]) for one in shown[: self.page]),
-                *(self._found(one, asked) for one in lacking[: asked.unindexed]),
-            ),
+            items=tuple(self._found(one, asked) for one in shown[: self.page]),
             projects=projects,
+            index_behind=sum(one.project in projects and self.indexed[one.id] < one.version for one in active),
             left=tuple(one.id for one in shown[self.page :]),
         )
 
@@ -99,29 +88,20 @@ class Record:
             and (asked.scope is None or match_scope(one.scope, asked.scope) is not None)
         )
 
-    def _lately(self, one: KnowledgeItem, asked: FindKnowledge) -> bool:
-        return one.id in self.lately and asked.candidates_age_s is not None
-
-    def _found(self, one: KnowledgeItem, asked: FindKnowledge, whole: bool = True) -> FoundItem:
+    def _found(self, one: KnowledgeItem, asked: FindKnowledge) -> FoundItem:
         helpful, unhelpful = self.votes.get(one.id, (0.0, 0.0))
         return FoundItem(
-            item=one.model_copy(update={"content": one.content[: asked.content_characters] if whole else ""}),
-            content_cut=whole and len(one.content) > asked.content_characters,
-            content_left=not whole,
+            item=one.model_copy(update={"content": one.content[: asked.content_characters]}),
+            content_cut=len(one.content) > asked.content_characters,
             helpful=helpful,
             unhelpful=unhelpful,
             indexed_version=self.indexed[one.id],
-            lately=self._lately(one, asked),
         )
 
 
-def point_of(one: KnowledgeItem, vectors: ItemVectors) -> models.PointStruct:
+def point_of(one: KnowledgeItem, words: models.SparseVector, dense: list[float] | None = None) -> models.PointStruct:
     """The point that the indexer writes of an item."""
-    named: dict[str, models.Vector] = {
-        LEXICAL: models.SparseVector(indices=vectors.indices.tolist(), values=vectors.values.tolist())
-    }
-    if vectors.dense is not None:
-        named[DENSE] = vectors.dense.tolist()
+    named: dict[str, models.Vector] = {LEXICAL: words} if dense is None else {LEXICAL: words, DENSE: dense}
     payload = {
         "project": one.project,
         "item_id": one.id,

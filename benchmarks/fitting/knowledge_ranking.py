@@ -44,8 +44,8 @@ from skillbus.relevance.knowledge_text import (
 )
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf
-from skillbus.retriever.domain.knowledge.named_tags import names_one
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
+from skillbus.retriever.domain.knowledge.weights import names_tag
 from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.vectors.directions import mean_of
 
@@ -114,7 +114,7 @@ class World:
 
 
 def _factor(case: KnowledgeCase, doc: Doc) -> float:
-    tag = WEIGHTS.tag if names_one(case.query, doc.tags) else 0.0
+    tag = WEIGHTS.tag if names_tag(case.query, doc.tags) else 0.0
     if case.scope is None:
         return tag
     near = match_scope(doc.scope, case.scope)

@@ -21,7 +21,7 @@ from skillbus.contracts.learner.usage import (
     KnowledgeUse,
     KnowledgeUsed,
 )
-from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
+from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
@@ -316,7 +316,7 @@ async def test_feedback_moves_what_search_is_told(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     await vote(knowledge, item, True)
     async with open_reads(knowledge.engine) as reads:
-        snapshot = await SqlFinding(reads).snapshot(FindKnowledge(ids=(item.id,)), knowledge.clock.at, None)
+        snapshot = await SqlCandidates(reads).load_snapshot(FindKnowledge(ids=(item.id,)))
     assert [given.helpful for given in snapshot.votes[item.id]] == [True]
 
 

@@ -1,24 +1,33 @@
 """The retriever and the embedder on a real bus, a real vector store, and a record in memory in the learner's place."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from nats.aio.msg import Msg
+from qdrant_client import models
 
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
 from skillbus.common.service import ServiceHealth, serve_routes
+from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import FIND_KNOWLEDGE, FindKnowledge, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.usage import KNOWLEDGE_USED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.message import MSGPACK
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
-from skillbus.retriever.adapters.bus_items import BusItems
+from skillbus.relevance.knowledge_text import (
+    MEAN_TERMS,
+    build_item_aside_text,
+    build_item_dense_texts,
+    build_item_lexical_text,
+)
 from skillbus.vectors import CollectionSpec
-from skillbus.vectors.datasets import KNOWLEDGE
+from skillbus.vectors.datasets import KNOWLEDGE, NO_MODEL
+from skillbus.vectors.directions import mean_of
 
 from ...knowledge_record import Record, point_of
 from .conftest import FailingStore, TopicModel
@@ -53,11 +62,25 @@ class KnowledgeWorld:
             collection, CollectionSpec(dim=SPEC.dim, keywords=KEYWORDS, numbers=("valid_from", "valid_to"))
         )
         await self.store.switch_aliases({KNOWLEDGE.alias: collection})
-        embedder = BusItems(self.bus.caller, 1_000)
-        for at in range(0, len(items), 8):  # of more, it would not wait for the model
-            some = items[at : at + 8]
-            vectors = await embedder.embed(some, None if by_words_only else fingerprint)
-            await self.store.upsert(collection, [point_of(one, vectors[one.digest]) for one in some])
+        dense = not by_words_only and fingerprint != NO_MODEL
+        for at in range(0, len(items), 50):
+            some = items[at : at + 50]
+            vectors = await self._embed_words(some)
+            rows = [_embed_item(one) if dense else None for one in some]
+            await self.store.upsert(collection, [point_of(*each) for each in zip(some, vectors, rows, strict=True)])
+
+    async def _embed_words(self, items: Sequence[KnowledgeItem]) -> list[models.SparseVector]:
+        """Sparse vectors of items, as the indexer asks for them."""
+        asked = EmbedTexts(
+            texts=tuple(build_item_lexical_text(one.title, one.content, one.tags) for one in items),
+            asides=tuple(build_item_aside_text(one.scope) for one in items),
+            role=TextRole.DOCUMENT,
+            dense=False,
+            sparse=True,
+            mean_terms=MEAN_TERMS,
+        )
+        embedded = await self.bus.caller.call(EMBED_TEXTS, asked, content_type=MSGPACK)
+        return [models.SparseVector(indices=[*one.indices], values=[*one.values]) for one in embedded.sparse or ()]
 
     async def search(self, query: str, **more: object) -> KnowledgeFound:
         request = SearchKnowledge.model_validate({"query": query, **more})
@@ -88,6 +111,12 @@ class KnowledgeWorld:
     async def hear(self, message: Msg) -> None:
         self.facts.append(decode(KnowledgeUsed, message.data))
         self.heard.set()
+
+
+def _embed_item(one: KnowledgeItem) -> list[float]:
+    rows = TopicModel().embed(build_item_dense_texts(one.title, one.content), TextRole.DOCUMENT)
+    vector: list[float] = mean_of(rows).tolist()
+    return vector
 
 
 @asynccontextmanager

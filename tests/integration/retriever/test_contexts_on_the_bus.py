@@ -62,9 +62,11 @@ async def test_a_context_for_tests_holds_what_fits_by_priority_within_its_budget
     )
     context = await built(world, scope="/api/live/rooms", budget_tokens=750)
     assert [placed.id for placed in context.items] == [id_of(3), id_of(1), id_of(2)]
-    assert "## business_rule · 业务规则" in context.text
-    assert f"[K-{id_of(1)} v1] 播放歌曲的接口需要 header game-id\nscope: /api/live/*\n> " in context.text
-    assert len(context.text.encode()) < context.tokens <= 600
+    head = (
+        f"[K-{id_of(1)} v1] 播放歌曲的接口需要 header game-id\ntype: business_rule · 业务规则\nscope: /api/live/*\n> "
+    )
+    assert head in context.text
+    assert len(context.text.encode()) < context.tokens <= 750
     assert context.counted_by == "upper_bound"
     (used,) = await world.told(1)
     assert (used.request_id, used.applied, used.scene) == (context.request_id, True, "test_generation")
@@ -87,30 +89,6 @@ async def test_tokens_are_counted_by_the_tokenizer_that_is_named(world: Knowledg
     with pytest.raises(RequestError, match="there are words") as refused:
         await built(world, tokenizer="unknown")
     assert refused.value.code is ErrorCode.NOT_FOUND
-
-
-async def test_a_template_of_ones_own_writes_the_context(world: KnowledgeWorld) -> None:
-    await world.write(item(1, "song one"), item(2, "song two"))
-    template = "{{ query }}:{% for g in groups %}{% for item in g.items %} {{ item.title }}{% endfor %}{% endfor %}"
-    assert (await built(world, template=template)).text in {"song: song one song two", "song: song two song one"}
-
-
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "longer than a second"),
-        ("{{ ''.__class__ }}", "unsafe"),
-        ("{% if %}", "line 1"),
-        ("many words " * 400, "over the budget"),
-    ],
-)
-async def test_a_template_that_cannot_be_used_is_an_invalid_request(
-    world: KnowledgeWorld, template: str, said: str
-) -> None:
-    with pytest.raises(RequestError, match=said) as refused:
-        await built(world, template=template)
-    assert refused.value.code is ErrorCode.INVALID_REQUEST
-    assert (await built(world)).text == ""
 
 
 @pytest.mark.parametrize("budget", [0, 10**9])

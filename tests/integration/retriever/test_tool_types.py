@@ -56,6 +56,16 @@ async def test_a_tool_without_a_kind_is_found_as_a_skill_with_a_debug_line(runni
     assert _told(logs, "tool_type_absent") == [("debug", "odd")]
 
 
+@pytest.mark.spec("tool-type.md § 3.4-2 默认 skill")
+async def test_a_tool_without_a_kind_is_found_by_a_filter_for_skills_and_by_no_other(running: Running) -> None:
+    """tool-type.md § 3.4 类型默认值"""
+    await running.install("player", "Plays a song.")
+    await _put(running)
+    assert sorted(await running.found("music", threshold=0, tool_types=["skill"])) == ["odd", "player"]
+    assert sorted(await running.found("music", threshold=0, quotas={"skill": 2})) == ["odd", "player"]
+    assert await running.found("music", threshold=0, tool_types=["mcp", "builtin"]) == []
+
+
 @pytest.mark.spec("tool-type.md § 3.5 非法值 → 跳过 + warn")
 @pytest.mark.spec("tool-type.md § 4 日志脱敏")
 @pytest.mark.parametrize("kind", ["plugin", "", "SKILL"])

@@ -2,7 +2,6 @@
 
 import io
 import json
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -88,7 +87,6 @@ def test_an_explained_search_tells_what_moved_each_hit_and_what_each_stage_did(
         "threshold": 0.02,
         "below_threshold": 3,
         "not_shown": 1,
-        "unindexed": 2,
         "best_score": 0.98,
     }
     hit = found_item("i-1", relevance=0.51, factors={"scope": 3.0, "priority": -0.06}, indexed=False)
@@ -96,7 +94,13 @@ def test_an_explained_search_tells_what_moved_each_hit_and_what_each_stage_did(
     shown = skillbus("knowledge", "search", QUESTION, "--explain", outside=base.outside()).stdout
     for said in ("scope: exact", "BM25 7.00: header in content", "0.51 before scope +3.00, priority -0.06"):
         assert said in shown
-    for said in ("from the record", "filter 1.2 ms (6 items)", "3 candidates below it", "1 not shown", "team, default"):
+    for said in (
+        "ranked by an older version",
+        "filter 1.2 ms (6 items)",
+        "3 candidates below it",
+        "1 not shown",
+        "team, default",
+    ):
         assert said in shown
 
 
@@ -134,16 +138,17 @@ def test_a_context_is_its_text_and_nothing_else_on_standard_output(skillbus: Com
     assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "test_generation"}
 
 
-def test_a_context_has_a_template_and_a_tokenizer_of_ones_own(
-    skillbus: CommandLine, base: FakeKnowledge, tmp_path: Path
-) -> None:
-    template = tmp_path / "t.jinja"
-    template.write_text("{{ query }}", encoding="utf-8")
-    words = ["--template", str(template), "--tokenizer", "qwen", "--use", "chat", "--scope", "module:x"]
+def test_a_context_is_counted_by_a_tokenizer_of_ones_own(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    words = ["--tokenizer", "qwen", "--use", "chat", "--scope", "module:x"]
     skillbus("knowledge", "context", QUESTION, *words, outside=base.outside())
     said = base.body()
-    assert (said["template"], said["tokenizer"], said["use"]) == ("{{ query }}", "qwen", "chat")
-    assert said["scope"] == "module:x"
+    assert (said["tokenizer"], said["use"], said["scope"]) == ("qwen", "chat", "module:x")
+
+
+def test_a_search_says_how_many_items_are_not_indexed_yet(skillbus: CommandLine, base: FakeKnowledge) -> None:
+    base.answers["POST /search"] = found(found_item("i-1")) | {"index_behind": 7}
+    shown = skillbus("knowledge", "search", QUESTION, outside=base.outside()).stdout
+    assert "7 items of the project are not indexed yet" in shown
 
 
 def test_in_json_a_context_has_its_items_too(skillbus: CommandLine, base: FakeKnowledge) -> None:
@@ -169,7 +174,6 @@ def test_an_empty_context_prints_nothing_and_says_why(skillbus: CommandLine, bas
         ["context", QUESTION, "--budget", "0"],
         ["context", QUESTION, "--budget", "1000000000"],
         ["context", QUESTION, "--tokenizer", "../x"],
-        ["context", QUESTION, "--template", "/no/such/file"],
     ],
 )
 def test_a_question_that_cannot_be_is_wrong_usage_and_nobody_is_asked(

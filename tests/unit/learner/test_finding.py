@@ -1,4 +1,4 @@
-"""Which items search may show, and how many fit a message."""
+"""Candidates that search may show, and the number that fits into a message."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ import pytest
 from skillbus.common.bus.codec import encode
 from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem
-from skillbus.learner.domain.index.finder import Finder, Kept, Snapshot, may_be_shown
+from skillbus.learner.domain.index.finder import CandidateFinder, CandidateSnapshot, RecordedCandidate, may_be_shown
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes, most_bytes
 from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote
 
@@ -43,22 +43,18 @@ def asks(**fields: object) -> FindKnowledge:
 class FakeRecord:
     """Answers with these items, whatever is asked."""
 
-    def __init__(
-        self, items: Sequence[KnowledgeItem], unindexed: Sequence[str], votes: Mapping[str, Sequence[Vote]]
-    ) -> None:
-        kept = {one.id: Kept(one, content_cut=False, indexed_version=0) for one in items}
-        self.answer = Snapshot(("default",), kept, unindexed, votes)
+    def __init__(self, items: Sequence[KnowledgeItem], votes: Mapping[str, Sequence[Vote]]) -> None:
+        recorded = {one.id: RecordedCandidate(one, content_cut=False, indexed_version=0) for one in items}
+        self.answer = CandidateSnapshot(("default",), recorded, len(items), votes)
 
-    async def snapshot(self, wanted: FindKnowledge, at: datetime, since: datetime | None) -> Snapshot:
+    async def load_snapshot(self, wanted: FindKnowledge) -> CandidateSnapshot:
         return self.answer
 
 
 def finder(
-    items: Sequence[KnowledgeItem],
-    unindexed: Sequence[str] = (),
-    votes: Mapping[str, Sequence[Vote]] = MappingProxyType({}),
-) -> Finder:
-    return Finder(FakeRecord(items, unindexed, votes), lambda: NOW)
+    items: Sequence[KnowledgeItem], votes: Mapping[str, Sequence[Vote]] = MappingProxyType({})
+) -> CandidateFinder:
+    return CandidateFinder(FakeRecord(items, votes), lambda: NOW)
 
 
 @pytest.mark.parametrize(
@@ -95,24 +91,21 @@ def test_an_item_is_shown_only_if_it_fits_all_that_is_asked(
 
 async def test_validity_is_that_of_the_moment_that_is_asked_for() -> None:
     found = finder([item(valid_to=NOW)])
-    assert not (await found.find(asks(ids=("item-0",)))).items
-    assert (await found.find(asks(ids=("item-0",), at=NOW - HOUR))).items
+    assert not (await found.find_knowledge(asks(ids=("item-0",)))).items
+    assert (await found.find_knowledge(asks(ids=("item-0",), at=NOW - HOUR))).items
 
 
-async def test_candidates_come_in_their_order_then_what_the_index_lacks() -> None:
-    found = finder([item(number) for number in range(4)], ["item-3", "item-1"])
-    matched = await found.find(asks(ids=("item-2", "item-9", "item-0", "item-2")))
-    assert [one.item.id for one in matched.items] == ["item-2", "item-0", "item-3", "item-1"]
-
-
-async def test_a_candidate_that_the_index_has_at_an_older_version_comes_once() -> None:
-    matched = await finder([item(1)], ["item-1"]).find(asks(ids=("item-1",)))
-    assert [one.item.id for one in matched.items] == ["item-1"]
+async def test_candidates_come_in_the_order_of_the_request_and_each_once() -> None:
+    matched = await finder([item(number) for number in range(4)]).find_knowledge(
+        asks(ids=("item-2", "item-9", "item-0", "item-2"))
+    )
+    assert [one.item.id for one in matched.items] == ["item-2", "item-0"]
+    assert (matched.projects, matched.index_behind) == (("default",), 4)
 
 
 async def test_votes_come_with_their_weights() -> None:
     votes = [Vote(True, NOW), Vote(True, NOW - HALF_LIFE), Vote(False, NOW)]
-    matched = await finder([item()], votes={"item-0": votes}).find(asks(ids=("item-0",)))
+    matched = await finder([item()], votes={"item-0": votes}).find_knowledge(asks(ids=("item-0",)))
     assert (matched.items[0].helpful, matched.items[0].unhelpful) == pytest.approx((1.5, 1.0))
 
 
@@ -120,12 +113,10 @@ async def test_votes_come_with_their_weights() -> None:
 async def test_an_answer_fits_the_bus_and_says_what_is_left(text: str) -> None:
     items = [item(number, content=text, tags=tuple(f"标{at}" * 25 for at in range(50))) for number in range(60)]
     ids = [one.id for one in items]
-    matched = await finder(items, ids[50:]).find(asks(ids=ids[:50], content_characters=32_000))
+    matched = await finder(items).find_knowledge(asks(ids=ids, content_characters=32_000))
     assert len(encode(matched)) < BUS_BYTES
-    candidates = [one.item.id for one in matched.items if one.item.id in ids[:50]]
-    assert candidates
-    assert [*candidates, *matched.left] == ids[:50]
-    assert len(matched.items) > len(candidates)
+    assert matched.items
+    assert [*(one.item.id for one in matched.items), *matched.left] == ids
 
 
 def test_the_size_of_an_item_is_no_less_than_it_takes() -> None:

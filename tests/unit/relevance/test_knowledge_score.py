@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import NEUTRAL, Relevance
-from skillbus.retriever.domain.knowledge.named_tags import names_one
+from skillbus.retriever.domain.knowledge.weights import names_tag
 
 USE = derive_knowledge_relevance(Relevance(1.333, 1.305, 0.108, 3.0, 1.0))
 COSINES = st.one_of(st.none(), st.floats(-1, 1))
@@ -59,4 +59,4 @@ def test_translations_are_no_terms_of_the_query_itself(query: str, terms: tuple[
     ],
 )
 def test_a_tag_is_named_as_a_whole(query: str, tag: str, named: bool) -> None:
-    assert names_one(query, ("other", tag)) is named
+    assert names_tag(query, ("other", tag)) is named

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.relevance.sentences import MAX_SENTENCES, split_sentences
-from skillbus.retriever.domain.parts import parts_with
+from skillbus.retriever.domain.explanation import find_parts
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_there_are_two_to_four_sentences_or_none(request_: str) -> None:
     ],
 )
 def test_a_part_holds_a_term_where_a_word_of_it_begins_so(term: str, text: str, holds: bool) -> None:
-    assert parts_with((term,), {"name": text}) == (("name",) if holds else ())
+    assert find_parts((term,), {"name": text}) == (("name",) if holds else ())

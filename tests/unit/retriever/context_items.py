@@ -13,7 +13,7 @@ from tokenizers.trainers import BpeTrainer
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit
-from skillbus.retriever.adapters.tokenizers import FileCounter
+from skillbus.retriever.adapters.tokenizers import FileTokenCounter
 
 THEN = datetime(2026, 1, 2, tzinfo=UTC)
 RULE = "所有 /api/live 下的接口都必须带 header `game-id`,缺少时返回 400。"
@@ -49,15 +49,15 @@ def numbers(items: Sequence[str]) -> list[int]:
     return [int(identity[-12:]) for identity in items]
 
 
-def byte_level_bpe() -> FileCounter:
+def byte_level_bpe() -> FileTokenCounter:
     """A tokenizer as GPT's are made, of few merges: also over the ends of lines, where texts meet."""
     tokenizer = Tokenizer(BPE())
     tokenizer.normalizer = NFC()
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
     trainer = BpeTrainer(vocab_size=700, initial_alphabet=ByteLevel.alphabet(), show_progress=False)
-    written = f"> {PROSE}\n\n## business_rule · 业务规则\n\n[K-{id_of(1)} v3] title\nscope: *\n\nomitted: 3"
+    written = f"> {PROSE}\n\n[K-{id_of(1)} v3] title\ntype: business_rule · 业务规则\nscope: *\n\nomitted: 3"
     tokenizer.train_from_iterator([written * 3], trainer)
-    return FileCounter("bpe", tokenizer)
+    return FileTokenCounter("bpe", tokenizer)
 
 
 def minilm_file() -> Path:

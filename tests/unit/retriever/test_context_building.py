@@ -1,6 +1,5 @@
 """What a request for a context asks of search, counts with, and tells the statistics."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +8,10 @@ import pytest
 
 from skillbus.contracts.learner.usage import AnsweredRequest
 from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeHit, SearchKnowledge
-from skillbus.retriever.adapters.template_built_in import JinjaTemplates
 from skillbus.retriever.adapters.tokenizers import TokenizerFiles
 from skillbus.retriever.domain.context.builder import ContextBuilder
-from skillbus.retriever.domain.errors import TemplateRefusedError, TokenizerUnknownError
-from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
+from skillbus.retriever.domain.errors import TokenizerUnknownError
+from skillbus.retriever.domain.knowledge.ports import FoundKnowledge
 
 from .context_items import byte_level_bpe, distinct, hit, id_of
 
@@ -26,7 +24,7 @@ class FakeFinder:
     degraded: bool = False
     asked: list[tuple[SearchKnowledge, int | None]] = field(default_factory=list)
 
-    async def find(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
+    async def search_knowledge(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
         self.asked.append((request, at_most))
         return FoundKnowledge(tuple(self.hits), None if self.degraded else "model", self.degraded)
 
@@ -52,7 +50,7 @@ class Building:
     notes: Notes = field(default_factory=Notes)
 
     def __post_init__(self) -> None:
-        self.builder = ContextBuilder(self.finder, self.notes, TokenizerFiles(self.folder), JinjaTemplates(), at_once=1)
+        self.builder = ContextBuilder(self.finder, self.notes, TokenizerFiles(self.folder), at_once=1)
 
 
 @pytest.fixture
@@ -160,13 +158,3 @@ async def test_the_text_and_the_items_are_the_same_context(building: Building) -
     assert (first.external_id, first.scope, first.cut, first.project) == ("faq-1", "/api/live/*", False, "default")
     assert all(item.title in built.text and item.content in built.text for item in built.items)
     assert sum(item.tokens for item in built.items) < built.tokens <= built.budget_tokens
-
-
-async def test_templates_that_take_all_their_time_hold_up_no_context_without_one(building: Building) -> None:
-    building.finder.hits = [hit(1)]
-    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-    slow = [asyncio.create_task(building.builder.build(BuildContext(query="x", template=endless))) for _ in range(2)]
-    await asyncio.sleep(0)
-    assert (await building.builder.build(BuildContext(query="x"))).items
-    assert not any(task.done() for task in slow)
-    assert [type(error) for error in await asyncio.gather(*slow, return_exceptions=True)] == 2 * [TemplateRefusedError]

@@ -3,11 +3,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.retriever.domain.context.sentences import ends
+from skillbus.retriever.domain.context.sentences import find_cuts
 
 
 def cut(text: str) -> list[str]:
-    return [text[begin:end] for begin, end in pairwise((0, *ends(text)))]
+    return [text[begin:end] for begin, end in pairwise((0, *find_cuts(text)))]
 
 
 def test_chinese_and_latin_sentences_end_where_they_do() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +12,12 @@ from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import match_scope, normalize_scope
-from skillbus.retriever.adapters.vector_knowledge import condition_of
-from skillbus.retriever.domain.knowledge.ports import ItemVectors, WantedKnowledge
+from skillbus.retriever.adapters.vector_knowledge import group_scopes, make_knowledge_filter
+from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 
 from ...knowledge_record import NOW, Record, item, point_of
 
-NOTHING = ItemVectors(None, np.array([1], np.uint32), np.array([1], np.float32))
+NOTHING = models.SparseVector(indices=[1], values=[1.0])
 SEGMENTS = st.lists(st.sampled_from(["api", "live", "rooms", "*"]), max_size=4)
 SCOPES = st.builds(
     lambda prefix, parts: normalize_scope(prefix + "/".join(parts)) if parts else "",
@@ -32,7 +31,8 @@ def passes(one: KnowledgeItem, asked: KnowledgeFilter, projects: tuple[str, ...]
     wanted = WantedKnowledge(asked, projects, (asked.at or NOW).timestamp(), 20)
     payload = point_of(one, NOTHING).payload
     assert payload is not None
-    return _holds(condition_of(wanted), payload)
+    filters = [make_knowledge_filter(wanted, group) for group in group_scopes(asked.scope) or [[]]]
+    return any(_holds(one, payload) for one in filters)
 
 
 def _holds(condition: models.Filter, payload: dict[str, object]) -> bool:
@@ -105,3 +105,29 @@ def test_what_says_nothing_about_a_scope_is_kept_out_by_the_index(other: str) ->
     assert match_scope(other, "/api/live/rooms") is None
     assert not passes(item(1, scope=other), KnowledgeFilter(scope="/api/live/rooms"))
     assert passes(item(1, scope=other), KnowledgeFilter())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "groups"),
+    [
+        ("/api/live/rooms", [["/api/live/rooms", "/api/live/rooms/*"], ["/api/live/*", "/api"], ["", "*/rooms"]]),
+        ("/api/live/*", [["/api/live/*", "/api/live", "/api/live/rooms"], ["/api/*", "/api"], [""]]),
+        ("module", [["module", "module/*"], [""]]),
+        ("", [["", "*/rooms"]]),
+    ],
+)
+def test_near_scopes_are_searched_apart_from_general_items(wanted: str, groups: list[list[str]]) -> None:
+    asked = KnowledgeFilter(scope=wanted)
+    filters = [
+        make_knowledge_filter(WantedKnowledge(asked, ("default",), NOW.timestamp(), 20), group)
+        for group in group_scopes(wanted)
+    ]
+    assert len(filters) == len(groups)
+    for one, scopes in zip(filters, groups, strict=True):
+        for scope in scopes:
+            payload = point_of(item(1, scope=scope), NOTHING).payload
+            assert payload is not None
+            assert _holds(one, payload), (wanted, scope)
+    general = point_of(item(1), NOTHING).payload
+    assert general is not None
+    assert [_holds(one, general) for one in filters] == [False] * (len(filters) - 1) + [True]

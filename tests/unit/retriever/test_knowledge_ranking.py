@@ -1,6 +1,6 @@
 """The order of what may be shown."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import permutations
 
@@ -10,22 +10,34 @@ from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.relevance.knowledge_score import KnowledgeRelevance
 from skillbus.relevance.score import NEUTRAL, compute_rarest_idf
-from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem, ScoredItem
+from skillbus.retriever.domain.index import IndexCandidate
+from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
 
 from ...knowledge_record import NOW, id_of, item
 
 
-def scored(number: int, cosine: float | None = 0.5, bm25: float | None = None, **more: object) -> ScoredItem:
-    return ScoredItem(FoundItem(item=item(number, **more)), cosine, bm25, indexed=True)  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Scored:
+    """An item, and its candidate."""
+
+    found: FoundItem
+    cosine: float | None
+    bm25: float | None
+
+
+def scored(number: int, cosine: float | None = 0.5, bm25: float | None = None, **more: object) -> Scored:
+    return Scored(FoundItem(item=item(number, **more)), cosine, bm25)  # type: ignore[arg-type]  # of an item
 
 
 def rank(
-    *items: ScoredItem, weights: KnowledgeWeights = WEIGHTS, indexed: int = 100, **more: object
+    *items: Scored, weights: KnowledgeWeights = WEIGHTS, indexed: int = 100, **more: object
 ) -> tuple[RankedItem, ...]:
     request = SearchKnowledge.model_validate({"query": "q", **more})
-    return KnowledgeRanking(request, weights, KnowledgeRelevance(NEUTRAL, 1.0, indexed), NOW).rank(items)
+    candidates = {one.found.item.id: IndexCandidate(one.found.item.id, one.cosine, one.bm25) for one in items}
+    ranking = KnowledgeRanking(request, weights, KnowledgeRelevance(NEUTRAL, 1.0, indexed), NOW)
+    return ranking.rank_items([one.found for one in items], candidates)
 
 
 def ids(ranked: tuple[RankedItem, ...]) -> list[str]:
@@ -63,9 +75,16 @@ def test_what_says_nothing_about_the_scope_is_left_out_and_counts_among_the_plac
 
 
 @pytest.mark.spec("knowledge-base.md § 指定范围检索")
-def test_a_nearer_scope_outweighs_a_somewhat_nearer_text() -> None:
+def test_a_nearer_scope_comes_first_however_much_nearer_the_text_of_another_is() -> None:
     """knowledge-base.md § 指定范围检索"""
-    ranked = rank(scored(1, 0.8), scored(2, 0.5, scope="/api/live/rooms"), scope="/api/live/rooms")
+    ranked = rank(scored(1, 0.99, 40.0), scored(2, 0.2, scope="/api/live/rooms"), scope="/api/live/rooms")
+    assert ids(ranked) == [id_of(2), id_of(1)]
+    assert ranked[0].score < ranked[1].score
+
+
+def test_the_higher_cosine_comes_first_where_evidence_and_factors_are_equal() -> None:
+    ranked = rank(scored(1, 0.992), scored(2, 0.999), scored(3, None, None))
+    assert ranked[0].log_odds == ranked[1].log_odds
     assert ids(ranked) == [id_of(2), id_of(1)]
 
 

@@ -8,6 +8,7 @@ import pytest
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
 from skillbus.relevance.score import compute_probability
+from skillbus.retriever.domain.knowledge.search import KnowledgeLimits
 from skillbus.retriever.domain.threshold import least_evidence
 
 from ...knowledge_record import NOW, id_of, item
@@ -88,153 +89,97 @@ async def test_an_item_of_a_project_above_is_found_only_if_that_is_wanted() -> N
     assert await base.ids(project="team-a", inherit=False) == []
 
 
-async def test_a_changed_item_is_scored_by_its_new_text_until_the_index_has_it() -> None:
+async def test_a_changed_item_is_shown_as_it_is_now_and_ranked_by_its_older_version_until_it_is_indexed() -> None:
     """knowledge-base.md § 更新知识条目"""
     base = Base()
-    base.index.put(item(1), 0.99)
-    base.record.record.put(item(1, version=2), indexed=False)
-    base.items.cosines[f"{id_of(1)} 2"] = 0.6
-    found = await base.find(explain=True)
+    base.put(item(1, "old"), 0.9)
+    base.record.record.items[id_of(1)] = item(1, "new", version=2)
+    found = await base.find()
     (hit,) = found.hits
-    assert (hit.item.version, hit.indexed) == (2, False)
-    assert hit.cosine == pytest.approx(0.6)
-    assert found.explanation is not None
-    assert (found.explanation.not_shown, found.explanation.unindexed) == (1, 1)
+    assert (hit.item.title, hit.item.version, hit.indexed, hit.cosine) == ("new", 2, False, 0.9)
+    assert found.index_behind == 1
 
 
-async def test_an_item_that_changes_during_a_search_is_scored_as_it_is_shown() -> None:
+async def test_an_item_that_changes_during_a_search_is_shown_as_it_is_now() -> None:
     base = Base()
-    base.put(item(1), 0.99)
-    base.record.meanwhile = [item(1, version=2)]
-    base.items.cosines[f"{id_of(1)} 2"] = 0.6
+    base.put(item(1, "old"), 0.99)
+    base.record.meanwhile = [item(1, "new", version=2)]
     (hit,) = (await base.find()).hits
-    assert hit.item.version == 2
-    assert hit.cosine == pytest.approx(0.6)
+    assert (hit.item.title, hit.indexed) == ("new", False)
 
 
 async def test_an_item_that_is_archived_during_a_search_is_not_shown() -> None:
     base = Base()
     base.put(item(1), 0.99)
-    base.record.record.put(item(2), indexed=False)
-    base.record.meanwhile = [item(number, version=2, status=KnowledgeStatus.ARCHIVED) for number in (1, 2)]
+    base.record.meanwhile = [item(1, version=2, status=KnowledgeStatus.ARCHIVED)]
     assert await base.ids(threshold=0.0) == []
 
 
-async def test_an_item_that_comes_into_the_index_between_its_candidates_and_the_record_is_found() -> None:
-    """knowledge-base.md § 手动创建知识条目"""
-    base = Base()
-    base.put(item(1), 0.7)
-    base.index.meanwhile = [item(2)]
-    base.record.record.put(item(2))
-    base.record.record.lately = {id_of(2)}
-    hits = (await base.find()).hits
-    assert [(hit.item.id, hit.indexed) for hit in hits] == [(id_of(2), True), (id_of(1), True)]
-    assert base.items.asked == []
-
-
-async def test_an_item_whose_change_comes_into_the_index_between_is_scored_by_what_it_is_now() -> None:
-    base = Base()
-    base.put(item(1), 0.99)
-    base.index.meanwhile = [item(1, version=2)]
-    base.record.record.put(item(1, version=2))
-    base.record.record.lately = {id_of(1)}
-    (hit,) = (await base.find()).hits
-    assert (hit.item.version, hit.indexed) == (2, True)
-    assert hit.cosine == pytest.approx(0.8)
-
-
-async def test_an_item_of_which_only_the_index_knows_that_it_has_it_is_scored_by_the_index() -> None:
-    base = Base()
-    base.index.put(item(1), 0.9)
-    base.record.record.put(item(1), indexed=False)
-    (hit,) = (await base.find()).hits
-    assert hit.indexed
-    assert hit.cosine == pytest.approx(0.9)
-    assert base.items.asked == []
-
-
-async def test_where_other_projects_count_than_was_thought_the_index_is_asked_again() -> None:
+async def test_the_index_is_asked_again_when_other_projects_count_than_at_the_last_search() -> None:
     base = Base()
     base.put(item(1, project="team-a"))
     base.record.record.parents = {"team-a": "theirs"}
-    base.record.supposed = ("team-a", "others")
+    base.record.recalled = ("team-a", "others")
     assert await base.ids(project="team-a") == [id_of(1)]
     assert [wanted.projects for wanted in base.index.wanted] == [("team-a", "others"), ("team-a", "theirs")]
 
 
-async def test_content_is_read_of_the_nearest_and_of_a_hit_that_was_not_among_them_afterwards() -> None:
+async def test_the_record_is_asked_once_about_all_candidates() -> None:
     base = Base()
-    for number in range(1, 6):
-        base.put(item(number, priority=0), 0.8 - number / 100)
-    base.put(item(6, priority=10, tags=("直播",)), 0.7)
-    (hit,) = (await base.find(top_k=1)).hits
-    assert (hit.item.id, hit.item.content) == (id_of(6), "content 6")
-    assert base.record.asked == [tuple(id_of(number) for number in range(1, 7)), (id_of(6),)]
+    for number in range(1, 21):
+        base.put(item(number), 0.99 if number <= 5 else 0.1)
+    assert len((await base.find(top_k=5)).hits) == 5
+    assert base.record.asked == [tuple(id_of(number) for number in range(1, 21))]
 
 
-async def test_what_the_index_has_otherwise_is_not_scored_by_a_content_that_was_not_read() -> None:
+async def test_an_item_that_the_index_lacks_is_not_found_and_the_reply_counts_it() -> None:
     base = Base()
-    for number in range(1, 4):
-        base.put(item(number), 0.9 - number / 100)
-    base.record.record.put(item(3, version=2), indexed=False)
-    await base.find(top_k=1)
-    assert base.items.contents == ["content 3"]
-
-
-async def test_what_the_index_lacks_is_found_by_meaning_and_by_words() -> None:
-    """knowledge-base.md § 手动创建知识条目"""
-    base = Base()
+    base.record.record.parents = {"team-a": "default"}
     base.put(item(1), 0.7)
-    base.record.record.put(item(2), item(3), indexed=False)
-    base.items.cosines = {f"{id_of(2)} 1": 0.99, f"{id_of(3)} 1": 0.6}
-    base.items.holding = {f"{id_of(3)} 1": (2,)}
-    hits = (await base.find()).hits
-    assert [(hit.item.id, hit.indexed) for hit in hits] == [(id_of(2), False), (id_of(3), False), (id_of(1), True)]
-    assert [(reason.side, reason.terms) for reason in hits[1].reasons] == [("dense", ()), ("lexical", ("直播",))]
-    assert base.items.asked == [((f"{id_of(3)} 1", f"{id_of(2)} 1"), LIVE.fingerprint)]
+    for number, project in ((2, "default"), (3, "default"), (4, "team-a"), (5, "team-b")):
+        base.record.record.put(item(number, project=project), indexed=False)
+    found = await base.find()
+    assert [hit.item.id for hit in found.hits] == [id_of(1)]
+    assert found.index_behind == 2
+    assert (await base.find(project="team-a")).index_behind == 3
+    assert (await base.find(project="team-a", inherit=False)).index_behind == 1
 
 
-async def test_an_item_that_the_index_has_meanwhile_is_found_once() -> None:
-    base = Base()
-    base.put(item(1), 0.7)
-    base.record.record.indexed[id_of(1)] = 0  # the record was not told yet
-    found = await base.find(explain=True)
-    (hit,) = found.hits
-    assert (hit.indexed, hit.cosine) == (True, 0.7)
-    assert base.record.asked == [(id_of(1),)]
-
-
-async def test_before_anything_was_indexed_the_record_alone_is_searched() -> None:
+async def test_before_anything_was_indexed_nothing_is_found_and_the_reply_says_how_far_the_index_is_behind() -> None:
     base = Base(index=FakeIndex(index=None))
-    assert (await base.find(explain=True)).hits == ()
     base.record.record.put(item(1), indexed=False)
     found = await base.find(explain=True)
-    assert [hit.item.id for hit in found.hits] == [id_of(1)]
-    assert base.queries.fingerprints == [None, None]
-    assert base.items.asked == [((f"{id_of(1)} 1",), "default")]
-    assert found.explanation is not None
-    assert (found.explanation.indexed, found.explanation.unindexed) == (0, 1)
+    assert (found.hits, found.index_behind) == ((), 1)
+    assert base.queries.fingerprints == []
 
 
 async def test_without_a_dense_vector_words_alone_find_and_the_answer_says_so() -> None:
     """knowledge-base.md § 降级到TF-IDF"""
     base = Base(queries=FakeQueries(dense=None))
     base.put(item(1), None, 3.0)
-    base.record.record.put(item(2), item(3), indexed=False)
-    base.items.holding = {f"{id_of(2)} 1": (1, 2)}
+    base.put(item(2), None, None)
     found = await base.find()
-    assert [hit.item.id for hit in found.hits] == [id_of(2), id_of(1)]
+    assert [hit.item.id for hit in found.hits] == [id_of(1)]
     assert (found.degraded, found.model, found.hits[0].cosine) == (True, None, None)
-    assert base.items.asked == [((f"{id_of(3)} 1", f"{id_of(2)} 1"), None)]
 
 
-async def test_an_item_that_the_model_is_too_busy_for_is_found_by_its_words() -> None:
+@pytest.mark.spec("knowledge-base.md § 指定范围检索")
+async def test_a_much_more_relevant_general_item_comes_after_every_item_of_the_scope() -> None:
+    """knowledge-base.md § 指定范围检索"""
     base = Base()
-    base.items.late = True
-    base.items.holding = {f"{id_of(1)} 1": (1, 2)}
-    base.record.record.put(item(1), item(2), indexed=False)
-    hits = (await base.find(threshold=0.0)).hits
-    assert [(hit.item.id, hit.cosine) for hit in hits] == [(id_of(1), None)]
+    for number, scope in enumerate(("", "/api", "/api/live/*", "/api/live/rooms")):
+        base.put(item(number, scope=scope), 0.99 - number / 4, 20.0 - 5 * number)
+    hits = (await base.find(scope="/api/live/rooms")).hits
+    assert [hit.item.scope for hit in hits] == ["/api/live/rooms", "/api/live/*", "/api", ""]
+    assert hits[0].score < hits[-1].score
+
+
+async def test_an_item_of_the_scope_that_cannot_fit_takes_no_place() -> None:
+    base = Base(limits=KnowledgeLimits(candidates=20, fits=0.3))
+    base.put(item(1, scope="/api"), 0.001)
+    base.put(item(2), 0.9, 20.0)
+    assert await base.ids(scope="/api", top_k=1) == [id_of(2)]
+    assert await base.ids(scope="/api", top_k=1, threshold=0.0) == [id_of(1)]
 
 
 async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> None:
@@ -290,16 +235,14 @@ async def test_votes_move_a_hit_unless_they_are_switched_off() -> None:
     assert await base.ids(feedback=False) == [id_of(1), id_of(2)]
 
 
-async def test_terms_are_read_of_likely_hits_while_the_record_is_asked_and_of_the_others_afterwards() -> None:
+async def test_terms_are_read_of_the_hits_that_share_words_with_the_query() -> None:
     base = Base()
     for number in range(1, 6):
-        base.put(item(number), 0.9 - number / 20, bm25=2.0)
-        base.index.holding[id_of(number)] = frozenset({1})
-    base.put(item(6, scope="/api"), 0.5, bm25=2.0)
-    base.index.holding[id_of(6)] = frozenset({2})
-    (hit,) = (await base.find(top_k=1, scope="/api")).hits
-    assert [reason.terms for reason in hit.reasons if reason.side == "lexical"] == [("直播",)]
-    assert base.index.read == [(id_of(1), id_of(2)), (id_of(6),)]
+        base.put(item(number), 0.9 - number / 20, bm25=None if number == 1 else 2.0)
+        base.index.holding[id_of(number)] = frozenset({2})
+    hits = (await base.find(top_k=2, threshold=0.0)).hits
+    assert {reason.terms for hit in hits for reason in hit.reasons if reason.side == "lexical"} == {("直播",)}
+    assert base.index.read == [(id_of(2), id_of(3))]
 
 
 async def test_a_lexical_reason_says_in_which_parts_of_the_item_the_terms_stand() -> None:
@@ -327,7 +270,6 @@ async def test_an_explanation_tells_each_stage_and_what_moved_each_hit() -> None
     base.put(item(1, priority=10, scope="/api"), 0.7, 2.0)
     base.put(item(2), 0.6)
     base.index.put(item(3))
-    base.record.record.put(item(4), indexed=False)
     found = await base.find(explain=True, scope="/api")
     told = found.explanation
     assert told is not None
@@ -335,10 +277,10 @@ async def test_an_explanation_tells_each_stage_and_what_moved_each_hit() -> None
         ("embed", 0),
         ("filter", 3),
         ("candidates", 3),
-        ("record", 3),
-        ("rank", 3),
+        ("record", 2),
+        ("rank", 2),
     ]
-    assert (told.indexed, told.not_shown, told.unindexed, told.projects) == (100, 1, 1, ("default",))
+    assert (told.indexed, told.not_shown, told.projects) == (100, 1, ("default",))
     assert told.terms == ("header", "直播")
     first = found.hits[0]
     assert first.factors is not None

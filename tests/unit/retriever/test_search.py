@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools
 from skillbus.relevance.score import NEUTRAL
-from skillbus.retriever.domain.index import LiveIndex
+from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.tools.hit import StoredTool
-from skillbus.retriever.domain.tools.ranking import Candidate
-from skillbus.retriever.domain.tools.search import Found, ToolSearch, Wanted
+from skillbus.retriever.domain.tools.hit import IndexedTool
+from skillbus.retriever.domain.tools.ranking import POOL
+from skillbus.retriever.domain.tools.search import FoundTools, ToolSearch, WantedTools
 
 LIVE = LiveIndex("tools-abc-v1", "abc", 100)
 
@@ -23,28 +23,34 @@ LIVE = LiveIndex("tools-abc-v1", "abc", 100)
 class FakeIndex:
     """Tools by point, each with a cosine that falls with its place."""
 
-    stored: Mapping[str, StoredTool] = field(default_factory=dict)
+    stored: Mapping[str, IndexedTool] = field(default_factory=dict)
     index: LiveIndex | None = LIVE
     gone: frozenset[str] = frozenset()
     nearest: float = 0.9
+    step: float = 0.01
+    """How much less the next tool is like the query."""
     tools_of_project: int = 5_000
-    wanted: list[Wanted] = field(default_factory=list)
+    wanted: list[WantedTools] = field(default_factory=list)
 
-    async def live(self) -> LiveIndex | None:
+    async def find_live_index(self) -> LiveIndex | None:
         return self.index
 
-    async def size(self, live: LiveIndex, project: str) -> int:
+    async def count_project(self, live: LiveIndex, project: str) -> int:
         return self.tools_of_project
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
+    async def find_candidates(
+        self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedTools
+    ) -> Sequence[IndexCandidate]:
         self.wanted.append(wanted)
         return [
-            Candidate(point, None if query.dense is None else self.nearest - place / 100, 9.0 - place)
+            IndexCandidate(
+                point, None if query.dense is None else self.nearest - place * self.step, 9.0 - place * self.step * 100
+            )
             for place, (point, tool) in enumerate(self.stored.items())
             if not wanted.tool_types or (tool.tool_type or "skill") in wanted.tool_types
         ]
 
-    async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
+    async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
         return {point: self.stored[point] for point in points if point not in self.gone}
 
 
@@ -53,7 +59,7 @@ class FakeEmbedder:
     dense: tuple[float, ...] | None = (1.0, 0.0)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
+    async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
         self.asked.append((query, fingerprint))
         self.parts = parts
         model = "use-multilingual-v3" if self.dense else None
@@ -61,15 +67,15 @@ class FakeEmbedder:
         return EmbeddedQuery(self.dense, (1, 2), (1.0, 1.0), ("提交", "代码"), model, NEUTRAL, vectors)
 
 
-def tools(*kinds: str | None) -> dict[str, StoredTool]:
-    return {f"p{at}": StoredTool(f"skill:t{at}", f"t{at}", "", kind) for at, kind in enumerate(kinds)}
+def tools(*kinds: str | None) -> dict[str, IndexedTool]:
+    return {f"p{at}": IndexedTool(f"skill:t{at}", f"t{at}", "", kind) for at, kind in enumerate(kinds)}
 
 
 async def find(
     index: FakeIndex, limit: int = 5, embedder: FakeEmbedder | None = None, query: str = "帮我提交代码", **asked: Any
-) -> Found:
+) -> FoundTools:
     search = ToolSearch(embedder or FakeEmbedder(), index, candidates=64, fits=0.5)
-    return await search.find(SearchTools(query=query, limit=limit, **asked))
+    return await search.search_tools(SearchTools(query=query, limit=limit, **asked))
 
 
 async def names(index: FakeIndex, limit: int = 5, **asked: Any) -> list[str]:
@@ -96,7 +102,7 @@ async def test_both_sides_are_asked_for_more_than_the_limit() -> None:
 
 async def test_an_index_that_was_never_made_gives_nothing() -> None:
     """tool-type.md § 边界测试, 空结果"""
-    assert await find(FakeIndex(index=None)) == Found()
+    assert await find(FakeIndex(index=None)) == FoundTools()
 
 
 async def test_a_tool_that_is_gone_meanwhile_is_left_out_and_the_next_takes_its_place() -> None:
@@ -112,7 +118,7 @@ async def test_every_kind_of_tool_is_named_at_the_top_and_in_the_metadata() -> N
 
 
 async def test_the_rest_of_the_metadata_is_kept() -> None:
-    tool = StoredTool("skill:x", "x", "", "skill", metadata={"path": "data/skills/x", "type": "old"})
+    tool = IndexedTool("skill:x", "x", "", "skill", metadata={"path": "data/skills/x", "type": "old"})
     (hit,) = (await find(FakeIndex({"p": tool}))).hits
     assert hit.metadata == {"path": "data/skills/x", "type": "skill"}
 
@@ -140,7 +146,7 @@ async def test_the_reasons_give_place_and_value_on_each_side() -> None:
 
 
 async def test_the_lexical_reason_tells_the_terms_that_query_and_tool_share() -> None:
-    tool = StoredTool("skill:x", "x", "", "skill", weights={1: 1.0, 7: 1.0})
+    tool = IndexedTool("skill:x", "x", "", "skill", weights={1: 1.0, 7: 1.0})
     (hit,) = (await find(FakeIndex({"p": tool}))).hits
     assert {reason.side: reason.terms for reason in hit.reasons} == {"dense": (), "lexical": ("提交",)}
 
@@ -185,8 +191,10 @@ async def test_quotas_leave_places_to_kinds_that_would_have_had_none() -> None:
 
 async def test_quotas_ask_for_candidates_of_each_kind_lest_one_take_all_places() -> None:
     index = FakeIndex(tools("mcp", "skill"))
-    await find(index, quotas={"mcp": 1, "builtin": 0, "external": 0})
-    assert [wanted.tool_types for wanted in index.wanted] == [("mcp",), ("skill",)]
+    await find(index, quotas={"mcp": 1, "builtin": 0})
+    (wanted,) = index.wanted
+    assert wanted.each_type
+    assert wanted.tool_types == tuple(kind for kind in ToolType if kind is not ToolType.BUILTIN)
 
 
 async def test_tags_sources_and_project_are_filters_of_the_index() -> None:
@@ -231,7 +239,7 @@ async def test_nothing_is_explained_unless_it_is_asked_for() -> None:
 
 
 async def test_the_lexical_reason_tells_in_which_parts_of_the_tool_the_terms_stand() -> None:
-    tool = StoredTool(
+    tool = IndexedTool(
         "mcp:git/gitCommit",
         "gitCommit",
         "把代码提交到仓库",
@@ -245,6 +253,15 @@ async def test_the_lexical_reason_tells_in_which_parts_of_the_tool_the_terms_sta
 
 
 async def test_a_hit_that_repeats_one_above_it_says_which() -> None:
-    twins = {f"p{at}": StoredTool(f"skill:t{at}", f"t{at}", "", "skill", weights={1: 1.0}) for at in range(2)}
+    twins = {f"p{at}": IndexedTool(f"skill:t{at}", f"t{at}", "", "skill", weights={1: 1.0}) for at in range(2)}
     hits = (await find(FakeIndex(twins))).hits
     assert [hit.repeats for hit in hits] == [None, "skill:t0"]
+
+
+async def test_every_tool_of_the_pool_is_compared_with_those_above_it() -> None:
+    """The copies fill all places but the last of the pool, which differs and must not be left out."""
+    copies = {f"p{at}": IndexedTool(f"skill:t{at}", f"t{at}", "", "skill", weights={1: 1.0}) for at in range(POOL - 1)}
+    other = IndexedTool("skill:other", "other", "", "skill", weights={2: 1.0})
+    found = await names(FakeIndex({**copies, "q": other}, step=0.0001), limit=2, threshold=0.0)
+    assert POOL >= 10
+    assert found == ["t0", "other"]

@@ -1,12 +1,10 @@
 """`skillbus knowledge search` and `skillbus knowledge context`."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from skillbus.cli.errors import LocalFileError
 from skillbus.cli.knowledge import search_view as knowledge_hits
 from skillbus.cli.knowledge.options import (
     OPTIONS,
@@ -42,11 +40,7 @@ Tokenizer = Annotated[
     str | None, typer.Option("--tokenizer", help="Whose tokens: one that the server has; an upper bound if absent.")
 ]
 Candidates = Annotated[int, typer.Option("--candidates", min=1, max=200, help="Items that may come into it.")]
-WrittenFor = Annotated[Use, typer.Option("--use", help="Whose template writes it.")]
-Template = Annotated[
-    Path | None,
-    typer.Option("--template", exists=True, dir_okay=False, help="A Jinja template in its place."),
-]
+WrittenFor = Annotated[Use, typer.Option("--use", help="Name of the template that writes it.")]
 
 
 async def search(  # noqa: PLR0913 (one parameter an option)
@@ -93,7 +87,6 @@ async def context(  # noqa: PLR0913 (one parameter an option)
     at: At = None,
     inherit: Inherit = True,
     use: WrittenFor = Use.TEST_GENERATION,
-    template: Template = None,
     tokenizer: Tokenizer = None,
     candidates: Candidates = 50,
     threshold: Threshold = None,
@@ -106,8 +99,7 @@ async def context(  # noqa: PLR0913 (one parameter an option)
 
     fields = filters(kinds, tags, all_tags, sources, scope, at, inherit=inherit)
     fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates}
-    fields |= {"use": use.value, "template": None if template is None else _text_of(template)}
-    fields |= {"threshold": threshold, "scene": scene, "record_use": None if record else False}
+    fields |= {"use": use.value, "threshold": threshold, "scene": scene, "record_use": None if record else False}
     asked = request_of(BuildContext, fields, OPTIONS)
     built = await session.knowledge.context(asked.model_dump(mode="json", exclude_unset=True))
     if session.output.as_json:
@@ -116,10 +108,3 @@ async def context(  # noqa: PLR0913 (one parameter an option)
     if built.text:
         session.output.write(f"{plain(built.text) if session.output.out.is_terminal else built.text}\n")
     session.output.note(knowledge_hits.how_built(built))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LocalFileError(f"{path}: {error}", "A template is text in UTF-8.") from error

@@ -21,7 +21,7 @@ def hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False
     """The items that fit, best first. Why is told below them, or, `on_lines`, behind each on its line."""
     explained = list(_explained(found)) if explain else []
     if not found.results:
-        return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *explained)
+        return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *_tell_behind(found), *explained)
     how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
     headings: tuple[str, ...] = ("id", "type", "score", "scope", "title")
     lines = [_hit(hit) for hit in found.results]
@@ -29,7 +29,9 @@ def hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False
         headings += ("reasons",)
         lines = [(*line, "; ".join(_reasons(hit))) for line, hit in zip(lines, found.results, strict=True)]
     below = [*map(_why, found.results), Text()] if explain and not on_lines else []
-    return Group(tables.rows(headings, lines, numbers=("score",), whole=("id",)), how, *below, *explained)
+    return Group(
+        tables.rows(headings, lines, numbers=("score",), whole=("id",)), how, *_tell_behind(found), *below, *explained
+    )
 
 
 def short(found: KnowledgeFound) -> RenderableType:
@@ -46,7 +48,13 @@ def how_built(built: ContextBuilt) -> str:
     over = f"; {left_out.over_budget} did not fit the budget" if left_out.over_budget else ""
     alike = f"; {left_out.alike} say what another one says" if left_out.alike else ""
     degraded = f"; degraded: {built.degraded} only" if built.degraded else ""
-    return plain_line(f"{said}{over}{alike}{degraded}")
+    behind = f"; {built.index_behind} items of the project are not indexed yet" if built.index_behind else ""
+    return plain_line(f"{said}{over}{alike}{degraded}{behind}")
+
+
+def _tell_behind(found: KnowledgeFound) -> Iterator[Text]:
+    if found.index_behind:
+        yield Text(f"{found.index_behind} items of the project are not indexed yet: this search may miss them.")
 
 
 def _hit(hit: KnowledgeHit) -> tuple[str, ...]:
@@ -68,7 +76,7 @@ def _reasons(hit: KnowledgeHit) -> Iterator[str]:
         before = f"{hit.relevance:.2f} before " if hit.relevance is not None else ""
         yield f"{before}{', '.join(said)}"
     if not hit.indexed:
-        yield "from the record: the index does not have it yet"
+        yield "ranked by an older version: the index does not have this one yet"
 
 
 def _explained(found: KnowledgeFound) -> Iterator[Text]:
@@ -78,8 +86,8 @@ def _explained(found: KnowledgeFound) -> Iterator[Text]:
         return
     yield tables.threshold_of(how.threshold, how.below_threshold, how.best_score)
     yield tables.stages_of(how.stages, "items")
-    if how.not_shown or how.unindexed:
-        yield tables.fact("record", f"{how.not_shown} not shown, {how.unindexed} that the index does not have yet")
+    if how.not_shown:
+        yield tables.fact("record", f"{how.not_shown} not shown")
     if len(how.projects) > 1:
         yield tables.fact("projects", ", ".join(how.projects))
     if how.terms:

@@ -92,9 +92,10 @@ def check_fields(condition: models.Filter | None, fields: Collection[str]) -> No
         for one in clause if isinstance(clause, list) else [clause]:
             if isinstance(one, models.Filter):
                 check_fields(one, fields)
-            elif isinstance(one, models.FieldCondition) and one.key not in fields:
+            key = one.is_empty.key if isinstance(one, models.IsEmptyCondition) else getattr(one, "key", None)
+            if key is not None and key not in fields:
                 raise VectorStoreRejected(
-                    f"{one.key!r} cannot be filtered by; name it among the keywords or numbers of its collection"
+                    f"{key!r} cannot be filtered by; name it among the keywords or numbers of its collection"
                 )
 
 

@@ -15,7 +15,7 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
 from skillbus.learner.adapters.bus_announcer import BusAnnouncer
 from skillbus.learner.adapters.index_listener import listen_to_index
-from skillbus.learner.adapters.sql.index.finder_record import SqlFinding
+from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.item.import_store import SqlImports
@@ -28,7 +28,7 @@ from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
 from skillbus.learner.domain.bulk.exporter import ItemExporter
 from skillbus.learner.domain.bulk.importer import Importer
-from skillbus.learner.domain.index.finder import Finder
+from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.index.outbox import Relay
@@ -106,7 +106,8 @@ def _imports(engine: AsyncEngine, waiting: IndexWaiter, wrote: Callable[[], None
 
 
 def _index(engine: AsyncEngine, reads: Reads, waiting: IndexWaiter) -> IndexHandlers:
-    return IndexHandlers(Finder(SqlFinding(reads), _now), IndexFeed(SqlIndexRecord(engine), waiting.told, _now))
+    finder = CandidateFinder(SqlCandidates(reads), _now)
+    return IndexHandlers(finder, IndexFeed(SqlIndexRecord(engine), waiting.told, _now))
 
 
 def _now() -> datetime:

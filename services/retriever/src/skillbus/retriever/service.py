@@ -9,8 +9,8 @@ from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.retriever.domain.context.builder import ContextBuilder
-from skillbus.retriever.domain.knowledge.finder import KnowledgeFinder
-from skillbus.retriever.domain.knowledge.hit import for_a_message, used_in
+from skillbus.retriever.domain.knowledge.hit import fit_reply, make_usage
+from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
 from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.domain.usage import UsageLog
 from skillbus.vectors import VectorSearch
@@ -27,9 +27,9 @@ class RetrieverHandlers:
     store: VectorSearch
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
-        """The tools that fit, best first."""
+        """Return the tools that fit, best first."""
         start = time.perf_counter()
-        found = await self.search.find(request)
+        found = await self.search.search_tools(request)
         return ToolsFound(
             results=found.hits,
             degraded="lexical" if found.degraded else None,
@@ -40,26 +40,27 @@ class RetrieverHandlers:
         )
 
     async def search_knowledge(self, request: SearchKnowledge) -> KnowledgeFound:
-        """The knowledge that fits, best first; that it was found is told by and by."""
+        """Return the knowledge that fits, best first, and note its use for the statistics."""
         start, request_id = time.perf_counter(), uuid4().hex
-        found = await self.knowledge.find(request)
+        found = await self.knowledge.search_knowledge(request)
         if request.record_use:
-            self.usage.note(request.project, used_in(request, found.hits, request_id, datetime.now(UTC)))
+            self.usage.note(request.project, make_usage(request, found.hits, request_id, datetime.now(UTC)))
         return KnowledgeFound(
-            results=for_a_message(found.hits),
+            results=fit_reply(found.hits),
             request_id=request_id,
             degraded="lexical" if found.degraded else None,
             model=found.model,
+            index_behind=found.index_behind,
             explanation=found.explanation,
             took_ms=_ms_since(start),
         )
 
     async def build_context(self, request: BuildContext) -> ContextBuilt:
-        """What fits, written for a model."""
+        """Return the knowledge that fits as a text for a model."""
         return await self.contexts.build(request)
 
-    async def store_reachable(self) -> HealthCheck:
-        """Whether vectors can be searched."""
+    async def check_store(self) -> HealthCheck:
+        """Check that the vector store answers."""
         health = await self.store.health()
         return HealthCheck(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
 

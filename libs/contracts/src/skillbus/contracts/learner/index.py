@@ -85,10 +85,7 @@ class FindKnowledge(Message):
     inherit: bool = True
     """True finds items of the project's parents too."""
     ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
-    """Candidates, nearest first. Those that may not be shown are left out of the reply."""
-    candidates_age_s: float | None = Field(default=None, ge=0, le=60)
-    """Time since the index was asked for the candidates, in seconds. Items that were indexed since then are returned
-    too, because the index may have missed them. Absent if the index was not asked yet."""
+    """Candidates of the index. Those that may not be shown are left out of the reply."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
     """Find only these types. Empty means all."""
     tags: Tags = ()
@@ -101,41 +98,33 @@ class FindKnowledge(Message):
     """Find only items that apply to this scope."""
     at: Instant | None = None
     """Find only items that are valid at this time. Absent means now."""
-    unindexed: int = Field(default=32, ge=0, le=200)
-    """Most active items, newest first, that match the filters and that the index lacks; and the same number of items
-    that were indexed since the index was asked."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
     """Longest content of an item, in characters. Longer contents are cut."""
-    whole: int = Field(default=MAX_IDS, ge=0, le=MAX_IDS)
-    """Number of leading candidates that are returned with their content. The others come without it."""
 
 
 class FoundItem(Message):
-    """Item that may be shown."""
+    """Item that may be shown, in its current version."""
 
     item: KnowledgeItem
     content_cut: bool = False
     """True if the content was cut."""
-    content_left: bool = False
-    """True if the content was left out because it was not requested."""
     helpful: float = 0.0
     """Weight of positive votes. The weight of a vote halves every 180 days."""
     unhelpful: float = 0.0
     """Weight of negative votes. The weight of a vote halves every 180 days."""
     indexed_version: int = 0
     """Latest version that the index holds. 0 means none."""
-    lately: bool = False
-    """True if this version may have been indexed after the index was asked for candidates."""
 
 
 class KnowledgeMatched(Message):
-    """Candidates that may be shown, and items that the index lacks."""
+    """Candidates that may be shown."""
 
     items: tuple[FoundItem, ...]
-    """Candidates in the order of the request, then items that the index lacks or holds at an older version, then items
-    that were indexed lately; both newest first."""
+    """Candidates in the order of the request."""
     projects: tuple[Project, ...]
     """Visible projects: the project, then its parents."""
+    index_behind: int = 0
+    """Number of active items of these projects that the index lacks or holds at an older version."""
     left: tuple[KnowledgeId, ...] = ()
     """Candidates that did not fit into this message. Ask again for them."""
 
@@ -173,7 +162,7 @@ FIND_KNOWLEDGE: Final = Endpoint(
     name="find_knowledge",
     request=FindKnowledge,
     reply=KnowledgeMatched,
-    summary="Return the candidates that may be shown, and items that the index lacks.",
+    summary="Return the candidates that may be shown, in their current version.",
     example={"ids": ["01890000-0000-7000-8000-000000000000"]},
 )
 

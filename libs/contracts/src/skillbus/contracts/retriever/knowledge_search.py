@@ -8,15 +8,13 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.knowledge import Instant, KnowledgeItem, KnowledgeSource, KnowledgeType, Tags
 from skillbus.contracts.learner.usage import SHOWN, Scene
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchStage
 from skillbus.contracts.scope import Scope, ScopeMatch
 
 MAX_BUDGET: Final = 1_000_000
 """Largest token budget of a context."""
-TEMPLATE_CHARACTERS: Final = 20_000
-"""Longest template of a caller, in characters."""
 
 
 class KnowledgeFilter(Message):
@@ -34,8 +32,9 @@ class KnowledgeFilter(Message):
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
     """Find only items of these sources. Empty means all."""
     scope: Scope | None = None
-    """Scope of the caller. Items of this scope come first, general items last, and items of other scopes are not
-    found. Absent means that scopes do not matter."""
+    """Scope of the caller. Items of exactly this scope come first, then items below it if it is a pattern, patterns that
+    cover it, paths above it, and general items. Items of other scopes are not found. Absent means that scopes do not
+    matter."""
     at: Instant | None = None
     """Find only items that are valid at this time. Absent means now."""
 
@@ -48,8 +47,8 @@ class SearchKnowledge(KnowledgeFilter):
     top_k: int = Field(default=5, ge=1, le=100)
     """Most hits of the reply."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
-    """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit.
-    0 returns the nearest items in any case."""
+    """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit;
+    with a `scope`, every hit that is unlikely to fit is left out. 0 returns the nearest items in any case."""
     feedback: bool = True
     """True lets feedback of people move an item up or down a little."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
@@ -85,7 +84,8 @@ class KnowledgeHit(Message):
     content_cut: bool = False
     """True if the content was cut."""
     score: float
-    """Calibrated relevance from 0 to 1, with its adjustments. Hits are ordered by it, highest first."""
+    """Calibrated relevance from 0 to 1, with its adjustments. Hits are ordered by it, highest first; with a
+    `scope`, by `scope_match` first."""
     cosine: float | None = None
     """Cosine of query and item. Absent if only words were compared."""
     scope_match: ScopeMatch | None = None
@@ -97,7 +97,8 @@ class KnowledgeHit(Message):
     relevance: float | None = None
     """Score without adjustments. Only with `explain`."""
     indexed: bool = True
-    """False if the index lacks this version of the item, which was taken from the record."""
+    """False if the index holds an older version of the item. The hit was found and ranked by that version, and shows the
+    current one."""
 
 
 class KnowledgeSearchExplanation(Message):
@@ -113,8 +114,6 @@ class KnowledgeSearchExplanation(Message):
     """Number of candidates below the threshold."""
     not_shown: int
     """Number of candidates that the record refused: archived, changed or moved since they were indexed."""
-    unindexed: int
-    """Number of items that were taken from the record because the index lacks them."""
     best_score: float | None = None
     """Best score of all candidates, also those below the threshold."""
     terms: tuple[str, ...] = ()
@@ -133,6 +132,9 @@ class KnowledgeFound(Message):
     """Set if no dense vector was available and only words were compared."""
     model: str | None = None
     """Name of the model that embedded the query."""
+    index_behind: int = 0
+    """Number of items of the searched projects that the index lacks or holds at an older version. The search may have
+    missed them."""
     explanation: KnowledgeSearchExplanation | None = None
     """Explanation of the search. Only with `explain`."""
     took_ms: float
@@ -155,9 +157,6 @@ class BuildContext(KnowledgeFilter):
     """Lowest score of an item. Absent means the threshold of a search."""
     use: Literal["test_generation", "chat"] = "test_generation"
     """Built-in template of the text."""
-    template: Annotated[str, StringConstraints(max_length=TEMPLATE_CHARACTERS), WITHOUT_NUL] | None = None
-    """Jinja template to use instead. It gets `query`, `scope`, `groups` (each with `type` and `items`) and `omitted`,
-    and runs in a sandbox for at most one second."""
     scene: Scene | None = None
     """Purpose of the context, for the statistics. Absent means the value of `use`."""
     record_use: bool = True
@@ -206,8 +205,10 @@ class ContextBuilt(Message):
     counted_by: str
     """Name of the tokenizer, or `upper_bound`."""
     items: tuple[ContextItem, ...]
-    """Items in the order of the text."""
+    """Items in the order of the text: by priority, then in the order of a search."""
     omitted: OmittedItems
+    index_behind: int = 0
+    """Number of items of the searched projects that the index lacks or holds at an older version."""
     request_id: str
     """Id of the request. Send it with feedback."""
     degraded: Literal["lexical"] | None = None

@@ -149,7 +149,7 @@ def _conditions(given: Sequence[models.Condition] | models.Condition | None) -> 
     return [_condition(one) for one in ([given] if isinstance(given, BaseModel) else given)]
 
 
-def _condition(condition: models.Condition) -> edge.Filter | edge.FieldCondition | edge.HasIdCondition:
+def _condition(condition: models.Condition) -> "edge.ConditionType":
     match condition:
         case models.Filter():
             return edge_filter(condition) or edge.Filter()
@@ -158,6 +158,8 @@ def _condition(condition: models.Condition) -> edge.Filter | edge.FieldCondition
             return edge.HasIdCondition(set(condition.has_id))
         case models.FieldCondition():
             return _field_condition(condition)
+        case models.IsEmptyCondition():
+            return edge.IsEmptyCondition(condition.is_empty.key)
         case _:
             raise QueryUnsupported(f"filter condition {type(condition).__name__}")
 

@@ -6,7 +6,7 @@ from skillbus.common.bus.events import Delivery, Subscription
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.learner import index as contract
 from skillbus.contracts.resources import LEARNER_INDEXED
-from skillbus.learner.domain.index.finder import Finder
+from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 
 
@@ -14,12 +14,12 @@ from skillbus.learner.domain.index.index_feed import IndexFeed
 class IndexHandlers:
     """Answers indexer and retriever."""
 
-    finder: Finder
+    finder: CandidateFinder
     reading: IndexFeed
 
     def routes(self) -> tuple[Route, ...]:
         return (
-            route(contract.FIND_KNOWLEDGE, self.finder.find),
+            route(contract.FIND_KNOWLEDGE, self.finder.find_knowledge),
             route(contract.READ_KNOWLEDGE, self.reading.read, permits=16),
             route(contract.LIST_KNOWLEDGE_DIGESTS, self.reading.digests, permits=8),
         )

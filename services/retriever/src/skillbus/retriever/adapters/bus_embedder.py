@@ -1,28 +1,32 @@
-"""Requests embedded by the embedder, over the bus."""
+"""Queries embedded by the embedder over the bus, and a cache of them."""
 
 from array import array
+from dataclasses import replace
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
-from skillbus.contracts.message import MSGPACK
-from skillbus.relevance.score import build_relevance
-from skillbus.retriever.adapters.matrix import rows_of
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.contracts.message import MSGPACK, FloatMatrix
+from skillbus.relevance.score import Relevance, build_relevance
+from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.directions import mean_of
 
 
 class BusEmbedder:
-    """One message a request: dense and sparse vectors together.
+    """A `QueryEmbedder` that asks for dense and sparse vectors in one request.
 
-    Of a request with sentences the model embeds these alone, and their mean stands for the whole: half the time, and
-    the same recall as with a vector of the whole.
+    Of a query with several sentences the model embeds only the sentences, and their mean stands for the whole: that
+    takes half the time, with the same recall as a vector of the whole.
     """
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
+    async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
         request = EmbedTexts(
             texts=parts or (query,),
             sparse_texts=(query,),
@@ -33,7 +37,7 @@ class BusEmbedder:
         )
         embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK, allow_local=True)
         sparse = (embedded.sparse or ())[0]
-        rows = rows_of(embedded.dense)
+        rows = _read_rows(embedded.dense)
         return EmbeddedQuery(
             dense=array("f", mean_of(rows).tobytes()) if len(rows) else None,
             indices=sparse.indices,
@@ -44,3 +48,33 @@ class BusEmbedder:
             parts=tuple(array("f", row.tobytes()) for row in rows) if parts else (),
             fingerprint=embedded.model.fingerprint if embedded.model else None,
         )
+
+
+class QueryCache:
+    """A `QueryEmbedder` with a cache of the last `size` queries: a model gives one text the same vectors for ever.
+
+    Queries without a dense vector are not cached.
+    """
+
+    def __init__(self, embedder: QueryEmbedder, size: int) -> None:
+        self._embedder = embedder
+        self._queries: LRUCache[tuple[str, str, tuple[str, ...]], EmbeddedQuery] = LRUCache(size)
+        self._relevance: dict[str, Relevance] = {}
+        """Maps by fingerprint as of the embedder's last reply: an operator can change a map while vectors stay."""
+
+    async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+        key = (fingerprint, query, parts)
+        if known := self._queries.get(key):
+            return replace(known, relevance=self._relevance[fingerprint])
+        embedded = await self._embedder.embed_query(query, parts, fingerprint)
+        if embedded.dense is not None:
+            self._relevance[fingerprint] = embedded.relevance
+            self._queries[key] = embedded
+        return embedded
+
+
+def _read_rows(matrix: FloatMatrix | None) -> NDArray[np.float32]:
+    """Return an array of shape (n, dim); (0, 0) without a matrix."""
+    if matrix is None:
+        return np.empty((0, 0), np.float32)
+    return np.frombuffer(matrix.data, "<f4").reshape(matrix.count, matrix.dim).astype(np.float32, copy=False)

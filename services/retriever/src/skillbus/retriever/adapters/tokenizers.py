@@ -2,29 +2,30 @@
 
 import os
 import threading
-from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
 
 from skillbus.retriever.domain.errors import TokenizerUnknownError, TokenizerUnusableError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_KEPT: Final = 8
-"""Tokenizers in memory, of some 10 to 60 MB each."""
+_LOADED: Final = 8
+"""Tokenizers in memory, some 10 to 60 MB each."""
 _NAMED: Final = 20
 _PARTS: Final = 16_384
-"""Counts of parts that are remembered for each, of some 200 bytes."""
+"""Cached counts of parts for each tokenizer, some 200 bytes each."""
 
 
-class FileCounter:
-    """Counts as a tokenizer does, whole texts, without its marks of beginning and end."""
+class FileTokenCounter:
+    """Counts the tokens of whole texts, without marks of beginning and end."""
 
     def __init__(self, name: str, tokenizer: "Tokenizer") -> None:
         self.name = name
         self.tokenizer = tokenizer
-        self._parts: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._parts: LRUCache[tuple[int, int], int] = LRUCache(_PARTS)
         self._lock = threading.Lock()
 
     def count(self, text: str) -> int:
@@ -35,56 +36,50 @@ class FileCounter:
         return len(encoded)
 
     def count_part(self, text: str) -> int:
-        key = (hash(text), len(text))  # enough for a part: what parts come to is counted as a whole
+        key = (hash(text), len(text))  # a collision does no harm: the whole text is counted again
         with self._lock:
-            if (known := self._parts.get(key)) is not None:
-                self._parts.move_to_end(key)
-                return known
+            known = self._parts.get(key)
+        if known is not None:
+            return known
         tokens = self.count(text)
         with self._lock:
             self._parts[key] = tokens
-            if len(self._parts) > _PARTS:
-                self._parts.popitem(last=False)
         return tokens
 
 
 class TokenizerFiles:
-    """The tokenizers of a folder, each read when it is named first, and again when its file has changed."""
+    """Tokenizers of a folder. Each file is read on first use, and again after it has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._read: OrderedDict[str, tuple[tuple[int, int], FileCounter]] = OrderedDict()
+        self._loaded: LRUCache[str, tuple[tuple[int, int], FileTokenCounter]] = LRUCache(_LOADED)
 
-    def named(self, name: str) -> FileCounter:
+    def load_counter(self, name: str) -> FileTokenCounter:
         path = self._folder / f"{name}.json"
         try:
             status = path.stat()
         except OSError:
-            raise TokenizerUnknownError(self._unknown(name)) from None
+            raise TokenizerUnknownError(self._describe_unknown(name)) from None
         state = (status.st_mtime_ns, status.st_size)
-        with self._lock:  # lest two requests read the same file at once
-            known = self._read.get(name)
+        with self._lock:  # so that two requests do not read the same file at once
+            known = self._loaded.get(name)
             if known is None or known[0] != state:
-                known = (state, FileCounter(name, _read(path)))
-                self._read[name] = known
-            self._read.move_to_end(name)
-            if len(self._read) > _KEPT:
-                self._read.popitem(last=False)
+                known = self._loaded[name] = (state, FileTokenCounter(name, _load_tokenizer(path)))
         return known[1]
 
-    def _unknown(self, name: str) -> str:
+    def _describe_unknown(self, name: str) -> str:
         found = sorted(path.stem for path in self._folder.glob("*.json"))
         there = f"there are {', '.join(found[:_NAMED])}" if found else "there are none"
         return (
             f"There is no tokenizer {name!r}: {there}. Send one of these names, none at all for an upper bound, "
-            "or have its tokenizer.json put there as <name>.json."
+            "or put its tokenizer.json into the folder of tokenizers as <name>.json."
         )
 
 
-def _read(path: Path) -> "Tokenizer":
+def _load_tokenizer(path: Path) -> "Tokenizer":
     try:
-        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and memory that only those need who name one
+        from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and memory that only its users need
     except ImportError as error:
         raise TokenizerUnusableError(
             "Tokens of a tokenizer cannot be counted here: install skillbus-retriever[tokenizers], "
@@ -94,7 +89,7 @@ def _read(path: Path) -> "Tokenizer":
         tokenizer = Tokenizer.from_file(os.fspath(path))
     except Exception as error:
         raise TokenizerUnusableError(f"The tokenizer {path.stem!r} cannot be read: {error}") from error
-    # Files say how their model cuts and fills its input, which would hide how long a text is.
+    # Files say how their model truncates and pads its input, which would hide the length of a text.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

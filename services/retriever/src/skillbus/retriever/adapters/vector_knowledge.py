@@ -1,69 +1,67 @@
 """The index of knowledge in the vector store."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Container, Mapping, Sequence
 
 from qdrant_client import models
 
-from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import ANY, get_scope_key, list_ancestor_keys, split_scope
-from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, terms_of
-from skillbus.retriever.domain.index import LiveIndex
-from skillbus.retriever.domain.knowledge.ports import IndexedItem, WantedKnowledge
+from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
+from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
+from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.tools.ranking import Candidate
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import KNOWLEDGE
 
-_VERSION: Final = "version"
 
-
-class VectorKnowledge:
-    """Searches the collection behind the alias `knowledge`."""
+class VectorKnowledge(LiveCollection):
+    """A `KnowledgeIndex`: the collection behind the alias `knowledge`."""
 
     def __init__(self, store: VectorSearch) -> None:
-        self._collection = LiveCollection(store, KNOWLEDGE)
+        super().__init__(store, KNOWLEDGE)
 
-    async def live(self) -> LiveIndex | None:
-        return await self._collection.live()
+    async def count_matching(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
+        matching = [condition for group in group_scopes(wanted.filter.scope) for condition in group]
+        return await self._count(live, make_knowledge_filter(wanted, matching))
 
-    async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
-        return await self._collection.passing(live, condition_of(wanted))
+    async def find_candidates(
+        self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge
+    ) -> Sequence[IndexCandidate]:
+        groups = group_scopes(wanted.filter.scope) or [[]]
+        return await self._search(live, query, [make_knowledge_filter(wanted, group) for group in groups], wanted.count)
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[Candidate]:
-        return await self._collection.candidates(live, query, condition_of(wanted), wanted.count)
-
-    async def again(self, live: LiveIndex, query: EmbeddedQuery, items: Sequence[str]) -> Mapping[str, IndexedItem]:
-        """The versions first: what is compared after that is of these, or newer."""
-        records = await self._collection.retrieve(live, items, (_VERSION,))
-        versions = {str(record.id): record.payload[_VERSION] for record in records if record.payload}
-        if not versions:
-            return {}
-        scored = await self._collection.scored(live, query, tuple(versions))
-        return {one.id: IndexedItem(one, versions[one.id]) for one in scored}
-
-    async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
-        records = await self._collection.retrieve(live, items, False, weights=True)
-        return {str(record.id): terms_of(record) for record in records}
+    async def load_terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
+        found = await self._retrieve(live, items, False)
+        return {str(record.id): frozenset(words.indices) for record, words in found}
 
 
-def condition_of(wanted: WantedKnowledge) -> models.Filter:
-    """All that the index knows of what is asked for; the scope roughly: the record decides."""
+def make_knowledge_filter(wanted: WantedKnowledge, scopes: Sequence[models.Condition]) -> models.Filter:
+    """Return the filter of candidates with one of these scopes, or of all. The record decides about each of them."""
     asked = wanted.filter
-    must: list[models.Condition] = [any_of("project", wanted.projects)]
+    must: list[models.Condition] = [has_any("project", wanted.projects)]
     for key, values in (("type", asked.types), ("tags", asked.tags), ("source", asked.sources)):
         if values:
-            must.append(any_of(key, values))
-    must.extend(any_of("tags", (tag,)) for tag in asked.all_tags)
+            must.append(has_any(key, values))
+    must.extend(has_any("tags", (tag,)) for tag in asked.all_tags)
     must.append(models.FieldCondition(key="valid_from", range=models.Range(lte=wanted.at)))
     must.append(models.FieldCondition(key="valid_to", range=models.Range(gt=wanted.at)))
-    return models.Filter(must=must, should=list(_scopes(asked)) or None)
+    return models.Filter(must=must, should=list(scopes) or None)
 
 
-def _scopes(asked: KnowledgeFilter) -> Iterator[models.Condition]:
-    """Each of these lets an item pass; none where no scope is asked for."""
-    if asked.scope is None:
-        return
-    yield any_of("scope_fixed", list_ancestor_keys(asked.scope))
-    if ANY in split_scope(asked.scope):
-        yield any_of("scope_above", (get_scope_key(asked.scope),))
+def group_scopes(scope: str | None) -> list[list[models.Condition]]:
+    """Return the conditions of the groups of scopes that are searched apart; none if no scope is asked for.
+
+    The groups are, nearest first: the scope itself with what lies below it where it is a pattern; patterns and paths
+    above it; general items. The index knows a scope by its fixed part only, so a group may hold others too.
+    """
+    if scope is None:
+        return []
+    own, *above = list_ancestor_keys(scope)
+    nearest: list[models.Condition] = [has_any("scope_fixed", (own,))]
+    if ANY in split_scope(scope):
+        nearest.append(has_any("scope_above", (get_scope_key(scope),)))
+    groups = [nearest]
+    if above[:-1]:
+        groups.append([has_any("scope_fixed", above[:-1])])
+    if above:
+        groups.append([has_any("scope_fixed", above[-1:])])
+    return groups

@@ -5,12 +5,12 @@ from typing import Final
 
 from qdrant_client import models
 
-from skillbus.retriever.adapters.live_collection import LiveCollection, any_of, weights_of
-from skillbus.retriever.domain.index import LiveIndex
+from skillbus.contracts.indexer.tools import ToolType
+from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
+from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.tools.hit import StoredTool
-from skillbus.retriever.domain.tools.ranking import Candidate
-from skillbus.retriever.domain.tools.search import Wanted
+from skillbus.retriever.domain.tools.hit import IndexedTool
+from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import TOOLS
 
@@ -20,38 +20,40 @@ _PAYLOAD: Final = (
 )
 
 
-class VectorTools:
-    """Searches the collection behind the alias `tools`."""
+class VectorTools(LiveCollection):
+    """A `ToolIndex`: the collection behind the alias `tools`."""
 
     def __init__(self, store: VectorSearch) -> None:
-        self._collection = LiveCollection(store, TOOLS)
+        super().__init__(store, TOOLS)
 
-    async def live(self) -> LiveIndex | None:
-        return await self._collection.live()
+    async def find_candidates(
+        self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedTools
+    ) -> Sequence[IndexCandidate]:
+        groups = [(kind,) for kind in wanted.tool_types] if wanted.each_type else [wanted.tool_types]
+        return await self._search(live, query, [make_tool_filter(wanted, types) for types in groups], wanted.count)
 
-    async def size(self, live: LiveIndex, project: str) -> int:
-        return await self._collection.size(live, (project,))
-
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: Wanted) -> Sequence[Candidate]:
-        return await self._collection.candidates(live, query, _condition(wanted), wanted.count)
-
-    async def tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, StoredTool]:
-        records = await self._collection.retrieve(live, points, _PAYLOAD, weights=True)
-        return {str(record.id): _tool(record) for record in records}
+    async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
+        found = await self._retrieve(live, points, _PAYLOAD)
+        return {str(record.id): _make_tool(record, words) for record, words in found}
 
 
-def _condition(wanted: Wanted) -> models.Filter:
-    must: list[models.Condition] = [any_of("project", (wanted.project,))]
-    for key, values in (("tool_type", wanted.tool_types), ("tags", wanted.tags), ("source", wanted.sources)):
+def make_tool_filter(wanted: WantedTools, types: Sequence[ToolType]) -> models.Filter:
+    """Return the filter of tools of these types, or of all. A point without a type is a skill (tool-type.md 3.4)."""
+    must: list[models.Condition] = [has_any("project", (wanted.project,))]
+    if types:
+        typed = has_any("tool_type", [kind.value for kind in types])
+        untyped = models.IsEmptyCondition(is_empty=models.PayloadField(key="tool_type"))
+        must.append(models.Filter(should=[typed, untyped]) if ToolType.SKILL in types else typed)
+    for key, values in (("tags", wanted.tags), ("source", wanted.sources)):
         if values:
-            must.append(any_of(key, values))
+            must.append(has_any(key, values))
     return models.Filter(must=must)
 
 
-def _tool(record: models.Record) -> StoredTool:
-    """Read field by field: a validator took as long as the store took to give it."""
+def _make_tool(record: models.Record, words: models.SparseVector) -> IndexedTool:
+    """Read field by field: a validator took as long as the store took for the point."""
     payload = record.payload or {}
-    return StoredTool(
+    return IndexedTool(
         id=payload["tool_id"],
         name=payload["name"],
         description=payload["description"],
@@ -63,5 +65,5 @@ def _tool(record: models.Record) -> StoredTool:
         argument_text=payload.get("argument_text") or "",
         examples=tuple(payload.get("examples") or ()),
         metadata=payload.get("metadata") or {},
-        weights=weights_of(record),
+        weights=dict(zip(words.indices, words.values, strict=True)),
     )

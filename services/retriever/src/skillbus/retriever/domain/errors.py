@@ -1,11 +1,10 @@
-"""What can go wrong in the retriever.
+"""Errors of the retriever.
 
 RetrieverError
-├── StoreUnavailableError    the vector store cannot be reached; an empty answer would be a lie
-├── RecordUnavailableError   the learner does not answer; without it nobody knows what may be shown
-├── TemplateRefusedError     a caller's template that cannot be used
-├── TokenizerUnknownError    a tokenizer that is not there
-└── TokenizerUnusableError   one that is there and cannot be used
+├── StoreUnavailableError    the vector store does not answer; an empty result would be wrong
+├── RecordUnavailableError   the learner does not answer; nobody else knows what may be shown
+├── TokenizerUnknownError    there is no tokenizer of that name
+└── TokenizerUnusableError   the tokenizer exists and cannot be used
 """
 
 
@@ -18,16 +17,12 @@ class StoreUnavailableError(RetrieverError):
 
 
 class RecordUnavailableError(RetrieverError):
-    """The learner does not say what may be shown; the message says why."""
-
-
-class TemplateRefusedError(RetrieverError):
-    """A caller's template that cannot be used: it is none, takes too long or too much, or leaves no room for items."""
+    """The learner does not answer what may be shown; the message says why."""
 
 
 class TokenizerUnknownError(RetrieverError):
-    """There is no tokenizer of that name; the message names those that there are."""
+    """There is no tokenizer of that name; the message lists the names that exist."""
 
 
 class TokenizerUnusableError(RetrieverError):
-    """The package that reads tokenizers is not installed, or the file is none; the message says which."""
+    """The package that reads tokenizers is not installed, or the file is not a tokenizer; the message says which."""

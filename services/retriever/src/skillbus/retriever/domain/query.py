@@ -1,4 +1,4 @@
-"""A request as the two sides of a search read it."""
+"""A query as both sides of a search read it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from skillbus.relevance.score import Relevance
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuery:
-    """A request as vectors."""
+    """A query as vectors."""
 
     dense: Sequence[float] | None
-    """Of length 1; None when it cannot be had."""
+    """Length 1; None if the model is not available."""
     indices: Sequence[int]
     values: Sequence[float]
     terms: Sequence[str]
@@ -22,17 +22,17 @@ class EmbeddedQuery:
     relevance: Relevance
     """The map of that model."""
     parts: tuple[Sequence[float], ...] = ()
-    """As `dense`, of each of its sentences; none when they cannot be had."""
+    """Dense vectors of its sentences; empty if the model is not available."""
     fingerprint: str | None = None
-    """Of the model of `dense`."""
+    """Fingerprint of the model of `dense`."""
 
 
 class QueryEmbedder(Protocol):
-    """Turns requests into vectors."""
+    """Embeds queries."""
 
-    async def embed(self, query: str, parts: tuple[str, ...], fingerprint: str | None) -> EmbeddedQuery:
-        """A request and its sentences for vectors of this model, or of the default one where there are none yet.
+    async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+        """Return vectors of a query and its sentences, made by the model with this fingerprint.
 
-        Raises RequestError when nobody embeds it.
+        Raises RequestError if the embedder does not answer.
         """
         ...

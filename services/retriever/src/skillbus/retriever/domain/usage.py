@@ -1,13 +1,87 @@
-"""Telling what was found, and what it was used for."""
+"""Usage statistics: answered requests that wait to be told to the learner, many of a project at a time."""
 
-from typing import Protocol
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from skillbus.contracts.learner.usage import AnsweredRequest
+from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed
+
+EVENT_BYTES: Final = 768 * 1024
+"""Upper bound of an event's size by `estimate_bytes`; a message has 1 MiB."""
+_CHARACTER_BYTES: Final = 6
+"""A control character in JSON, as `\\u0001`; no other character takes more than four bytes."""
+_USE_BYTES: Final = 256
+"""An id and a project of 64 characters each, two numbers, and the field names."""
+_REQUEST_BYTES: Final = 1024
+"""The rest of a request: an id of 64 characters of any kind, a scene of 64, a time, and the field names."""
 
 
 class UsageLog(Protocol):
-    """Takes note of answers, and tells the learner of them by and by."""
+    """Takes note of answered requests, and tells the learner later."""
 
     def note(self, project: str, answered: AnsweredRequest) -> None:
-        """Remember to tell it. Returns at once and never fails: an answer does not wait for its statistics."""
+        """Remember an answered request. Returns at once and never fails: no answer waits for its statistics."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class UsageNote:
+    """An answered request of a project."""
+
+    project: str
+    answered: AnsweredRequest
+    at: float
+    """Seconds of a monotonic clock."""
+
+
+class UsageQueue:
+    """The newest `size` notes, oldest first."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._notes: deque[UsageNote] = deque()
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    @property
+    def is_half_full(self) -> bool:
+        """True if notes should be published before new ones find no room."""
+        return len(self._notes) >= max(self._size // 2, 1)
+
+    @property
+    def oldest_at(self) -> float:
+        """Time of the oldest note. Raises IndexError if the queue is empty."""
+        return self._notes[0].at
+
+    def add(self, note: UsageNote) -> UsageNote | None:
+        """Append a note. Return the oldest note if it was dropped for it."""
+        dropped = self._notes.popleft() if len(self._notes) >= self._size else None
+        self._notes.append(note)
+        return dropped
+
+    def take_batch(self) -> KnowledgeUsed:
+        """Remove and return the oldest note and those of its project that fit into one event, in order.
+
+        Raises IndexError if the queue is empty.
+        """
+        project, room = self._notes[0].project, EVENT_BYTES
+        taken: list[AnsweredRequest] = []
+        others: list[UsageNote] = []
+        while self._notes and len(taken) < MAX_ANSWERED:
+            note = self._notes[0]
+            if note.project == project:
+                room -= estimate_bytes(note.answered)
+                if taken and room < 0:
+                    break
+                taken.append(note.answered)
+            else:
+                others.append(note)
+            self._notes.popleft()
+        self._notes.extendleft(reversed(others))
+        return KnowledgeUsed(project=project, requests=tuple(taken))
+
+
+def estimate_bytes(answered: AnsweredRequest) -> int:
+    """Return an upper bound of a request's size as JSON, without writing the JSON."""
+    return _REQUEST_BYTES + _CHARACTER_BYTES * len(answered.query) + _USE_BYTES * len(answered.uses)

@@ -1,9 +1,9 @@
-"""What search may show: the record's word on candidates of the index, and what the index does not have yet."""
+"""The record's answer about candidates of the index: which may be shown, at their current version."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Final, Protocol
+from datetime import datetime
+from typing import Protocol
 
 from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
@@ -11,75 +11,61 @@ from skillbus.contracts.scope import match_scope
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
 from skillbus.learner.domain.usage.votes import Vote, weights
 
-_UNINDEXED_BYTES: Final = MESSAGE_BYTES // 2
-"""Of a message: candidates that do not fit can be asked for again, what the index lacks cannot."""
-_CLOCKS: Final = timedelta(seconds=0.25)
-"""What the way of a message takes, and what the clocks of two learners differ by."""
-
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An item as the record has it, its content perhaps cut."""
+class RecordedCandidate:
+    """A candidate as the record has it, its content perhaps cut."""
 
     item: KnowledgeItem
     content_cut: bool
     indexed_version: int
-    indexed_at: datetime | None = None
-    """When the index was said to have that version."""
-    content_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What the record says at one moment."""
+class CandidateSnapshot:
+    """Candidates, projects and index state at one moment."""
 
     projects: tuple[str, ...]
     """The project that asks, then those above it."""
-    items: Mapping[str, Kept]
-    """By id: of these projects, of the candidates and of `unindexed`."""
-    unindexed: Sequence[str] = ()
-    """Ids of active items that the index lacks or has at an older version, newest first; then of those that it got
-    since the moment that was asked for."""
+    items: Mapping[str, RecordedCandidate]
+    """Candidates of these projects, by id."""
+    index_behind: int = 0
+    """Active items of these projects that the index lacks or has at an older version."""
     votes: Mapping[str, Sequence[Vote]] = field(default_factory=dict)
 
 
-class FindingRecord(Protocol):
+class CandidateRecord(Protocol):
     """The record, for search."""
 
-    async def snapshot(self, wanted: FindKnowledge, at: datetime, since: datetime | None) -> Snapshot:
-        """Of items that are valid at a moment, and those that were indexed since another. Raises
-        KnowledgeUnavailableError."""
+    async def load_snapshot(self, wanted: FindKnowledge) -> CandidateSnapshot:
+        """Read everything in one transaction. Raises KnowledgeUnavailableError."""
         ...
 
 
-class Finder:
-    """Decides what search shows."""
+class CandidateFinder:
+    """Decides which candidates search may show."""
 
-    def __init__(self, record: FindingRecord, now: Callable[[], datetime]) -> None:
+    def __init__(self, record: CandidateRecord, now: Callable[[], datetime]) -> None:
         self._record = record
         self._now = now
 
-    async def find(self, wanted: FindKnowledge) -> KnowledgeMatched:
+    async def find_knowledge(self, wanted: FindKnowledge) -> KnowledgeMatched:
+        """Return the candidates the caller may see, as many as fit into a message, and how far the index is behind."""
         now = self._now()
-        at = wanted.at or now
-        age_s = wanted.candidates_age_s
-        since = None if age_s is None else now - timedelta(seconds=age_s) - _CLOCKS
-        snapshot = await self._record.snapshot(wanted, at, since)
-        lacking = [kept for kept in _known(snapshot, snapshot.unindexed) if may_be_shown(kept.item, wanted, at)]
-        candidates = [kept for kept in _known(snapshot, wanted.ids) if may_be_shown(kept.item, wanted, at)]
-        named = set(wanted.ids)
-        others = [kept for kept in lacking if kept.item.id not in named]
-        others, used = _fitting(others, _UNINDEXED_BYTES)
-        shown, _ = _fitting(candidates, MESSAGE_BYTES - used)
-        return KnowledgeMatched.model_construct(
-            items=tuple(_found(kept, snapshot.votes.get(kept.item.id, ()), now, since) for kept in (*shown, *others)),
+        snapshot = await self._record.load_snapshot(wanted)
+        known = [snapshot.items[item] for item in dict.fromkeys(wanted.ids) if item in snapshot.items]
+        candidates = [one for one in known if may_be_shown(one.item, wanted, wanted.at or now)]
+        shown = candidates[: _count_fitting(candidates)]
+        return KnowledgeMatched(
+            items=tuple(_make_found(one, snapshot.votes.get(one.item.id, ()), now) for one in shown),
             projects=snapshot.projects,
-            left=tuple(kept.item.id for kept in candidates[len(shown) :]),
+            index_behind=snapshot.index_behind,
+            left=tuple(one.item.id for one in candidates[len(shown) :]),
         )
 
 
 def may_be_shown(item: KnowledgeItem, wanted: FindKnowledge, at: datetime) -> bool:
-    """Whether an item of a project that is seen fits all that is asked for."""
+    """Return whether an item of an effective project passes the filters."""
     return (
         item.status is KnowledgeStatus.ACTIVE
         and (item.valid_from is None or item.valid_from <= at)
@@ -92,32 +78,24 @@ def may_be_shown(item: KnowledgeItem, wanted: FindKnowledge, at: datetime) -> bo
     )
 
 
-def _known(snapshot: Snapshot, ids: Iterable[str]) -> list[Kept]:
-    return [snapshot.items[item] for item in dict.fromkeys(ids) if item in snapshot.items]
-
-
-def _fitting(items: Sequence[Kept], limit: int) -> tuple[list[Kept], int]:
-    """As many of the first as fit so many bytes, and how many bytes those are."""
-    most = sum(most_bytes(kept.item) for kept in items)
-    if most <= limit:
-        return list(items), most
+def _count_fitting(candidates: Sequence[RecordedCandidate]) -> int:
+    """Return how many of the first candidates fit into a message."""
+    if sum(most_bytes(one.item) for one in candidates) <= MESSAGE_BYTES:
+        return len(candidates)
     used = 0
-    for count, kept in enumerate(items):
-        size = item_bytes(kept.item)
-        if used + size > limit:
-            return list(items[:count]), used
-        used += size
-    return list(items), used
+    for count, one in enumerate(candidates):
+        used += item_bytes(one.item)
+        if used > MESSAGE_BYTES:
+            return count
+    return len(candidates)
 
 
-def _found(kept: Kept, votes: Sequence[Vote], now: datetime, since: datetime | None) -> FoundItem:
+def _make_found(one: RecordedCandidate, votes: Sequence[Vote], now: datetime) -> FoundItem:
     helpful, unhelpful = weights(votes, now)
-    return FoundItem.model_construct(
-        item=kept.item,
-        content_cut=kept.content_cut,
-        content_left=kept.content_left,
+    return FoundItem(
+        item=one.item,
+        content_cut=one.content_cut,
         helpful=helpful,
         unhelpful=unhelpful,
-        indexed_version=kept.indexed_version,
-        lately=since is not None and kept.indexed_at is not None and kept.indexed_at >= since,
+        indexed_version=one.indexed_version,
     )

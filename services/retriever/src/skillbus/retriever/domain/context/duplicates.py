@@ -1,16 +1,15 @@
-"""Which items say much the same, so that one of them is enough in a context.
+"""Detection of items that say much the same, so that one of them is enough in a context.
 
-Likeness of texts is not likeness of rules: of two that differ in a number or in a `not`, both are wanted. Nor is the
-same sentence about another module the same. So two items are alike when
+Similar texts are not always the same rule: two items that differ in a number or in a `not` are both wanted, and the
+same sentence about another module is another rule. So two items are alike when
 
-- their texts are: the same apart from case, width, blanks and punctuation; or of title and content at least 0.8 of the
-  runs of three characters (Jaccard) are the same, and so are the numbers and the negations;
-- and what the one above says holds wherever the one below does.
+- their texts are the same apart from case, width, blanks and punctuation; or at least 0.8 of the three-character runs
+  of title and content (Jaccard) are the same, and so are the numbers and the negations;
+- and the item above applies wherever the item below does.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,16 +19,16 @@ from unicodedata import normalize
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.scope import ScopeMatch, match_scope
 
-LEAST: Final = 0.8
+MIN_JACCARD: Final = 0.8
 """Jaccard index from which on texts are alike."""
 _RUN: Final = 3
-_LEAST_KEYS: Final = 0.2
-"""Of the keys of two texts, those that both have, from which on their runs are compared. An index of 0.8 comes from
-every 27th character being another, which leaves some 0.35."""
+_MIN_SHARED_KEYS: Final = 0.2
+"""Share of common keys from which on the runs of two texts are compared. An index of 0.8 comes from every 27th
+character being another, which leaves a share of some 0.35."""
 _CLAUSE: Final = 10
-"""Characters between two blanks from which on it is no word but a clause of Chinese, which tells by itself."""
+"""Length of a word from which on it is a Chinese clause, which is a key by itself."""
 _TELLING: Final = 16
-"""Characters from which on a content says by itself what it is about. Below it needs its title: `30 s`."""
+"""Characters from which on a content says by itself what it is about. A shorter one needs its title: `30 s`."""
 _BLANK: Final = re.compile(r"[\W_]+")
 _DECISIVE: Final = re.compile(
     r"\d+(?:[.,:]\d+)*|\b(?:not?|never|none|nor|neither|without|cannot|except|unless|disabled?|den(?:y|ied))\b"
@@ -40,91 +39,75 @@ _COVERING: Final = frozenset({ScopeMatch.EXACT, ScopeMatch.PATTERN, ScopeMatch.P
 
 @dataclass(frozen=True)
 class Wording:
-    """What of an item is compared. Made by `wording_of`."""
+    """Texts of an item in the forms that are compared. Made by `compute_wording`."""
 
     scope: str
     content: str
     """Plain: letters and digits of one case and width, single blanks."""
     plain: str
-    """So are title and content."""
+    """Title and content, plain."""
     text: str
-    """As it is."""
+    """Title and content, unchanged."""
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """By which texts that may be alike are found: pairs of words, and clauses."""
+        """Pairs of words, and clauses: texts that may be alike share some."""
         words = self.plain.split()
         pairs = map(" ".join, pairwise(words))
         return frozenset((*pairs, *(word for word in words if len(word) >= _CLAUSE)))
 
     @cached_property
     def runs(self) -> frozenset[str]:
-        """Of three characters; it costs some ten times the keys."""
+        """Runs of three characters; they cost some ten times the keys."""
         return frozenset(self.plain[at : at + _RUN] for at in range(len(self.plain) - _RUN + 1))
 
 
-def wording_of(item: KnowledgeItem) -> Wording:
-    """The wording of an item."""
+def compute_wording(item: KnowledgeItem) -> Wording:
+    """Return the wording of an item."""
     content = _plain(item.content)
     return Wording(item.scope, content, f"{_plain(item.title)} {content}", f"{item.title}\n{item.content}")
 
 
-class Said:
-    """What the items of a context say so far. The cost of asking grows with a text, and hardly with their number."""
+class DuplicateFilter:
+    """Wordings of the items of a context so far. A lookup costs about the same, however many there are."""
 
-    def __init__(self, wanted: str | None) -> None:
-        """`wanted` is the scope that is asked for, if any."""
-        self._wanted = wanted
+    def __init__(self, scope: str | None) -> None:
+        """`scope` is that of the request."""
+        self._scope = scope
         self._wordings: list[Wording] = []
-        self._places: dict[str, int] = {}
-        """Which of them say a key, or are that content: a bit each. Lists would be work for the garbage collector."""
+        self._places = defaultdict[str, list[int]](list)
+        """Positions of the wordings that have a key, or that content."""
 
     def add(self, wording: Wording) -> None:
-        """It is said from now on."""
-        bit = 1 << len(self._wordings)
-        for key in (wording.content, *wording.keys):
-            self._places[key] = self._places.get(key, 0) | bit
+        """Add the wording of an item of the context."""
+        for key in {wording.content, *wording.keys}:
+            self._places[key].append(len(self._wordings))
         self._wordings.append(wording)
 
-    def tells(self, wording: Wording) -> bool:
-        """Whether one of them is alike."""
-        shared = Counter(place for key in wording.keys for place in _bits(self._places.get(key, 0)))
-        likely = {place for place, count in shared.items() if self._may_be_alike(place, count, wording)}
-        likely.update(_bits(self._places.get(wording.content, 0)))
-        return any(alike(self._wordings[place], wording, self._wanted) for place in likely)
-
-    def _may_be_alike(self, place: int, shared: int, wording: Wording) -> bool:
-        return shared >= _LEAST_KEYS * (len(wording.keys) + len(self._wordings[place].keys) - shared)
-
-
-def alike(above: Wording, below: Wording, wanted: str | None) -> bool:
-    """Whether the one below can be left out beside the one above. `wanted` is the scope that is asked for, if any."""
-    return _holds_for(above.scope, below.scope, wanted) and _same_text(above, below)
+    def has_similar(self, wording: Wording) -> bool:
+        """Return whether an item of the context is alike."""
+        shared = Counter(place for key in wording.keys for place in self._places.get(key, ()))
+        likely = set(self._places.get(wording.content, ()))
+        for place, count in shared.items():
+            if count >= _MIN_SHARED_KEYS * (len(wording.keys) + len(self._wordings[place].keys) - count):
+                likely.add(place)
+        return any(are_alike(self._wordings[place], wording, self._scope) for place in likely)
 
 
-def _same_text(above: Wording, below: Wording) -> bool:
+def are_alike(above: Wording, below: Wording, scope: str | None) -> bool:
+    """Return whether the item below can be left out next to the item above. `scope` is that of the request."""
+    covers = match_scope(above.scope, below.scope) in _COVERING
+    if not covers and (scope is None or match_scope(above.scope, scope) not in _COVERING):
+        return False
     if len(below.content) >= _TELLING and above.content == below.content:
         return True
     shared = len(above.runs & below.runs)
-    all_of_them = len(above.runs) + len(below.runs) - shared
-    return 0 < LEAST * all_of_them <= shared and _decisive(above.text) == _decisive(below.text)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    """The places of the bits that are set."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
-
-def _holds_for(above: str, below: str, wanted: str | None) -> bool:
-    """Whether the scope above covers the one below, or all that is asked for."""
-    return match_scope(above, below) in _COVERING or (wanted is not None and match_scope(above, wanted) in _COVERING)
+    union = len(above.runs) + len(below.runs) - shared
+    return 0 < MIN_JACCARD * union <= shared and _decisive(above.text) == _decisive(below.text)
 
 
 def _decisive(text: str) -> Counter[str]:
-    """Numbers and negations."""
+    """Count the numbers and negations of a text."""
     return Counter(_DECISIVE.findall(text.lower()))
 
 

@@ -1,11 +1,11 @@
-"""Where a text may be cut: after a sentence, and where one is very long, after a clause or a word of it."""
+"""Places where a text may be cut: after a sentence and, in a very long one, after a clause or a word."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
 _LONG: Final = 400
-"""Characters of a sentence from which on it is cut within: tables, lists and data have no full stops."""
+"""Characters of a sentence from which on it is cut inside: tables, lists and data have no full stops."""
 _CLOSING: Final = "\"'”’»)\\]）】」』》"
 _SENTENCE: Final = re.compile(
     rf"[.!?…]+[{_CLOSING}]*(?=\s)(?!\s+[a-z])"  # not the dot of `e.g. this`
@@ -15,20 +15,14 @@ _SENTENCE: Final = re.compile(
 _CLAUSE: Final = re.compile(rf".{{1,{_LONG}}}(?<=[\s,;:，、；：。])|.{{1,{_LONG}}}", re.DOTALL)
 
 
-def ends(text: str) -> Iterator[int]:
-    """Where it may end, in ascending order; the last is its own end. None of an empty text."""
+def find_cuts(text: str) -> Iterator[int]:
+    """Yield the ends of sentences and clauses in ascending order; the last one is the end of the text."""
     begin = 0
-    for end in _sentence_ends(text):
+    ends = [found.end() for found in _SENTENCE.finditer(text)]
+    if text and (not ends or ends[-1] < len(text)):
+        ends.append(len(text))
+    for end in ends:
         if end - begin > _LONG:
             yield from (clause.end() for clause in _CLAUSE.finditer(text, begin, end) if clause.end() < end)
         yield end
         begin = end
-
-
-def _sentence_ends(text: str) -> Iterator[int]:
-    end = 0
-    for found in _SENTENCE.finditer(text):
-        end = found.end()
-        yield end
-    if end < len(text):
-        yield len(text)

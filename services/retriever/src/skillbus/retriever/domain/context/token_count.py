@@ -1,4 +1,4 @@
-"""How many tokens a text has: by a tokenizer, or, where none is named, at most."""
+"""Token counts of texts: by a tokenizer or, where none is named, an upper bound."""
 
 import re
 from dataclasses import dataclass
@@ -7,48 +7,48 @@ from unicodedata import normalize
 
 UPPER_BOUND: Final = "upper_bound"
 _NEVER_LONGER: Final = re.compile("[\x00-\x7f\xb7\u2010-\u2027\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff5e]*")
-"""Of characters that no normal form and no folding of case makes longer: ASCII, most of Chinese."""
+"""Characters that no normal form and no case folding makes longer: ASCII, most of Chinese."""
 
 
 class TokenCounter(Protocol):
-    """Counts tokens of texts, without those that mark the beginning and the end of a whole prompt."""
+    """Counts the tokens of texts, without the marks at the beginning and end of a prompt."""
 
     @property
     def name(self) -> str:
-        """Whose tokens."""
+        """Name of the tokenizer, or `upper_bound`."""
         ...
 
     def count(self, text: str) -> int:
-        """How many the text has; none if it is empty."""
+        """Return the number of tokens; 0 of an empty text."""
         ...
 
     def count_part(self, text: str) -> int:
-        """The same of a part that comes again with other requests. What was counted before may be remembered."""
+        """Return the number of tokens of a part that other requests contain too. The count may be cached."""
         ...
 
 
 class Tokenizers(Protocol):
-    """The tokenizers that there are."""
+    """The tokenizers that are available."""
 
-    def named(self, name: str) -> TokenCounter:
-        """The counter of a tokenizer; takes time when it is asked for first.
+    def load_counter(self, name: str) -> TokenCounter:
+        """Return the counter of a tokenizer. The first call for a name reads its file.
 
         Raises:
-            TokenizerUnknownError: There is none of that name.
-            TokenizerUnusableError: It is there and cannot be used.
+            TokenizerUnknownError: There is no tokenizer of that name.
+            TokenizerUnusableError: Its file or the package that reads it cannot be used.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class UpperBound:
-    """At least what any tokenizer counts that falls back to bytes.
+class UpperBoundCounter:
+    """Upper bound of every tokenizer that falls back to bytes.
 
-    Such a one splits a text into pieces of at least a byte: byte-level BPE (tiktoken and what follows GPT-2) does so by
-    construction, SentencePiece with byte fallback where it knows no larger piece. Some change the text first: they
+    Such a tokenizer splits a text into pieces of at least one byte: byte-level BPE (tiktoken and what follows GPT-2)
+    by construction, SentencePiece with byte fallback where it knows no larger piece. Some change the text first: they
     normalise it (NFC, NFKC), fold its case, which can make it longer (U+FDFA is 3 bytes, and 33 in NFKC), and put a
-    space before it, which is the 1. Nothing tighter holds for all of them: of letters in an order that no word has,
-    each is a token. Of Chinese it is three times what newer tokenizers count, of English four times.
+    space before it, which is the 1. Nothing tighter holds for all of them: in letters without any word, each letter is
+    a token. For Chinese the bound is three times, for English four times what newer tokenizers count.
     """
 
     name: str = UPPER_BOUND

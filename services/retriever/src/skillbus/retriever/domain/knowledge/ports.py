@@ -1,112 +1,102 @@
-"""What a search of the knowledge base asks of others."""
+"""Ports of the knowledge search: the index, the record, and the search itself for those who build on it."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skillbus.contracts.learner.index import FoundItem, KnowledgeMatched
-from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.index import KnowledgeMatched
 from skillbus.contracts.message import Project
-from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter, SearchKnowledge
-from skillbus.retriever.domain.index import LiveIndex
+from skillbus.contracts.retriever.knowledge_search import (
+    KnowledgeFilter,
+    KnowledgeHit,
+    KnowledgeSearchExplanation,
+    SearchKnowledge,
+)
+from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.tools.ranking import Candidate
 
 
 @dataclass(frozen=True, slots=True)
 class WantedKnowledge:
-    """What candidates must be, and how many of each side."""
+    """Conditions for candidates, and their number."""
 
     filter: KnowledgeFilter
     projects: tuple[Project, ...]
-    """Whose items count."""
+    """Effective projects: the caller's, then those it inherits from."""
     at: float
-    """When they must be valid, in seconds since 1970."""
+    """Time at which they must be valid, in seconds since 1970."""
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedItem:
-    """A candidate, and which version of the item it is."""
-
-    candidate: Candidate
-    version: int
-    """Or an older one than was compared with the query, never a newer one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What a search found in the index, as the record is asked about it."""
-
-    items: tuple[str, ...]
-    """Nearest first."""
-    whole: int
-    """Of so many the content is wanted."""
-    at: float
-    """When the index began to be asked, of `time.monotonic`."""
+    """Candidates of each side and, with a scope, of each group of scopes."""
 
 
 class KnowledgeIndex(Protocol):
-    """The index of knowledge. The id of a candidate is that of its item. Every method raises StoreUnavailableError."""
+    """The index of knowledge. A candidate's id is its item's. Every method raises StoreUnavailableError."""
 
-    async def live(self) -> LiveIndex | None:
-        """The index that is searched now; None while nothing was ever indexed."""
+    async def find_live_index(self) -> LiveIndex | None:
+        """Return the index that is searched now; None while nothing was ever indexed."""
         ...
 
-    async def passing(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
-        """How many items pass the filter."""
+    async def count_matching(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
+        """Return the number of points that pass the filter."""
         ...
 
-    async def candidates(self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge) -> Sequence[Candidate]:
-        """What either side finds; with a dense query each has a cosine, unless the index has no dense vector of it."""
+    async def find_candidates(
+        self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge
+    ) -> Sequence[IndexCandidate]:
+        """Return the nearest points of either side.
+
+        With a scope, near scopes and general items are searched apart: however many general items are near the query,
+        they take no candidate's place from an item of the scope.
+        """
         ...
 
-    async def again(self, live: LiveIndex, query: EmbeddedQuery, items: Sequence[str]) -> Mapping[str, IndexedItem]:
-        """Those of these items that the index has, as it has them now."""
-        ...
-
-    async def terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
-        """The indices of the terms that these items hold; those that are gone are left out."""
+    async def load_terms(self, live: LiveIndex, items: Sequence[str]) -> Mapping[str, Container[int]]:
+        """Return the indices of the terms that these items hold; items that are gone are left out."""
         ...
 
 
 class KnowledgeRecord(Protocol):
-    """What the learner says of items. Every method raises RecordUnavailableError."""
+    """The authoritative copy, which the learner keeps."""
 
-    async def projects(self, request: SearchKnowledge) -> tuple[Project, ...]:
-        """Whose items count, as far as it is known: `matched` says whose do."""
+    def recall_projects(self, request: SearchKnowledge) -> tuple[Project, ...]:
+        """Return the effective projects as of the record's last reply; the caller's own if there was none."""
         ...
 
-    async def matched(self, request: SearchKnowledge, looked: Looked) -> KnowledgeMatched:
-        """Of what was found that which may be shown to who asks, as it is now; what fits the filters and is not in the
-        index yet, or came into it since; and whose items count."""
-        ...
+    async def confirm_candidates(self, request: SearchKnowledge, ids: Sequence[str]) -> KnowledgeMatched:
+        """Return the candidates the caller may see at their current version, and the effective projects.
 
-    async def shown(self, request: SearchKnowledge, ids: Sequence[str]) -> Sequence[FoundItem]:
-        """Of these items those that may be shown to who asks, as they are now, with their content."""
+        Raises RecordUnavailableError.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class ItemVectors:
-    """An item as the index would hold it."""
+class FoundKnowledge:
+    """Result of a search."""
 
-    dense: NDArray[np.float32] | None
-    """Shape (dim,), of length 1; None when it cannot be had in time."""
-    indices: NDArray[np.uint32]
-    """Of its terms, ascending."""
-    values: NDArray[np.float32]
+    hits: tuple[KnowledgeHit, ...] = ()
+    """Best first; with a scope, the nearest scope first."""
+    model: str | None = None
+    """Name of the model that embedded the query."""
+    degraded: bool = False
+    """True if the lexical side answered alone."""
+    index_behind: int = 0
+    """Items of the effective projects that are not indexed yet at their current version."""
+    explanation: KnowledgeSearchExplanation | None = None
 
 
-class ItemEmbedder(Protocol):
-    """Makes vectors of items that the index lacks."""
+class KnowledgeFinder(Protocol):
+    """Searches the knowledge base."""
 
-    async def embed(self, items: Sequence[KnowledgeItem], fingerprint: str | None) -> Mapping[str, ItemVectors]:
-        """By the digest of each item, for vectors of this model; terms alone where there is none.
+    async def search_knowledge(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
+        """Return the items that fit, best first, each as the record has it now.
 
-        Raises RequestError when nobody embeds them.
+        `at_most` overrides the request's `top_k`, whose limit is lower. The use of the hits is not recorded: the caller
+        knows what they are used for.
+
+        Raises:
+            StoreUnavailableError: The vector store cannot be reached.
+            RecordUnavailableError: The learner does not answer.
+            RequestError: The embedder does not answer.
         """
         ...

@@ -1,61 +1,58 @@
-"""Items that may be shown → one order, best first.
+"""Ranking of the items that the record lets be shown.
 
     score = 1 / (1 + e^-(evidence + factors))
 
-Evidence is that of `knowledge_relevance`; factors are those of `knowledge_weights`. The
-order is total: evidence with its factors, then cosine, both descending, then id. So the order of what was found makes
-no difference, and the same request of the same knowledge has the same answer.
+The evidence comes from `relevance`, the factors from `weights`. With a scope, the level of its match comes first:
+exact, within, pattern, parent, general. Inside a level the order is by score, then cosine, both descending, then id. So
+it does not depend on the order of the candidates: the same request of the same knowledge has the same answer.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from typing import Final
 
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match_scope
 from skillbus.relevance.knowledge_score import KnowledgeRelevance
 from skillbus.relevance.score import compute_probability
+from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
-from skillbus.retriever.domain.tools.ranking import Candidate
 
-
-@dataclass(frozen=True, slots=True)
-class ScoredItem:
-    """An item that may be shown, and how like it is to the query."""
-
-    found: FoundItem
-    cosine: float | None
-    """None where no dense vector could be had, of the query or of the item."""
-    bm25: float | None
-    """None where they share no word."""
-    indexed: bool
-    """Whether vectors of the index were compared; else they were made of the record's text."""
+_LEVELS: Final[dict[ScopeMatch | None, int]] = {near: level for level, near in enumerate(ScopeMatch)} | {None: 0}
+"""Levels of scopes, the nearest first; a single one where no scope was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
     """An item in its place."""
 
-    scored: ScoredItem
+    found: FoundItem
+    candidate: IndexCandidate
     evidence: float
-    """Log-odds of fitting, without the factors."""
+    """Log-odds of answering the query, without the factors."""
     factors: ScoreFactors
     scope_match: ScopeMatch | None
     dense_rank: int | None
-    """Its place by cosine among all candidates, from 1; None without one. So is `lexical_rank` by BM25."""
+    """Place by cosine among all candidates, from 1; None without a cosine."""
     lexical_rank: int | None
+    """Place by BM25 among all candidates, from 1; None without a shared word."""
 
     @property
     def id(self) -> str:
-        return self.scored.found.item.id
+        return self.found.item.id
+
+    @property
+    def indexed(self) -> bool:
+        """False if the index has an older version, whose likeness to the query is ranked until it has this one."""
+        return self.found.indexed_version >= self.found.item.version
 
     @property
     def log_odds(self) -> float:
-        """What it is ordered by."""
+        """Evidence and factors together."""
         moved = self.factors
         return self.evidence + moved.scope + moved.tag + moved.priority + moved.freshness + moved.feedback
 
@@ -67,65 +64,45 @@ class RankedItem:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeRanking:
-    """Ranks what one request found."""
+    """Ranks the items of one request."""
 
     request: SearchKnowledge
     weights: KnowledgeWeights
     relevance: KnowledgeRelevance
     now: datetime
 
-    def rank(self, scored: Sequence[ScoredItem], others: Sequence[Candidate] = ()) -> tuple[RankedItem, ...]:
-        """The items, best first, whose ids must be distinct. They have their places among the others too.
+    def rank_items(
+        self, items: Sequence[FoundItem], candidates: Mapping[str, IndexCandidate]
+    ) -> tuple[RankedItem, ...]:
+        """Sort the items, best first. `candidates` holds all candidates of the index by id, these items' among them.
 
-        What says nothing about the scope that is asked for is left out, and what shares no word with the query where
-        there are only words to go by.
+        Items that say nothing about the requested scope are left out, and items without cosine and shared word.
         """
-        telling = [(one, near) for one in scored for near in self._matches(one) if _says_something(one)]
-        dense = _Places.of((one.cosine for one in scored), (one.cosine for one in others))
-        lexical = _Places.of((one.bm25 for one in scored), (one.bm25 for one in others))
-        ranked = [
-            RankedItem(
-                scored=one,
-                evidence=self.relevance.compute_evidence(one.cosine, one.bm25),
-                factors=self._factors(one.found, near),
-                scope_match=near,
-                dense_rank=dense.place(one.cosine),
-                lexical_rank=lexical.place(one.bm25),
-            )
-            for one, near in telling
-        ]
-        return tuple(sorted(ranked, key=lambda it: (-it.log_odds, -_or_least(it.scored.cosine), it.id)))
-
-    def _factors(self, found: FoundItem, near: ScopeMatch | None) -> ScoreFactors:
-        request = self.request
-        return self.weights.factors(found, near, self.now, query=request.query, feedback=request.feedback)
-
-    def _matches(self, one: ScoredItem) -> tuple[ScopeMatch | None, ...]:
-        """How its scope lies to the one asked for; nothing where it says nothing about it."""
-        if self.request.scope is None:
-            return (None,)
-        near = match_scope(one.found.item.scope, self.request.scope)
-        return (near,) if near else ()
+        cosines = _sort_descending(one.cosine for one in candidates.values())
+        bm25 = _sort_descending(one.bm25 for one in candidates.values())
+        ranked = list[RankedItem]()
+        for found in items:
+            one, scope = candidates[found.item.id], self.request.scope
+            near = None if scope is None else match_scope(found.item.scope, scope)
+            if (near is None and scope is not None) or (one.cosine is None and one.bm25 is None):
+                continue
+            evidence = self.relevance.compute_evidence(one.cosine, one.bm25)
+            factors = self.weights.compute_factors(self.request, found, near, self.now)
+            places = _find_place(cosines, one.cosine), _find_place(bm25, one.bm25)
+            ranked.append(RankedItem(found, one, evidence, factors, near, *places))
+        return tuple(sorted(ranked, key=_order))
 
 
-def _says_something(one: ScoredItem) -> bool:
-    return one.cosine is not None or one.bm25 is not None
+def _order(it: RankedItem) -> tuple[int, float, float, str]:
+    cosine = it.candidate.cosine
+    return _LEVELS[it.scope_match], -it.log_odds, math.inf if cosine is None else -cosine, it.id
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The candidates of a side in their order."""
-
-    negated: list[float]
-
-    @classmethod
-    def of(cls, *values: Iterable[float | None]) -> "_Places":
-        return cls(sorted(-value for value in chain(*values) if value is not None))
-
-    def place(self, value: float | None) -> int | None:
-        """From 1; of equal ones it is the same."""
-        return None if value is None else bisect_left(self.negated, -value) + 1
+def _sort_descending(values: Iterable[float | None]) -> list[float]:
+    """Return the values that there are, negated, in ascending order."""
+    return sorted(-value for value in values if value is not None)
 
 
-def _or_least(value: float | None) -> float:
-    return -math.inf if value is None else value
+def _find_place(negated: Sequence[float], value: float | None) -> int | None:
+    """Return the place of a value, from 1; equal values share a place."""
+    return None if value is None else bisect_left(negated, -value) + 1

@@ -1,98 +1,137 @@
-"""A search of the knowledge base in three stages: filter, likeness on both sides, and rank by context."""
+"""Search of the knowledge base: candidates from the index, one request to the record, then ranking (ADR 0016, 0024)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from skillbus.contracts.learner.index import KnowledgeMatched
 from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
+from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import compute_probability
-from skillbus.retriever.domain.knowledge.candidates import Gathered, KnowledgeCandidates, KnowledgeQuestion
-from skillbus.retriever.domain.knowledge.finder import FoundKnowledge
-from skillbus.retriever.domain.knowledge.hit import hit_of
+from skillbus.retriever.domain.explanation import StageTimer
+from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
+from skillbus.retriever.domain.knowledge.hit import make_hit
+from skillbus.retriever.domain.knowledge.ports import FoundKnowledge, KnowledgeIndex, KnowledgeRecord, WantedKnowledge
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.stages import Stages
+from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.threshold import least_evidence
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeLimits:
-    """How a search is bounded, and what moves its hits."""
+    """Bounds of a search, and the weights of its factors."""
 
     candidates: int
-    """Of each side, at least."""
+    """Candidates of each side, at least."""
     fits: float
-    """Where a request names no threshold, nothing is found when the best item has a score below this: among 1,500 items
-    or more. Among fewer it needs less, see `fitting`: where a few items are of one matter, hardly a word tells one from
-    another, and those that answer score low."""
+    """Without a threshold, nothing is found when the best of 1,500 items or more scores below this. Among fewer items a
+    lower score is enough, see `threshold`: in a small base hardly a word tells one item from another, and items that
+    answer score low."""
     weights: KnowledgeWeights = NEUTRAL
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """Candidates of the index, and the record's answer about them."""
+
+    candidates: Mapping[str, IndexCandidate]
+    """By id."""
+    record: KnowledgeMatched
 
 
 class KnowledgeSearch:
     """Finds the knowledge that fits; a `KnowledgeFinder`."""
 
     def __init__(
-        self, candidates: KnowledgeCandidates, limits: KnowledgeLimits, clock: Callable[[], datetime] = _now
+        self,
+        embedder: QueryEmbedder,
+        index: KnowledgeIndex,
+        record: KnowledgeRecord,
+        limits: KnowledgeLimits,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._candidates = candidates
+        self._embedder = embedder
+        self._index = index
+        self._record = record
         self._limits = limits
         self._clock = clock
 
-    async def find(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
-        """As `KnowledgeFinder.find`."""
-        stages, top_k = Stages(), at_most or request.top_k
-        count, reach = max(self._limits.candidates, 2 * top_k), self._limits.weights.reach(request)
-        question = KnowledgeQuestion(request, top_k, count, reach, self._clock())
-        gathered = await self._candidates.gather(question, stages)
-        ranked = self._rank(gathered)
-        least = least_evidence(self._limits.fits, gathered.begun.indexed)
-        fitting = _fitting(ranked, gathered, least)
-        best = await self._candidates.whole(gathered, fitting[:top_k])
-        held = await self._candidates.terms(gathered, (it.scored for it in best))
-        query = gathered.begun.query
+    async def search_knowledge(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
+        """See `KnowledgeFinder.search_knowledge`."""
+        timer, now, top_k = StageTimer(), self._clock(), at_most or request.top_k
+        live = await self._index.find_live_index()
+        if live is None:
+            matched = await self._record.confirm_candidates(request, ())
+            return FoundKnowledge(index_behind=matched.index_behind)
+        query = await self._embedder.embed_query(request.query, (), live.fingerprint)
+        timer.end_stage("embed", 0)
+        found = await self._match(live, query, request, max(self._limits.candidates, 2 * top_k), now, timer)
+
+        asked = sum_own_weights(request.query, query.terms, query.values)
+        relevance = KnowledgeRelevance(derive_knowledge_relevance(query.relevance), asked, live.items)
+        ranking = KnowledgeRanking(request, self._limits.weights, relevance, now)
+        ranked = ranking.rank_items(found.record.items, found.candidates)
+        least = least_evidence(self._limits.fits, live.items)
+        fitting = _select_fitting(ranked, request, least, degraded=query.dense is None)
+
+        best = fitting[:top_k]
+        held = await self._index.load_terms(live, [it.id for it in best if it.candidate.bm25 is not None])
         terms = dict(zip(query.indices, query.terms, strict=True))
-        hits = tuple(hit_of(it, request, terms, held.get(it.id, ())) for it in best)
-        stages.end("rank", len(hits))
-        explanation = _explanation(gathered, stages, ranked, len(fitting), least) if request.explain else None
-        return FoundKnowledge(hits, query.model, query.dense is None, explanation)
+        hits = tuple(make_hit(it, request, terms, held.get(it.id, ())) for it in best)
+        timer.end_stage("rank", len(hits))
 
-    def _rank(self, gathered: Gathered) -> tuple[RankedItem, ...]:
-        begun = gathered.begun
-        question = begun.question
-        return KnowledgeRanking(question.request, self._limits.weights, begun.relevance, question.now).rank(
-            gathered.scored, gathered.others
-        )
+        explanation = None
+        if request.explain:
+            explanation = KnowledgeSearchExplanation(
+                stages=timer.list_stages(),
+                indexed=live.items,
+                threshold=compute_probability(least) if request.threshold is None else request.threshold,
+                below_threshold=len(ranked) - len(fitting),
+                not_shown=len(found.candidates) - len(found.record.items),
+                best_score=max((it.score for it in ranked), default=None),
+                terms=tuple(query.terms),
+                projects=found.record.projects,
+            )
+        behind = found.record.index_behind
+        return FoundKnowledge(hits, query.model, query.dense is None, behind, explanation)
+
+    async def _match(
+        self,
+        live: LiveIndex,
+        query: EmbeddedQuery,
+        request: SearchKnowledge,
+        count: int,
+        now: datetime,
+        timer: StageTimer,
+    ) -> _Matched:
+        """Ask the index for candidates and the record about them; again if other projects count than were assumed."""
+        projects = self._record.recall_projects(request)
+        while True:
+            wanted = WantedKnowledge(request, projects, (request.at or now).timestamp(), count)
+            if request.explain:
+                timer.end_stage("filter", await self._index.count_matching(live, wanted))
+            candidates = {one.id: one for one in await self._index.find_candidates(live, query, wanted)}
+            timer.end_stage("candidates", len(candidates))
+            record = await self._record.confirm_candidates(request, tuple(candidates))
+            timer.end_stage("record", len(record.items))
+            if record.projects == projects:
+                return _Matched(candidates, record)
+            projects = record.projects
 
 
-def _fitting(ranked: tuple[RankedItem, ...], gathered: Gathered, least: float) -> tuple[RankedItem, ...]:
-    """Those above the threshold if the request has one; else all of them if the best is likely to fit.
+def _select_fitting(
+    ranked: tuple[RankedItem, ...], request: SearchKnowledge, least: float, *, degraded: bool
+) -> tuple[RankedItem, ...]:
+    """Return the items above the request's threshold; without one, all items if the best is likely to fit.
 
-    Without a dense vector whatever shares a word comes back, as degraded.
+    With a scope, every item must be likely to fit: the nearest scope comes first, and an item that is hopeless takes no
+    place from one of a farther scope. Without a dense vector every item that shares a word is returned, as degraded.
     """
-    threshold = gathered.begun.question.request.threshold
-    if threshold is not None:
-        return tuple(it for it in ranked if it.score >= threshold)
-    degraded = gathered.begun.query.dense is None
-    return ranked if degraded or (ranked and ranked[0].log_odds >= least) else ()
-
-
-def _explanation(
-    gathered: Gathered, stages: Stages, ranked: tuple[RankedItem, ...], fitting: int, least: float
-) -> KnowledgeSearchExplanation:
-    begun = gathered.begun
-    threshold = begun.question.request.threshold
-    return KnowledgeSearchExplanation(
-        stages=stages.told(),
-        indexed=begun.indexed,
-        threshold=compute_probability(least) if threshold is None else threshold,
-        below_threshold=len(ranked) - fitting,
-        not_shown=len(gathered.others),
-        unindexed=sum(not it.indexed for it in gathered.scored),
-        best_score=ranked[0].score if ranked else None,
-        terms=tuple(begun.query.terms),
-        projects=begun.projects,
-    )
+    if request.threshold is not None:
+        return tuple(it for it in ranked if it.score >= request.threshold)
+    if degraded:
+        return ranked
+    if request.scope is not None:
+        return tuple(it for it in ranked if it.log_odds >= least)
+    return ranked if ranked and ranked[0].log_odds >= least else ()

@@ -1,67 +1,70 @@
-"""What moves an item of knowledge beside its likeness to the query: log-odds that are added to its evidence.
+"""ScoreFactors that move an item of knowledge besides its likeness to the query: log-odds added to its evidence.
 
-Each has its bounds, whatever people or imports say: the likeness decides, and these decide between what is about as
-like. That an item was shown before moves nothing, or what is on top would stay there.
+Each has bounds, whatever people or imports say: likeness decides, and the factors decide between items that are about
+as like. Earlier impressions of an item are no factor, or the top hits would stay on top.
 """
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from skillbus.common.text import HAN_CHARACTER
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, get_fixed_part
-from skillbus.retriever.domain.knowledge.named_tags import names_one
 
 _DAY_S: Final = 86_400.0
+_TAG_CHARACTERS: Final = 2
+"""Shorter tags are not looked for in a query."""
+_WORD: Final = re.compile(r"[\w.\-\[\]/]")
+"""Characters that continue a name: `keepalive_timeout` does not name `timeout`, nor `key-auth` the tag `key`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeWeights:
-    """Log-odds. Of scopes the nearest counts most, of patterns the one that says most."""
+    """Log-odds of each factor."""
 
     exact: float = 3.0
     within: float = 2.75
     pattern: float = 2.25
     pattern_segment: float = 0.03
-    """For each segment before the first `*`; with all that a scope may have it stays below `within`."""
+    """For each segment before the first `*`; even with the most segments a scope may have it stays below `within`."""
     parent: float = 1.25
     general: float = 0.0
     tag: float = 0.75
-    """Where the query names one of its tags: it tells `timeout` from `keepalive_timeout`."""
+    """For an item with a tag that the query names: it tells `timeout` from `keepalive_timeout`."""
     priority: float = 0.3
-    """At priority 10; the same less at 0, nothing at 5."""
+    """At priority 10; the negative of it at 0, nothing at 5."""
     freshness: float = 0.3
-    """What the oldest of `test_experience` loses; other kinds do not age."""
+    """Loss of the oldest `test_experience`; other types do not age."""
     half_life_days: float = 90.0
-    """Since it was changed last, of the freshness."""
+    """Half-life of the freshness since the last change."""
     feedback: float = 0.4
-    """What an item nears that everybody finds helpful, and loses where nobody does."""
+    """Limit of the gain of an item that everybody finds helpful, and of the loss of one that nobody does."""
     votes: float = 8.0
-    """How many say as much as is believed of an item that nobody spoke of: Beta(4, 4)."""
+    """Prior votes of an item, Beta(4, 4)."""
 
-    def reach(self, request: SearchKnowledge) -> float:
-        """How much nearer one item may be than another, and the other come before it all the same."""
-        feedback = 2 * self.feedback if request.feedback else 0.0
-        scope = 0.0 if request.scope is None else self.exact - self.general
-        return scope + self.tag + 2 * self.priority + self.freshness + feedback
-
-    def factors(
-        self, found: FoundItem, match: ScopeMatch | None, now: datetime, *, query: str = "", feedback: bool
+    def compute_factors(
+        self, request: SearchKnowledge, found: FoundItem, near: ScopeMatch | None, now: datetime
     ) -> ScoreFactors:
-        """What moves an item. `match` is None where no scope was asked for."""
-        return ScoreFactors.model_construct(
-            scope=self._scope(match, found.item.scope),
-            tag=self.tag if names_one(query, found.item.tags) else 0.0,
-            priority=self.priority * (found.item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
-            freshness=self._freshness(found.item, now),
-            feedback=self._feedback(found) if feedback else 0.0,
+        """Return the factors of an item. `near` is None if the request names no scope."""
+        item = found.item
+        votes = found.helpful + found.unhelpful
+        helpful = (found.helpful - found.unhelpful) / (votes + self.votes)  # twice the Beta mean less one
+        return ScoreFactors(
+            scope=self._weigh_scope(near, item.scope),
+            tag=self.tag if names_tag(request.query, item.tags) else 0.0,
+            priority=self.priority * (item.priority - DEFAULT_PRIORITY) / DEFAULT_PRIORITY,
+            freshness=self._weigh_age(item, now),
+            feedback=self.feedback * helpful if request.feedback else 0.0,
         )
 
-    def _scope(self, match: ScopeMatch | None, scope: str) -> float:
-        match match:
+    def _weigh_scope(self, near: ScopeMatch | None, scope: str) -> float:
+        match near:
             case ScopeMatch.EXACT:
                 return self.exact
             case ScopeMatch.WITHIN:
@@ -75,16 +78,34 @@ class KnowledgeWeights:
             case None:
                 return 0.0
 
-    def _freshness(self, item: KnowledgeItem, now: datetime) -> float:
+    def _weigh_age(self, item: KnowledgeItem, now: datetime) -> float:
         if item.type is not KnowledgeType.TEST_EXPERIENCE:
             return 0.0
         days = max(0.0, (now - item.updated_at).total_seconds()) / _DAY_S
         return -self.freshness * (1.0 - math.exp2(-days / self.half_life_days))
 
-    def _feedback(self, found: FoundItem) -> float:
-        """Twice the mean of the Beta distribution less one: from -1 to 1, and 0 where nobody spoke."""
-        voices = found.helpful + found.unhelpful
-        return self.feedback * (found.helpful - found.unhelpful) / (voices + self.votes)
+
+def names_tag(query: str, tags: Sequence[str]) -> bool:
+    """Return whether one of the tags stands in the query as a whole word, in any case.
+
+    Chinese has no spaces between words, so a Chinese character ends a word. Neither does a full stop at the end of a
+    sentence continue a name, in contrast to the dot in `a.b`.
+    """
+    text = query.lower()
+    for tag in tags:
+        name = tag.lower()
+        at = text.find(name) if len(tag) >= _TAG_CHARACTERS else -1
+        while at >= 0:
+            end = at + len(name)
+            following = text[end + 1 : end + 2] if text[end : end + 1] == "." else text[end : end + 1]
+            if _ends_word(text[at - 1 : at] if at else "") and _ends_word(following):
+                return True
+            at = text.find(name, at + 1)
+    return False
+
+
+def _ends_word(character: str) -> bool:
+    return not character or not _WORD.match(character) or bool(HAN_CHARACTER.match(character))
 
 
 NEUTRAL: Final = KnowledgeWeights()

@@ -1,25 +1,26 @@
-"""A tool as the index holds it, and as a hit tells it."""
+"""Tools as the index stores them, and as a hit describes them."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+import structlog
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import MatchReason, ToolHit
-from skillbus.retriever.domain.parts import parts_with
-from skillbus.retriever.domain.tools.ranking import Ranked, Weights
+from skillbus.retriever.domain.explanation import find_parts
+from skillbus.retriever.domain.tools.ranking import RankedTool, SparseWeights
 
 
-class StoredTool(NamedTuple):
-    """A tool of the index; sixteen are made for a search, and a tuple in a third of the time of a dataclass."""
+class IndexedTool(NamedTuple):
+    """A tool of the index. Sixteen are made for a search, and a tuple takes a third of the time of a dataclass."""
 
     id: str
     name: str
     description: str
     tool_type: str | None = None
-    """None where the index does not say."""
+    """None if the index does not say."""
     tags: tuple[str, ...] = ()
     source: str | None = None
     provider: str = ""
@@ -27,12 +28,12 @@ class StoredTool(NamedTuple):
     argument_text: str = ""
     examples: tuple[str, ...] = ()
     metadata: Mapping[str, JsonValue] = MappingProxyType({})
-    weights: Weights = MappingProxyType({})
+    weights: SparseWeights = MappingProxyType({})
     """Its sparse vector."""
 
     @property
     def parts(self) -> dict[str, str]:
-        """What its terms come from."""
+        """Texts that its terms come from."""
         return {
             "name": self.name,
             "description": self.description,
@@ -42,11 +43,23 @@ class StoredTool(NamedTuple):
             "provider": self.provider,
         }
 
+    def read_type(self) -> ToolType | None:
+        """Return `skill` if the index does not say the type, None if it is unknown (tool-type.md, 3.4 and 3.5)."""
+        log = structlog.get_logger()
+        if self.tool_type is None:
+            log.debug("tool_type_absent", tool_id=self.id, assumed=ToolType.SKILL.value)
+            return ToolType.SKILL
+        try:
+            return ToolType(self.tool_type)
+        except ValueError:
+            log.warning("tool_type_unknown", tool_id=self.id, tool_type=self.tool_type)
+            return None
 
-def hit_of(
-    ranked: Ranked, tool: StoredTool, tool_type: ToolType, query_terms: Mapping[int, str], repeats: str | None
+
+def make_tool_hit(
+    ranked: RankedTool, tool: IndexedTool, tool_type: ToolType, query_terms: Mapping[int, str], repeats: str | None
 ) -> ToolHit:
-    """The hit: its place, what it is, terms of the query by their indices, and the hit above that it repeats."""
+    """Return the hit of a tool. `query_terms` are by their indices; `repeats` is the hit above that it repeats."""
     terms = tuple(term for index, term in query_terms.items() if index in tool.weights)
     return ToolHit(
         id=tool.id,
@@ -58,14 +71,14 @@ def hit_of(
         source=tool.source,
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
-        reasons=tuple(_reasons(ranked, terms, tool)),
+        reasons=tuple(_explain(ranked, terms, tool)),
         repeats=repeats,
     )
 
 
-def _reasons(ranked: Ranked, terms: tuple[str, ...], tool: StoredTool) -> Iterator[MatchReason]:
+def _explain(ranked: RankedTool, terms: tuple[str, ...], tool: IndexedTool) -> Iterator[MatchReason]:
     if ranked.cosine is not None and ranked.dense_rank is not None:
         yield MatchReason(side="dense", rank=ranked.dense_rank, score=ranked.cosine)
     if ranked.bm25 is not None and ranked.lexical_rank is not None:
-        parts = parts_with(terms, tool.parts)
+        parts = find_parts(terms, tool.parts)
         yield MatchReason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.learner.usage import GetKnowledgeStats, HelpfulRate, ItemUsage, KnowledgeStats, UnansweredQuery
-from skillbus.learner.adapters.sql.index.unindexed import UNINDEXED
+from skillbus.learner.adapters.sql.index.finder_record import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage.item_usage import usage_of
 from skillbus.learner.domain.usage.votes import rate

@@ -6,19 +6,19 @@ from datetime import UTC, datetime
 import pytest
 
 from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUse, KnowledgeUsed
-from skillbus.retriever.domain.waiting_uses import EVENT_BYTES, Note, WaitingUses, most_bytes
+from skillbus.retriever.domain.usage import EVENT_BYTES, UsageNote, UsageQueue, estimate_bytes
 
 MESSAGE_BYTES = 1024 * 1024
 NOW = datetime(2026, 1, 1, 12, 30, 1, 123456, tzinfo=UTC)
 LARGEST_USE = KnowledgeUse(id="i" * 64, project="p" * 64, version=2**31, position=100)
 
 
-def note(number: int, project: str = "default", at: float = 0.0, query: str = "song") -> Note:
-    return Note(project, AnsweredRequest(request_id=str(number), query=query, at=NOW), at)
+def note(number: int, project: str = "default", at: float = 0.0, query: str = "song") -> UsageNote:
+    return UsageNote(project, AnsweredRequest(request_id=str(number), query=query, at=NOW), at)
 
 
-def waiting(notes: Sequence[Note], size: int = 1_000) -> WaitingUses:
-    held = WaitingUses(size)
+def waiting(notes: Sequence[UsageNote], size: int = 1_000) -> UsageQueue:
+    held = UsageQueue(size)
     for one in notes:
         held.add(one)
     return held
@@ -30,18 +30,18 @@ def ids(used: KnowledgeUsed) -> list[int]:
 
 def test_answers_of_one_project_are_told_together_in_their_order_the_oldest_note_first() -> None:
     held = waiting([note(number, "team-a" if number % 3 else "team-b", at=number) for number in range(7)])
-    assert held.since == 0
-    first = held.take()
+    assert held.oldest_at == 0
+    first = held.take_batch()
     assert (first.project, ids(first)) == ("team-b", [0, 3, 6])
-    assert (len(held), held.since) == (4, 1)
-    second = held.take()
+    assert (len(held), held.oldest_at) == (4, 1)
+    second = held.take_batch()
     assert (second.project, ids(second)) == ("team-a", [1, 2, 4, 5])
     assert not held
 
 
 def test_no_more_are_told_together_than_an_event_carries() -> None:
     held = waiting([note(number) for number in range(250)])
-    assert [ids(held.take()) for _ in range(3)] == [[*range(100)], [*range(100, 200)], [*range(200, 250)]]
+    assert [ids(held.take_batch()) for _ in range(3)] == [[*range(100)], [*range(100, 200)], [*range(200, 250)]]
 
 
 @pytest.mark.parametrize("character", ["\u0001", "😀", "歌", "x"])
@@ -54,11 +54,11 @@ def test_the_largest_answers_fit_a_message_and_keep_their_order(character: str) 
         at=NOW,
         uses=(LARGEST_USE,) * 100,
     )
-    assert len(largest.model_dump_json().encode()) <= most_bytes(largest) <= EVENT_BYTES
-    held = waiting([Note("default", largest, 0.0)] * 50)
+    assert len(largest.model_dump_json().encode()) <= estimate_bytes(largest) <= EVENT_BYTES
+    held = waiting([UsageNote("default", largest, 0.0)] * 50)
     told = list[KnowledgeUsed]()
     while held:
-        told.append(held.take())
+        told.append(held.take_batch())
     assert sum(len(used.requests) for used in told) == 50
     assert max(len(used.model_dump_json().encode()) for used in told) <= EVENT_BYTES < MESSAGE_BYTES
     assert max(len(used.requests) for used in told) > 1
@@ -67,30 +67,30 @@ def test_the_largest_answers_fit_a_message_and_keep_their_order(character: str) 
 def test_a_small_answer_does_not_overtake_a_large_one() -> None:
     large = "x" * 8_000
     held = waiting([*(note(number, query=large) for number in range(20)), note(20)])
-    assert ids(held.take()) + ids(held.take()) == list(range(21))
+    assert ids(held.take_batch()) + ids(held.take_batch()) == list(range(21))
 
 
 def test_as_many_ordinary_answers_go_together_as_an_event_carries() -> None:
     uses = tuple(KnowledgeUse(id="i" * 36, version=1, position=place) for place in range(1, 11))
     ordinary = AnsweredRequest(request_id="r" * 32, query="x" * 300, at=NOW, uses=uses)
-    assert len(waiting([Note("default", ordinary, 0.0)] * 200).take().requests) == MAX_ANSWERED
+    assert len(waiting([UsageNote("default", ordinary, 0.0)] * 200).take_batch().requests) == MAX_ANSWERED
 
 
 def test_of_too_many_the_oldest_gives_way() -> None:
-    held = WaitingUses(3)
+    held = UsageQueue(3)
     notes = [note(number) for number in range(5)]
     assert [held.add(one) for one in notes] == [None, None, None, *notes[:2]]
-    assert ids(held.take()) == [2, 3, 4]
+    assert ids(held.take_batch()) == [2, 3, 4]
 
 
 def test_half_of_what_is_held_is_many() -> None:
-    held = WaitingUses(4)
-    assert not held.many
+    held = UsageQueue(4)
+    assert not held.is_half_full
     held.add(note(1))
-    assert not held.many
+    assert not held.is_half_full
     held.add(note(2))
-    assert held.many
-    alone = WaitingUses(1)
-    assert not alone.many
+    assert held.is_half_full
+    alone = UsageQueue(1)
+    assert not alone.is_half_full
     alone.add(note(1))
-    assert alone.many
+    assert alone.is_half_full

@@ -1,0 +1,46 @@
+"""Explanations of a search: the time of its stages, and the parts of an entry that hold the query's terms."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from skillbus.contracts.retriever.tool_search import SearchStage
+
+_BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+
+
+class StageTimer:
+    """Times stages that follow one another; the first begins now."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[str, float, int]] = []
+        self._began = time.perf_counter()
+
+    def end_stage(self, name: str, candidates: int) -> None:
+        """Record the end of a stage with its number of candidates; the next stage begins."""
+        self._ends.append((name, time.perf_counter(), candidates))
+
+    def list_stages(self) -> tuple[SearchStage, ...]:
+        """Return the stages in their order."""
+        begins = (self._began, *(at for _, at, _ in self._ends))
+        return tuple(
+            SearchStage(name=name, took_ms=round((at - began) * 1e3, 3), candidates=candidates)
+            for began, (name, at, candidates) in zip(begins, self._ends, strict=False)
+        )
+
+
+def find_parts(terms: Sequence[str], parts: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the parts whose text holds one of the terms.
+
+    English terms are stems and begin a word. Snowball makes i of y: the stem of `query` is `queri`.
+    """
+    stems = [f" {term[:-1] if len(term) > 3 and term.endswith('i') else term}" for term in terms]
+    chinese = [term for term in terms if not term.isascii()]
+    found = list[str]()
+    for name, text in parts.items():
+        words = f" {_BOUNDARY.sub(' ', text).lower()}" if text else ""
+        joined = words.replace(" ", "") if chinese else ""
+        if any(stem in words for stem in stems) or any(term in joined for term in chinese):
+            found.append(name)
+    return tuple(found)

@@ -5,7 +5,7 @@
 Candidates are seeded texts of 200 to 1,200 characters, half of them Chinese, one in ten like another one. Counted by
 the upper bound, by a tokenizer of the kind that GPT has (byte-level BPE, trained here on texts of the same kind), and
 by that of all-MiniLM-L6-v2 (WordPiece), each for items that were never counted before and for the same again. Beside
-them stands what counting the text once takes: nothing can be faster. A caller's template takes a process of its own.
+them stands what counting the text once takes: nothing can be faster.
 Time of the processor stands beside that of the clock, which other programs lengthen.
 """
 
@@ -155,9 +155,6 @@ def measure(
         "built_again_processor_ms": summarize(timed(lambda: built(again), rounds, time.process_time)),
         "counting_its_text_once_processor_ms": summarize(counting),
         "built_to_counted": round(statistics.median(processor) / statistics.median(counting), 1),
-        "with_a_template_of_ones_own_ms": summarize(
-            timed(lambda: write_context(own, found, again, templates), rounds // 4)
-        ),
     }
 
 

@@ -14,7 +14,8 @@ from skillbus.calibration.pairs import Pairs, Survey, survey
 from skillbus.calibration.vectors import Vectors
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.score import Relevance, build_relevance
-from skillbus.retriever.domain.tools.ranking import POOL, Candidate, Ranked, rank, spread
+from skillbus.retriever.domain.index import IndexCandidate
+from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates
 from skillbus.retriever.settings import RetrieverSettings
 
 LIMIT = 10
@@ -49,14 +50,14 @@ class World:
     """The sparse vector of each tool."""
     pairs: Survey
 
-    def candidates(self, query: int) -> list[Candidate]:
+    def candidates(self, query: int) -> list[IndexCandidate]:
         """What either side finds."""
         near = best(self.whole[query]) if self.form.dense else np.zeros(0, np.int64)
         bm25 = self.bm25[query]
         words, known = best(bm25), best(bm25, WORDS_OF)
         words, shared = words[bm25[words] > 0], set(known[bm25[known] > 0].tolist())
         return [
-            Candidate(
+            IndexCandidate(
                 id=f"{tool:06}",
                 cosine=float(self.nearest[query, tool]) if self.form.dense else None,
                 bm25=float(bm25[tool]) if tool in shared else None,
@@ -132,7 +133,7 @@ def left_out(judged: Judged, pairs: Survey, kept: Bools) -> tuple[Judged, Survey
 class Answers:
     """The first `LIMIT` of each query in their order, and how long it took to rank them."""
 
-    hits: list[list[Ranked]]
+    hits: list[list[RankedTool]]
     took_us: Floats
 
     def tools(self, query: int) -> list[int]:
@@ -146,8 +147,8 @@ def answers(world: World, map_of: Callable[[int], Relevance]) -> Answers:
     for query in range(len(world.judged.queries)):
         found, relevance = world.candidates(query), map_of(query)
         began = time.perf_counter()
-        pool = rank(found, relevance, size)[: max(POOL, LIMIT)]
-        hits.append(list(spread(pool, weights) if world.form.spread else pool)[:LIMIT])
+        pool = rank_candidates(found, relevance, size)[: max(POOL, LIMIT)]
+        hits.append(list(diversify(pool, weights) if world.form.spread else pool)[:LIMIT])
         took.append((time.perf_counter() - began) * 1e6)
     return Answers(hits, np.array(took))
 

@@ -52,14 +52,6 @@ _BAD: Final[dict[str, tuple[str, str, bytes]]] = {
     "budget-0": ("/context", "retriever.build_context", _asking(budget_tokens=0)),
     "budget-10^9": ("/context", "retriever.build_context", _asking(budget_tokens=10**9)),
     "tokenizer-elsewhere": ("/context", "retriever.build_context", _asking(tokenizer="../../etc/passwd")),
-    "template-endless": (
-        "/context",
-        "retriever.build_context",
-        _asking(template="{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"),
-    ),
-    "template-that-takes-memory": ("/context", "retriever.build_context", _asking(template="{{ 'x' * 900000000 }}")),
-    "template-that-leads-outside": ("/context", "retriever.build_context", _asking(template="{{ ''.__class__ }}")),
-    "template-that-imports": ("/context", "retriever.build_context", _asking(template="{% import 'os' as os %}")),
 }
 
 

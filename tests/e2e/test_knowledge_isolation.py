@@ -118,13 +118,9 @@ _SILENT: Final[dict[str, Cases]] = {
         *({"after": key} for key in _keys(it)),
         {"after": {"project": "a", "id": "0"}},
     ],
-    "find_knowledge": lambda it: [{"ids": [*it.ids], "unindexed": 200, "inherit": yes} for yes in (True, False)],
+    "find_knowledge": lambda it: [{"ids": [*it.ids], "inherit": yes} for yes in (True, False)],
     "search_knowledge": lambda it: [{**asked, "top_k": 100, "explain": True} for asked in _searches(it)],
-    "build_context": lambda it: [
-        {**asked, "budget_tokens": 100_000, **more}
-        for asked in _searches(it)
-        for more in ({}, {"template": "{% for g in groups %}{{ g['items'] | list }}{% endfor %}"})
-    ],
+    "build_context": lambda it: [{**asked, "budget_tokens": 100_000} for asked in _searches(it)],
     "audit_index": _once({}, {"fix": True}),
 }
 """What names none, or several: it is answered, and says nothing of them."""

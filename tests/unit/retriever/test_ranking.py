@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.relevance.calibrations import calibration_of
+from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.score import build_relevance
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.tools.ranking import ALIKE, RankedTool, diversify, rank_candidates
 
-USE_MULTILINGUAL_V3 = build_relevance(calibration_of("use-multilingual-v3"))
+USE_MULTILINGUAL_V3 = build_relevance(find_calibration("use-multilingual-v3"))
 SIZE = 1_000
 
 values = st.sampled_from([None, 0.0, 0.1, 0.3, 0.3000001, 0.7, 1.0])

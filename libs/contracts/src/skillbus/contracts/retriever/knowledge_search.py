@@ -32,9 +32,9 @@ class KnowledgeFilter(Message):
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
     """Find only items of these sources. Empty means all."""
     scope: Scope | None = None
-    """Scope of the caller. Items of exactly this scope come first, then items below it if it is a pattern, patterns that
-    cover it, paths above it, and general items. Items of other scopes are not found. Absent means that scopes do not
-    matter."""
+    """Scope of the caller. Items of exactly this scope come first, then items below it if it is a pattern, patterns
+    that cover it, paths above it, and general items. Items of other scopes are not found. Absent means that scopes do
+    not matter."""
     at: Instant | None = None
     """Find only items that are valid at this time. Absent means now."""
 
@@ -97,8 +97,8 @@ class KnowledgeHit(Message):
     relevance: float | None = None
     """Score without adjustments. Only with `explain`."""
     indexed: bool = True
-    """False if the index holds an older version of the item. The hit was found and ranked by that version, and shows the
-    current one."""
+    """False if the index holds an older version of the item. The hit was found and ranked by that version, and shows
+    the current one."""
 
 
 class KnowledgeSearchExplanation(Message):

@@ -70,11 +70,11 @@ class KnowledgeSearchArms:
         sparse = self.lexical.encode_query(query)
         indices, values = sparse.indices.tolist(), sparse.values.tolist()
         embedded = EmbeddedQuery(array("f", row.tobytes()), indices, values, sparse.terms, None, NEUTRAL)
-        live = await self.index.live()
+        live = await self.index.find_live_index()
         assert live is not None
         wanted = WantedKnowledge(make_request(query), ("default",), time.time(), CANDIDATES)
-        found = await self.index.candidates(live, embedded, wanted)
-        await self.index.terms(live, [one.id for one in found[:10]])
+        found = await self.index.find_candidates(live, embedded, wanted)
+        await self.index.load_terms(live, [one.id for one in found[:5]])
 
 
 def make_request(query: str) -> SearchKnowledge:

@@ -34,7 +34,7 @@ from skillbus.relevance.score import NEUTRAL
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.adapters.vector_tools import VectorTools
 from skillbus.retriever.domain.query import EmbeddedQuery
-from skillbus.retriever.domain.tools.search import Wanted
+from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import open_vector_store
@@ -76,10 +76,10 @@ class ToolSearchArms:
             NEUTRAL,
             tuple(array("f", row.tobytes()) for row in rows) if parts else (),
         )
-        live = await self.tools.live()
+        live = await self.tools.find_live_index()
         assert live is not None
-        found = await self.tools.candidates(live, embedded, Wanted("default", (), (), (), CANDIDATES))
-        await self.tools.tools(live, [candidate.id for candidate in found[:PAYLOADS]])
+        found = await self.tools.find_candidates(live, embedded, WantedTools("default", (), (), (), CANDIDATES))
+        await self.tools.load_tools(live, [candidate.id for candidate in found[:PAYLOADS]])
 
 
 async def measure(tools: Sequence[Record], queries: list[str], rounds: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Search of the knowledge base: candidates from the index, one request to the record, then ranking (ADR 0016, 0024)."""
+"""Search of the knowledge base: candidates from the index, one request to the record, then ranking (ADR 0016, 0022)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

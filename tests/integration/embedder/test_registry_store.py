@@ -4,12 +4,12 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, event, text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, Engine, event, text
 
 from skillbus.contracts.embedder.registry import (
     Calibration,
@@ -25,10 +25,9 @@ from skillbus.embedder.adapters.sql.registry_store import SqlRegistryStore, open
 from skillbus.embedder.adapters.sql.tables import METADATA, MODELS, PROVIDERS, SCHEMA
 from skillbus.embedder.domain.registry.errors import RegistryUnavailableError, RegistryVersionError
 from skillbus.embedder.domain.registry.ports import Records
-from skillbus.sql.engine import make_engine, writing
+from skillbus.sql.database import Database, connect_database, open_database
 from skillbus.sql.errors import ConstraintError
-from skillbus.sql.migrate import migrate, newest
-from skillbus.sql.schema import upgrade
+from skillbus.sql.migration import newest_revision, run_migrations
 
 from ...unit.embedder.registry_fakes import Replica, replica
 
@@ -81,20 +80,23 @@ SPARSE_MODEL = ModelRecord(
 
 
 @pytest.fixture(params=["made at once", "migrated"])
-async def engine(database_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[AsyncEngine]:
-    """With its tables, in one way or the other."""
-    engine = make_engine(database_url)
+async def tables(database_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Database]:
+    """Tables that were created at once or by migrations."""
     if request.param == "migrated":
-        async with writing(engine) as connection:
-            await connection.run_sync(migrate, SCHEMA)
-    await upgrade(engine, SCHEMA)
-    yield engine
-    await engine.dispose()
+        empty = connect_database(database_url)
+        await empty.write(partial(run_migrations, scripts=SCHEMA.scripts, version_table=SCHEMA.version_table))
+        await empty.close()
+    async with open_database(database_url, SCHEMA) as database:
+        yield database
 
 
 @pytest.fixture
-def store(engine: AsyncEngine) -> SqlRegistryStore:
-    return SqlRegistryStore(engine)
+def store(tables: Database) -> SqlRegistryStore:
+    return SqlRegistryStore(tables)
+
+
+def execute(connection: Connection, statement: str) -> None:
+    connection.execute(text(statement))
 
 
 @pytest.fixture
@@ -150,7 +152,7 @@ async def test_the_default_moves_although_there_is_never_more_than_one(store: Sq
 
 
 async def test_the_database_itself_refuses_two_defaults_and_models_of_nobody(
-    engine: AsyncEngine, store: SqlRegistryStore
+    tables: Database, store: SqlRegistryStore
 ) -> None:
     empty = await store.load()
     await store.replace(empty, Records(0, (FULL_PROVIDER, SPARSE_PROVIDER), (SPARSE_MODEL, FULL_MODEL)))
@@ -161,23 +163,21 @@ async def test_the_database_itself_refuses_two_defaults_and_models_of_nobody(
         "INSERT INTO embedding_registry (id, revision) VALUES (2, 0)",
     ):
         with pytest.raises(ConstraintError):
-            async with writing(engine) as connection:
-                await connection.execute(text(statement))
+            await tables.write(partial(execute, statement=statement))
 
 
-async def test_the_tables_are_those_that_the_migrations_make(engine: AsyncEngine) -> None:
+async def test_the_tables_are_those_that_the_migrations_make(tables: Database) -> None:
     def differences(connection: Connection) -> list[object]:
         options = {"include_name": lambda name, kind, _: kind != "table" or name in METADATA.tables}
         context = MigrationContext.configure(connection, opts=options)
         found: list[object] = compare_metadata(context, METADATA)
         return found
 
-    async with engine.connect() as connection:
-        assert await connection.run_sync(differences) == []
+    assert await tables.read(differences) == []
 
 
 def test_tables_that_are_made_at_once_are_those_of_the_last_migration() -> None:
-    assert newest(SCHEMA.scripts) == SCHEMA.newest
+    assert newest_revision(SCHEMA.scripts) == SCHEMA.newest
 
 
 async def test_a_start_that_finds_its_tables_does_not_load_alembic(database_url: str) -> None:
@@ -224,21 +224,28 @@ async def test_what_is_kept_is_there_when_the_database_is_opened_again(database_
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）")
-async def test_the_second_snapshot_costs_no_sql(engine: AsyncEngine, one: Replica) -> None:
+async def test_the_second_snapshot_costs_no_sql(one: Replica) -> None:
     """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
     statements: list[str] = []
-    event.listen(engine.sync_engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
-    await one.registry.snapshot()
-    assert statements
-    statements.clear()
-    for _ in range(1000):
+
+    def listener(*call: str) -> None:
+        statements.append(call[2])
+
+    event.listen(Engine, "before_cursor_execute", listener)
+    try:
         await one.registry.snapshot()
-    await one.registry.default_model()
-    await one.registry.models()
-    assert statements == []
-    await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=1))
-    assert (await one.registry.default_model()).priority == 1
-    assert statements
+        assert statements
+        statements.clear()
+        for _ in range(1000):
+            await one.registry.snapshot()
+        await one.registry.default_model()
+        await one.registry.models()
+        assert statements == []
+        await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=1))
+        assert (await one.registry.default_model()).priority == 1
+        assert statements
+    finally:
+        event.remove(Engine, "before_cursor_execute", listener)
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § Embedding模型配置不存在时的降级")
@@ -294,7 +301,7 @@ async def test_of_a_name_given_many_times_at_once_one_is_kept(one: Replica, stor
     request = CreateModel(provider="openai", name="same", dimensions=8)
     made = [other.registry.create_model(request) for other in others for _ in range(3)]
     outcomes = await asyncio.gather(*made, return_exceptions=True)
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Model"] + ["NameTakenError"] * 8
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ModelRecord"] + ["NameTakenError"] * 8
 
 
 async def test_no_change_of_several_replicas_is_lost(one: Replica, store: SqlRegistryStore) -> None:
@@ -318,17 +325,17 @@ async def test_a_default_made_by_two_at_once_is_one(store: SqlRegistryStore, one
     assert sum(model.is_default for model in (await store.load()).models) == 1
 
 
-async def test_tables_of_a_newer_skillbus_are_left_alone(database_url: str, engine: AsyncEngine) -> None:
-    async with writing(engine) as connection:
-        await connection.execute(text("UPDATE embedding_registry_version SET version_num = '9999'"))
+async def test_tables_of_a_newer_skillbus_are_left_alone(database_url: str, tables: Database) -> None:
+    await tables.write(partial(execute, statement="UPDATE embedding_registry_version SET version_num = '9999'"))
     with pytest.raises(RegistryVersionError):
         async with open_registry_store(database_url):
             pass
 
 
-async def test_a_row_that_somebody_spoiled_by_hand_is_named(engine: AsyncEngine, one: Replica) -> None:
-    async with writing(engine) as connection:
-        await connection.execute(text("UPDATE embedding_providers SET kind = 'telepathy' WHERE name = 'openai'"))
+async def test_a_row_that_somebody_spoiled_by_hand_is_named(tables: Database, one: Replica) -> None:
+    await tables.write(
+        partial(execute, statement="UPDATE embedding_providers SET kind = 'telepathy' WHERE name = 'openai'")
+    )
     one.registry.invalidate()
     with pytest.raises(RegistryUnavailableError, match="Provider"):
         await one.registry.snapshot()

@@ -1,14 +1,14 @@
 """What the record holds, read from its database, and what is not whole in it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Row, text
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.sql.engine import make_engine, reading
+from skillbus.sql.database import Database, connect_database
 
 from .ledger import Said, said_of
 
@@ -57,41 +57,39 @@ class Recorded:
 class Record:
     """The database of a learner, read beside it."""
 
-    engine: AsyncEngine
+    database: Database
 
     async def halves(self) -> dict[str, int]:
         """What is not whole, and how often."""
-        async with reading(self.engine) as connection:
-            found = {name: (await connection.execute(text(query))).scalar_one() for name, query in HALVES.items()}
+        found = {name: (await self._rows(query))[0][0] for name, query in HALVES.items()}
         return {name: count for name, count in found.items() if count}
 
     async def untold(self) -> int:
         """Rows of the outbox."""
-        async with reading(self.engine) as connection:
-            return int((await connection.execute(text("SELECT count(*) FROM knowledge_outbox"))).scalar_one())
+        return int((await self._rows("SELECT count(*) FROM knowledge_outbox"))[0][0])
 
     async def items(self) -> dict[str, Recorded]:
-        async with reading(self.engine) as connection:
-            rows = await connection.execute(text("SELECT id, version, title, status, indexed_version FROM knowledge"))
-            return {
-                row.id: Recorded(row.version, row.title, KnowledgeStatus(row.status), row.indexed_version)
-                for row in rows
-            }
+        return {
+            row.id: Recorded(row.version, row.title, KnowledgeStatus(row.status), row.indexed_version)
+            for row in await self._rows("SELECT id, version, title, status, indexed_version FROM knowledge")
+        }
 
     async def versions(self) -> dict[str, dict[int, Said]]:
         """The whole history."""
         found = dict[str, dict[int, Said]]()
-        async with reading(self.engine) as connection:
-            for row in await connection.execute(text("SELECT id, version, snapshot FROM knowledge_history")):
-                item = KnowledgeItem.model_validate_json(row.snapshot)
-                found.setdefault(row.id, {})[row.version] = said_of(item)
+        for row in await self._rows("SELECT id, version, snapshot FROM knowledge_history"):
+            item = KnowledgeItem.model_validate_json(row.snapshot)
+            found.setdefault(row.id, {})[row.version] = said_of(item)
         return found
+
+    async def _rows(self, query: str) -> Sequence[Row[Any]]:
+        return await self.database.read(lambda connection: connection.execute(text(query)).all())
 
 
 @asynccontextmanager
 async def open_record(url: str) -> AsyncGenerator[Record]:
-    engine = make_engine(url)
+    database = connect_database(url)
     try:
-        yield Record(engine)
+        yield Record(database)
     finally:
-        await engine.dispose()
+        await database.close()

@@ -1,16 +1,18 @@
 """A knowledge base on a database, without a bus."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, Executable, Row, text
 
 from skillbus.contracts.learner.items import CreateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog
 from skillbus.learner.adapters.sql.project.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
@@ -18,7 +20,7 @@ from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.project.projects import Projects
-from skillbus.sql.schema import open_database
+from skillbus.sql.database import connect_database, open_database
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
@@ -39,9 +41,9 @@ class Clock:
 class Knowledge:
     """A replica."""
 
-    engine: AsyncEngine
+    database: KnowledgeDatabase
     base: KnowledgeBase
-    browsing: ItemBrowser
+    browser: ItemBrowser
     projects: Projects
     clock: Clock
     wrote: list[datetime]
@@ -51,7 +53,7 @@ class Knowledge:
         self, title: str = "直播电商接口需要 game-id", content: str = "缺少时返回 400。", **fields: object
     ) -> KnowledgeItem:
         request = draft(title=title, content=content, **fields)
-        return (await self.base.create(request)).item
+        return (await self.base.create_item(request)).item
 
 
 def draft(**fields: object) -> CreateKnowledge:
@@ -59,17 +61,42 @@ def draft(**fields: object) -> CreateKnowledge:
     return CreateKnowledge.model_validate(given)
 
 
-def knowledge_on(engine: AsyncEngine) -> Knowledge:
+def knowledge_on(database: KnowledgeDatabase) -> Knowledge:
     clock, wrote = Clock(), list[datetime]()
-    reader = SqlKnowledgeReader(engine)
+    reader = SqlKnowledgeReader(database)
     base = KnowledgeBase(
-        SqlKnowledgeStore(engine), reader, IndexWaiter(0), wrote=lambda: wrote.append(clock.at), now=clock
+        SqlKnowledgeStore(database), reader, IndexWaiter(0), on_write=lambda: wrote.append(clock.at), now=clock
     )
-    projects = Projects(SqlProjectStore(engine), SqlAuditLog(engine), clock)
-    return Knowledge(engine, base, ItemBrowser(reader), projects, clock, wrote)
+    projects = Projects(SqlProjectStore(database), SqlAuditLog(database), clock)
+    return Knowledge(database, base, ItemBrowser(reader), projects, clock, wrote)
+
+
+async def fetch(knowledge: Knowledge, statement: Executable) -> Sequence[Row[Any]]:
+    """All rows of a statement."""
+    return await knowledge.database.read(lambda connection: connection.execute(statement).all())
+
+
+async def execute(knowledge: Knowledge, statement: str) -> None:
+    """Run a statement in a write transaction."""
+
+    def work(connection: Connection) -> None:
+        connection.execute(text(statement))
+
+    await knowledge.database.write(work)
+
+
+@asynccontextmanager
+async def open_replicas(url: str, count: int) -> AsyncGenerator[list[Knowledge]]:
+    """Replicas with connections of their own, on tables that are there."""
+    databases = [connect_database(url) for _ in range(count)]
+    try:
+        yield [knowledge_on(KnowledgeDatabase(database)) for database in databases]
+    finally:
+        for database in databases:
+            await database.close()
 
 
 @asynccontextmanager
 async def open_knowledge(url: str) -> AsyncGenerator[Knowledge]:
-    async with open_database(url, SCHEMA) as engine:
-        yield knowledge_on(engine)
+    async with open_database(url, SCHEMA) as database:
+        yield knowledge_on(KnowledgeDatabase(database))

@@ -25,9 +25,8 @@ from skillbus.learner.adapters.sql.tables import METADATA
 from skillbus.learner.domain.bulk.exporter import ItemExporter
 from skillbus.learner.domain.bulk.importer import Importer
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
-from skillbus.sql.engine import reading
 
-from .knowledge import Knowledge, knowledge_on, open_knowledge
+from .knowledge import Knowledge, fetch, knowledge_on, open_knowledge
 
 CREATED, UPDATED = KnowledgePutOutcome.CREATED, KnowledgePutOutcome.UPDATED
 UNCHANGED, REJECTED = KnowledgePutOutcome.UNCHANGED, KnowledgePutOutcome.REJECTED
@@ -40,12 +39,12 @@ def line(name: str | None = "faq-1", **fields: JsonValue) -> dict[str, JsonValue
 
 async def put(knowledge: Knowledge, *lines: JsonValue, **fields: object) -> KnowledgePut:
     importer = Importer(
-        SqlImports(knowledge.engine),
+        SqlImports(knowledge.database),
         IndexWaiter(0),
         knowledge.clock,
-        wrote=lambda: knowledge.wrote.append(knowledge.clock.at),
+        on_write=lambda: knowledge.wrote.append(knowledge.clock.at),
     )
-    return await importer.put(PutKnowledge.model_validate({"items": lines, **fields}))
+    return await importer.import_items(PutKnowledge.model_validate({"items": lines, **fields}))
 
 
 async def results(
@@ -61,25 +60,24 @@ async def one(knowledge: Knowledge, given: JsonValue, **fields: object) -> Knowl
 
 async def get(knowledge: Knowledge, item: str | None, project: str = "default") -> KnowledgeItem:
     assert item is not None
-    return await knowledge.base.get(GetKnowledge(project=project, id=item))
+    return await knowledge.base.get_item(GetKnowledge(project=project, id=item))
 
 
 async def export(knowledge: Knowledge, **wanted: object) -> list[KnowledgeItem]:
-    exporting = ItemExporter(SqlImports(knowledge.engine), knowledge.clock)
+    exporter = ItemExporter(SqlImports(knowledge.database), knowledge.clock)
     items, after = list[KnowledgeItem](), None
     while True:
-        page = await exporting.page(ExportKnowledge.model_validate({"after": after, **wanted}))
+        page = await exporter.export_page(ExportKnowledge.model_validate({"after": after, **wanted}))
         items += page.items
         if (after := page.next) is None:
             return items
 
 
 async def rows(knowledge: Knowledge) -> dict[str, int]:
-    async with reading(knowledge.engine) as connection:
-        return {
-            name: (await connection.execute(select(func.count()).select_from(table))).scalar_one()
-            for name, table in METADATA.tables.items()
-        }
+    return {
+        name: (await fetch(knowledge, select(func.count()).select_from(table)))[0][0]
+        for name, table in METADATA.tables.items()
+    }
 
 
 async def test_new_lines_become_items(knowledge: Knowledge) -> None:
@@ -106,7 +104,7 @@ async def test_a_line_that_changed_is_a_new_version_with_its_history(knowledge: 
     made = await one(knowledge, line(content="old"))
     again = await one(knowledge, line(content="new"), actor="ben", reason="release 12")
     assert (again.outcome, again.version, again.id) == (UPDATED, 2, made.id)
-    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=str(made.id)))).versions
+    versions = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=str(made.id)))).versions
     assert [(v.change, v.by, v.reason, v.item.content) for v in versions] == [
         (KnowledgeChangeKind.UPDATED, "ben", "release 12", "new"),
         (KnowledgeChangeKind.CREATED, "anonymous", "", "old"),
@@ -151,7 +149,7 @@ async def test_of_lines_with_the_same_external_id_the_later_one_updates(knowledg
         (UPDATED, 3),
     ]
     assert len({result.id for result in put_once}) == 1
-    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=str(put_once[0].id)))).versions
+    versions = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=str(put_once[0].id)))).versions
     assert [version.item.content for version in versions] == ["third", "second", "first"]
 
 
@@ -201,11 +199,11 @@ async def test_a_dry_run_tells_the_same_and_writes_nothing(knowledge: Knowledge)
 
 async def test_what_was_deleted_does_not_come_back_by_an_import(knowledge: Knowledge) -> None:
     made = await one(knowledge, line())
-    await knowledge.base.archive(ArchiveKnowledge(id=str(made.id)))
+    await knowledge.base.archive_item(ArchiveKnowledge(id=str(made.id)))
     refused = await one(knowledge, line())
     assert refused.outcome is REJECTED
     assert "restore" in str(refused.error)
-    await knowledge.base.restore(RestoreKnowledge(id=str(made.id)))
+    await knowledge.base.restore_item(RestoreKnowledge(id=str(made.id)))
     assert (await one(knowledge, line())).outcome is UNCHANGED
 
 
@@ -220,7 +218,7 @@ async def test_new_items_can_wait_for_a_review(knowledge: Knowledge) -> None:
 
 async def test_an_import_is_in_the_audit(knowledge: Knowledge) -> None:
     await put(knowledge, line("faq-1"), line("faq-2"), line("faq-3", title=""), actor="ann", reason="the first load")
-    entries = (await knowledge.projects.audit(ListKnowledgeAudit())).entries
+    entries = (await knowledge.projects.list_audit(ListKnowledgeAudit())).entries
     assert [(entry.action, entry.actor) for entry in entries] == [("created", "ann")] * 2 + [("imported", "ann")]
     assert entries[-1].reason == "2 created, 1 rejected: the first load"
 
@@ -235,7 +233,7 @@ async def test_whether_the_index_has_all_of_them_is_told(knowledge: Knowledge) -
     made = await put(knowledge, line())
     assert not made.indexed
     assert not (await put(knowledge, line())).indexed
-    await SqlIndexRecord(knowledge.engine).indexed(
+    await SqlIndexRecord(knowledge.database).mark_indexed(
         [KnowledgeRef(id=str(made.results[0].id), version=1)], knowledge.clock()
     )
     assert (await put(knowledge, line())).indexed
@@ -257,7 +255,7 @@ async def test_what_is_exported_and_imported_elsewhere_is_the_same(knowledge: Kn
     await knowledge.create(title="own", scope="/api/*", priority=9, owner="ann")
     await knowledge.create(title="waits", status=KnowledgeStatus.PENDING)
     archived = await knowledge.create(title="gone")
-    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
+    await knowledge.base.archive_item(ArchiveKnowledge(id=archived.id))
     everything = {"statuses": tuple(KnowledgeStatus)}
     ours = await export(knowledge, limit=3, **everything)
     assert len(ours) == 7
@@ -294,14 +292,14 @@ async def test_an_export_is_in_the_audit_once(knowledge: Knowledge) -> None:
     for _ in range(5):
         await knowledge.create()
     await export(knowledge, limit=2)
-    entries = (await knowledge.projects.audit(ListKnowledgeAudit())).entries
+    entries = (await knowledge.projects.list_audit(ListKnowledgeAudit())).entries
     assert [entry.action for entry in entries].count("exported") == 1
 
 
 async def test_pages_of_an_export_fit_a_message(knowledge: Knowledge) -> None:
     made = [await knowledge.create(content="文" * 32_000) for _ in range(10)]
-    exporting = ItemExporter(SqlImports(knowledge.engine), knowledge.clock)
-    page = await exporting.page(ExportKnowledge())
+    exporter = ItemExporter(SqlImports(knowledge.database), knowledge.clock)
+    page = await exporter.export_page(ExportKnowledge())
     assert 0 < len(page.items) < len(made)
     assert page.next == page.items[-1].id
     assert len(await export(knowledge)) == len(made)
@@ -328,4 +326,4 @@ async def test_two_learners_on_one_database_see_what_each_other_imported(
     knowledge: Knowledge, database_url: str
 ) -> None:
     await put(knowledge, line("faq-1"))
-    assert await results(knowledge_on(knowledge.engine), line("faq-1")) == [(UNCHANGED, 1)]
+    assert await results(knowledge_on(knowledge.database), line("faq-1")) == [(UNCHANGED, 1)]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, func, select, text
+from sqlalchemy import func, select
 
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.items import ArchiveKnowledge, GetKnowledge, RestoreKnowledge, UpdateKnowledge
@@ -14,7 +14,7 @@ from skillbus.contracts.learner.projects import ListKnowledgeAudit
 from skillbus.contracts.learner.versions import DiffKnowledge, ListKnowledgeVersions, ReviewAction, ReviewKnowledge
 from skillbus.learner.adapters.sql import tables
 from skillbus.learner.domain.errors import (
-    ChangedMeanwhileError,
+    ConcurrentChangeError,
     ExternalIdTakenError,
     KeyReusedError,
     KnowledgeUnavailableError,
@@ -26,9 +26,8 @@ from skillbus.learner.domain.errors import (
     WrongStatusError,
 )
 from skillbus.learner.errors_on_the_wire import to_wire
-from skillbus.sql.engine import make_engine, reading, writer_of, writing
 
-from .knowledge import BEGIN, Knowledge, draft, knowledge_on, open_knowledge
+from .knowledge import BEGIN, Knowledge, draft, execute, fetch, open_knowledge, open_replicas
 
 NOBODY = "01890000-0000-7000-8000-000000000000"
 HOSTILE = (
@@ -42,24 +41,21 @@ HOSTILE = (
 
 
 async def rows(knowledge: Knowledge, table: str) -> int:
-    async with reading(knowledge.engine) as connection:
-        count: int = (
-            await connection.execute(select(func.count()).select_from(tables.METADATA.tables[table]))
-        ).scalar_one()
-        return count
+    counted = await fetch(knowledge, select(func.count()).select_from(tables.METADATA.tables[table]))
+    return int(counted[0][0])
 
 
 async def get(knowledge: Knowledge, item: KnowledgeItem, **which: object) -> KnowledgeItem:
-    return await knowledge.base.get(GetKnowledge.model_validate({"id": item.id, "project": item.project, **which}))
+    return await knowledge.base.get_item(GetKnowledge.model_validate({"id": item.id, "project": item.project, **which}))
 
 
 async def update(knowledge: Knowledge, item: KnowledgeItem, **changes: object) -> KnowledgeItem:
     request = UpdateKnowledge.model_validate({"id": item.id, "project": item.project, **changes})
-    return (await knowledge.base.update(request)).item
+    return (await knowledge.base.update_item(request)).item
 
 
 async def archive(knowledge: Knowledge, item: KnowledgeItem) -> KnowledgeItem:
-    return (await knowledge.base.archive(ArchiveKnowledge(id=item.id, actor="ann", reason="gone"))).item
+    return (await knowledge.base.archive_item(ArchiveKnowledge(id=item.id, actor="ann", reason="gone"))).item
 
 
 @pytest.mark.spec("knowledge-base.md § 知识条目核心属性 (type, title, content, scope, status, tags)")
@@ -90,8 +86,7 @@ async def test_each_change_leaves_an_announcement_and_wakes_who_tells_it(knowled
     made = await knowledge.create()
     await update(knowledge, made, title="another")
     await archive(knowledge, made)
-    async with reading(knowledge.engine) as connection:
-        outbox = (await connection.execute(select(tables.OUTBOX).order_by(tables.OUTBOX.c.sequence))).all()
+    outbox = await fetch(knowledge, select(tables.OUTBOX).order_by(tables.OUTBOX.c.sequence))
     assert [(row.project, row.id, row.version) for row in outbox] == [("default", made.id, n) for n in (1, 2, 3)]
     assert len(knowledge.wrote) == 3
 
@@ -105,7 +100,7 @@ async def test_an_update_makes_the_next_version_and_keeps_the_one_before_whole(k
     assert (second.version, second.content, second.tags) == (2, "缺少时返回 403。", ("b",))
     assert (second.created_by, second.updated_by, second.created_at) == ("ann", "bob", first.created_at)
     assert second.digest != first.digest
-    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=first.id))
+    listed = await knowledge.browser.list_versions(ListKnowledgeVersions(id=first.id))
     said = [(v.version, v.change, v.by, v.reason, v.at) for v in listed.versions]
     assert said == [
         (2, KnowledgeChangeKind.UPDATED, "bob", "release 12", second.updated_at),
@@ -116,7 +111,7 @@ async def test_an_update_makes_the_next_version_and_keeps_the_one_before_whole(k
 
 async def test_what_changes_nothing_writes_nothing(knowledge: Knowledge) -> None:
     made = await knowledge.create(tags=("a",))
-    again = await knowledge.base.update(UpdateKnowledge(id=made.id, title=made.title, tags=("a", "a")))
+    again = await knowledge.base.update_item(UpdateKnowledge(id=made.id, title=made.title, tags=("a", "a")))
     assert (again.item, again.repeated) == (made, True)
     assert (await rows(knowledge, "knowledge_history"), await rows(knowledge, "knowledge_outbox")) == (1, 1)
     assert len(knowledge.wrote) == 1
@@ -136,14 +131,15 @@ async def test_an_archived_item_is_kept_with_its_history_and_is_restored(knowled
     made = await knowledge.create()
     gone = await archive(knowledge, made)
     assert (gone.status, gone.version, gone.content) == (KnowledgeStatus.ARCHIVED, 2, made.content)
-    again = await knowledge.base.archive(ArchiveKnowledge(id=made.id))
+    again = await knowledge.base.archive_item(ArchiveKnowledge(id=made.id))
     assert (again.item, again.repeated) == (gone, True)
     with pytest.raises(WrongStatusError):
         await update(knowledge, made, title="another")
-    back = await knowledge.base.restore(RestoreKnowledge(id=made.id))
+    back = await knowledge.base.restore_item(RestoreKnowledge(id=made.id))
     assert (back.item.status, back.item.version, back.item.digest) == (KnowledgeStatus.ACTIVE, 3, made.digest)
     kinds = [
-        version.change for version in (await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))).versions
+        version.change
+        for version in (await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id))).versions
     ]
     assert kinds == [KnowledgeChangeKind.RESTORED, KnowledgeChangeKind.ARCHIVED, KnowledgeChangeKind.CREATED]
 
@@ -152,7 +148,7 @@ async def test_an_earlier_version_comes_back_as_a_new_one(knowledge: Knowledge) 
     first = await knowledge.create(tags=("a", "b"), valid_to=BEGIN + timedelta(days=90))
     await update(knowledge, first, title="another", tags=("c",), clear=("valid_to",))
     await archive(knowledge, first)
-    back = (await knowledge.base.restore(RestoreKnowledge(id=first.id, version=1, actor="bob"))).item
+    back = (await knowledge.base.restore_item(RestoreKnowledge(id=first.id, version=1, actor="bob"))).item
     assert (back.version, back.status, back.title, back.tags, back.digest) == (
         4,
         KnowledgeStatus.ACTIVE,
@@ -160,19 +156,19 @@ async def test_an_earlier_version_comes_back_as_a_new_one(knowledge: Knowledge) 
         ("a", "b"),
         first.digest,
     )
-    newest = (await knowledge.browsing.versions(ListKnowledgeVersions(id=first.id, limit=1))).versions[0]
+    newest = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=first.id, limit=1))).versions[0]
     assert (newest.change, newest.by) == (KnowledgeChangeKind.REVERTED, "bob")
-    again = await knowledge.base.restore(RestoreKnowledge(id=first.id, version=1))
+    again = await knowledge.base.restore_item(RestoreKnowledge(id=first.id, version=1))
     assert (again.repeated, again.item.version) == (True, 4)
 
 
 async def test_an_earlier_version_does_not_spare_the_review(knowledge: Knowledge) -> None:
     made = await knowledge.create(status="pending")
     await update(knowledge, made, title="another")
-    back = (await knowledge.base.restore(RestoreKnowledge(id=made.id, version=1))).item
+    back = (await knowledge.base.restore_item(RestoreKnowledge(id=made.id, version=1))).item
     assert (back.status, back.title) == (KnowledgeStatus.PENDING, made.title)
     with pytest.raises(WrongStatusError):
-        await knowledge.base.restore(RestoreKnowledge(id=made.id))
+        await knowledge.base.restore_item(RestoreKnowledge(id=made.id))
 
 
 async def test_it_is_read_at_a_version_and_as_of_a_time(knowledge: Knowledge) -> None:
@@ -203,9 +199,9 @@ async def test_who_expects_another_version_is_refused(knowledge: Knowledge) -> N
     made = await knowledge.create()
     await update(knowledge, made, title="second", expected_version=1)
     for old in (
-        knowledge.base.update(UpdateKnowledge(id=made.id, title="third", expected_version=1)),
-        knowledge.base.archive(ArchiveKnowledge(id=made.id, expected_version=1)),
-        knowledge.base.restore(RestoreKnowledge(id=made.id, version=1, expected_version=9)),
+        knowledge.base.update_item(UpdateKnowledge(id=made.id, title="third", expected_version=1)),
+        knowledge.base.archive_item(ArchiveKnowledge(id=made.id, expected_version=1)),
+        knowledge.base.restore_item(RestoreKnowledge(id=made.id, version=1, expected_version=9)),
     ):
         with pytest.raises(OtherVersionError) as refused:
             await old
@@ -217,26 +213,22 @@ async def test_of_several_replicas_that_expect_a_version_one_writes_the_next(
     knowledge: Knowledge, database_url: str
 ) -> None:
     made = await knowledge.create()
-    replicas = [knowledge_on(make_engine(database_url)) for _ in range(4)]
-    writes = [update(replica, made, title=f"by {n}", expected_version=1) for n, replica in enumerate(replicas)]
-    outcomes = await asyncio.gather(*writes, return_exceptions=True)
-    for replica in replicas:
-        await replica.engine.dispose()
+    async with open_replicas(database_url, 4) as replicas:
+        writes = [update(replica, made, title=f"by {n}", expected_version=1) for n, replica in enumerate(replicas)]
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["KnowledgeItem"] + ["OtherVersionError"] * 3
     assert (await get(knowledge, made)).version == 2
 
 
 async def test_no_change_of_several_replicas_is_lost(knowledge: Knowledge, database_url: str) -> None:
     made = await knowledge.create()
-    replicas = [knowledge_on(make_engine(database_url)) for _ in range(3)]
-    async with asyncio.timeout(20):
-        items = await asyncio.gather(
-            *(update(replica, made, title=f"{n} {step}") for n, replica in enumerate(replicas) for step in range(5))
-        )
-    for replica in replicas:
-        await replica.engine.dispose()
+    async with open_replicas(database_url, 3) as replicas:
+        async with asyncio.timeout(20):
+            items = await asyncio.gather(
+                *(update(replica, made, title=f"{n} {step}") for n, replica in enumerate(replicas) for step in range(5))
+            )
     assert sorted(item.version for item in items) == list(range(2, 17))
-    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))
+    listed = await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id))
     assert {version.item.title for version in listed.versions} == {made.title, *(item.title for item in items)}
     assert (await rows(knowledge, "knowledge_audit"), await rows(knowledge, "knowledge_outbox")) == (16, 16)
 
@@ -254,45 +246,41 @@ async def test_an_external_id_is_one_item_s_in_a_project(knowledge: Knowledge) -
     await update(knowledge, made, clear=("external_id",))
     assert (await update(knowledge, other, external_id="faq-1")).external_id == "faq-1"
     with pytest.raises(ExternalIdTakenError):
-        await knowledge.base.restore(RestoreKnowledge(id=made.id, version=1))
+        await knowledge.base.restore_item(RestoreKnowledge(id=made.id, version=1))
 
 
 async def test_of_many_who_take_an_external_id_at_once_one_has_it(knowledge: Knowledge, database_url: str) -> None:
-    replicas = [knowledge_on(make_engine(database_url)) for _ in range(4)]
-    made = [replica.create(external_id="faq-1") for replica in replicas for _ in range(3)]
-    outcomes = await asyncio.gather(*made, return_exceptions=True)
-    for replica in replicas:
-        await replica.engine.dispose()
+    async with open_replicas(database_url, 4) as replicas:
+        made = [replica.create(external_id="faq-1") for replica in replicas for _ in range(3)]
+        outcomes = await asyncio.gather(*made, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ExternalIdTakenError"] * 11 + ["KnowledgeItem"]
 
 
 async def test_a_key_makes_an_item_once(knowledge: Knowledge) -> None:
     request = draft(idempotency_key="k-1", actor="ann")
-    first = await knowledge.base.create(request)
+    first = await knowledge.base.create_item(request)
     await update(knowledge, first.item, title="changed since")
-    again = await knowledge.base.create(request)
+    again = await knowledge.base.create_item(request)
     assert (again.item, again.repeated, first.repeated) == (first.item, True, False)
     assert await rows(knowledge, "knowledge") == 1
     with pytest.raises(KeyReusedError):
-        await knowledge.base.create(draft(idempotency_key="k-1", title="another"))
-    elsewhere = await knowledge.base.create(draft(idempotency_key="k-1", project="other"))
+        await knowledge.base.create_item(draft(idempotency_key="k-1", title="another"))
+    elsewhere = await knowledge.base.create_item(draft(idempotency_key="k-1", project="other"))
     assert not elsewhere.repeated
 
 
 async def test_a_key_is_free_again_after_a_day(knowledge: Knowledge) -> None:
-    first = await knowledge.base.create(draft(idempotency_key="k-1"))
+    first = await knowledge.base.create_item(draft(idempotency_key="k-1"))
     knowledge.clock.at += timedelta(days=1)
-    second = await knowledge.base.create(draft(idempotency_key="k-1", title="another"))
+    second = await knowledge.base.create_item(draft(idempotency_key="k-1", title="another"))
     assert (second.repeated, second.item.id != first.item.id) == (False, True)
     assert await rows(knowledge, "knowledge_idempotency") == 1
 
 
 async def test_of_many_requests_with_one_key_at_once_one_item_is_made(knowledge: Knowledge, database_url: str) -> None:
-    replicas = [knowledge_on(make_engine(database_url)) for _ in range(4)]
-    request = draft(idempotency_key="k-1")
-    written = await asyncio.gather(*(replica.base.create(request) for replica in replicas for _ in range(3)))
-    for replica in replicas:
-        await replica.engine.dispose()
+    async with open_replicas(database_url, 4) as replicas:
+        request = draft(idempotency_key="k-1")
+        written = await asyncio.gather(*(replica.base.create_item(request) for replica in replicas for _ in range(3)))
     assert len({answer.item.id for answer in written}) == 1
     assert sum(not answer.repeated for answer in written) == 1
     assert (await rows(knowledge, "knowledge"), await rows(knowledge, "knowledge_outbox")) == (1, 1)
@@ -301,8 +289,8 @@ async def test_of_many_requests_with_one_key_at_once_one_item_is_made(knowledge:
 async def test_a_key_whose_item_was_refused_stays_free(knowledge: Knowledge) -> None:
     await knowledge.create(external_id="x")
     with pytest.raises(ExternalIdTakenError):
-        await knowledge.base.create(draft(idempotency_key="k-1", external_id="x"))
-    assert not (await knowledge.base.create(draft(idempotency_key="k-1"))).repeated
+        await knowledge.base.create_item(draft(idempotency_key="k-1", external_id="x"))
+    assert not (await knowledge.base.create_item(draft(idempotency_key="k-1"))).repeated
 
 
 @pytest.mark.spec("knowledge-base.md § 拒绝无效知识")
@@ -312,18 +300,17 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
     one, two = [await knowledge.create(status="pending", external_id=name) for name in ("one", "two")]
     done = await knowledge.create()
     ids = (one.id, NOBODY, done.id, one.id)
-    approved = await knowledge.base.review(ReviewKnowledge(ids=ids, action=ReviewAction.APPROVE, actor="ann"))
-    assert [(result.id, result.ok, result.status, result.version, result.code) for result in approved] == [
+    approved = await knowledge.base.review_items(ReviewKnowledge(ids=ids, action=ReviewAction.APPROVE, actor="ann"))
+    assert [(result.id, result.ok, result.status, result.version, result.code) for result in approved.results] == [
         (one.id, True, KnowledgeStatus.ACTIVE, 2, None),
         (NOBODY, False, None, None, ErrorCode.NOT_FOUND),
         (done.id, False, None, None, ErrorCode.CONFLICT),
         (one.id, False, None, None, ErrorCode.CONFLICT),
     ]
-    [rejected] = await knowledge.base.review(
-        ReviewKnowledge(ids=(two.id,), action=ReviewAction.REJECT, actor="bob", reason="not true")
-    )
+    reject = ReviewKnowledge(ids=(two.id,), action=ReviewAction.REJECT, actor="bob", reason="not true")
+    [rejected] = (await knowledge.base.review_items(reject)).results
     assert (rejected.status, rejected.version) == (KnowledgeStatus.ARCHIVED, 2)
-    newest = (await knowledge.browsing.versions(ListKnowledgeVersions(id=two.id))).versions[0]
+    newest = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=two.id))).versions[0]
     assert (newest.change, newest.by, newest.reason) == (KnowledgeChangeKind.REJECTED, "bob", "not true")
     assert (await get(knowledge, one)).updated_by == "ann"
     assert await rows(knowledge, "knowledge_outbox") == 5
@@ -331,14 +318,13 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
 
 async def test_two_who_review_the_same_at_once_do_it_once(knowledge: Knowledge, database_url: str) -> None:
     ids = [(await knowledge.create(status="pending")).id for _ in range(20)]
-    other = knowledge_on(make_engine(database_url))
     approve, reject = (
         ReviewKnowledge(ids=tuple(ids), action=ReviewAction.APPROVE),
         ReviewKnowledge(ids=tuple(reversed(ids)), action=ReviewAction.REJECT),
     )
-    both = await asyncio.gather(knowledge.base.review(approve), other.base.review(reject))
-    await other.engine.dispose()
-    assert sorted(sum(result.ok for result in results) for results in both) == [0, 20]
+    async with open_replicas(database_url, 1) as [other]:
+        both = await asyncio.gather(knowledge.base.review_items(approve), other.base.review_items(reject))
+    assert sorted(answer.succeeded for answer in both) == [0, 20]
     assert await rows(knowledge, "knowledge_audit") == 40
 
 
@@ -346,46 +332,45 @@ async def test_the_audit_says_who_did_what_in_its_order(knowledge: Knowledge) ->
     made = await knowledge.create(actor="ann", reason="first")
     changed = await update(knowledge, made, title="second", actor="bob")
     await knowledge.create(project="other")
-    listed = await knowledge.projects.audit(ListKnowledgeAudit(limit=1))
-    rest = await knowledge.projects.audit(ListKnowledgeAudit(after=listed.next or 0))
+    listed = await knowledge.projects.list_audit(ListKnowledgeAudit(limit=1))
+    rest = await knowledge.projects.list_audit(ListKnowledgeAudit(after=listed.next or 0))
     entries = (*listed.entries, *rest.entries)
     assert [(e.actor, e.action, e.id, e.version, e.digest, e.reason) for e in entries] == [
         ("ann", "created", made.id, 1, made.digest, "first"),
         ("bob", "updated", made.id, 2, changed.digest, ""),
     ]
     assert rest.next is None
-    assert (await knowledge.projects.audit(ListKnowledgeAudit(id=NOBODY))).entries == ()
+    assert (await knowledge.projects.list_audit(ListKnowledgeAudit(id=NOBODY))).entries == ()
 
 
 async def test_nothing_of_another_project_is_there(knowledge: Knowledge) -> None:
     made = await knowledge.create(status="pending", project="theirs")
     for request in (
-        knowledge.base.get(GetKnowledge(id=made.id)),
-        knowledge.base.get(GetKnowledge(id=made.id, version=1)),
-        knowledge.base.get(GetKnowledge(id=made.id, as_of=datetime.now(UTC))),
-        knowledge.base.update(UpdateKnowledge(id=made.id, title="ours")),
-        knowledge.base.archive(ArchiveKnowledge(id=made.id)),
-        knowledge.base.restore(RestoreKnowledge(id=made.id)),
-        knowledge.base.restore(RestoreKnowledge(id=made.id, version=1)),
-        knowledge.browsing.versions(ListKnowledgeVersions(id=made.id)),
-        knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=1, to_version=1)),
+        knowledge.base.get_item(GetKnowledge(id=made.id)),
+        knowledge.base.get_item(GetKnowledge(id=made.id, version=1)),
+        knowledge.base.get_item(GetKnowledge(id=made.id, as_of=datetime.now(UTC))),
+        knowledge.base.update_item(UpdateKnowledge(id=made.id, title="ours")),
+        knowledge.base.archive_item(ArchiveKnowledge(id=made.id)),
+        knowledge.base.restore_item(RestoreKnowledge(id=made.id)),
+        knowledge.base.restore_item(RestoreKnowledge(id=made.id, version=1)),
+        knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id)),
+        knowledge.browser.diff_versions(DiffKnowledge(id=made.id, from_version=1, to_version=1)),
     ):
         with pytest.raises(UnknownItemError):
             await request
-    [reviewed] = await knowledge.base.review(ReviewKnowledge(ids=(made.id,), action=ReviewAction.APPROVE))
+    review = ReviewKnowledge(ids=(made.id,), action=ReviewAction.APPROVE)
+    [reviewed] = (await knowledge.base.review_items(review)).results
     assert (reviewed.ok, reviewed.code) == (False, ErrorCode.NOT_FOUND)
-    assert (await knowledge.projects.audit(ListKnowledgeAudit(id=made.id))).entries == ()
+    assert (await knowledge.projects.list_audit(ListKnowledgeAudit(id=made.id))).entries == ()
     assert (await get(knowledge, made)) == made
 
 
 async def test_a_failure_in_the_middle_leaves_nothing_of_the_change(knowledge: Knowledge) -> None:
     made = await knowledge.create()
-    async with writing(knowledge.engine) as connection:
-        await connection.execute(text("ALTER TABLE knowledge_audit RENAME TO elsewhere"))
+    await execute(knowledge, "ALTER TABLE knowledge_audit RENAME TO elsewhere")
     with pytest.raises(KnowledgeUnavailableError):
         await update(knowledge, made, title="second", tags=("new",))
-    async with writing(knowledge.engine) as connection:
-        await connection.execute(text("ALTER TABLE elsewhere RENAME TO knowledge_audit"))
+    await execute(knowledge, "ALTER TABLE elsewhere RENAME TO knowledge_audit")
     assert await get(knowledge, made) == made
     counts = [await rows(knowledge, table) for table in ("knowledge_history", "knowledge_outbox", "knowledge_tags")]
     assert counts == [1, 1, 0]
@@ -395,9 +380,7 @@ async def test_a_failure_in_the_middle_leaves_nothing_of_the_change(knowledge: K
 async def test_a_record_that_cannot_be_written_says_so_and_is_read_all_the_same(tmp_path: Path, state: str) -> None:
     async with open_knowledge(f"sqlite:///{tmp_path}/knowledge.db") as knowledge:
         made = await knowledge.create()
-        writer = writer_of(knowledge.engine)
-        assert writer is not None
-        event.listen(writer.engine, "begin", lambda begun: begun.exec_driver_sql(f"PRAGMA {state}"))
+        await execute(knowledge, f"PRAGMA {state}")
         with pytest.raises(KnowledgeUnavailableError) as refused:
             await knowledge.create(content="x" * 30_000)
         wire = to_wire(refused.value)
@@ -423,7 +406,7 @@ async def test_hostile_strings_come_back_as_they_were(knowledge: Knowledge, host
     )
     changed = await update(knowledge, made, content=f"{hostile}!", actor=hostile, reason=hostile)
     found = await get(knowledge, made)
-    versions = (await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id))).versions
+    versions = (await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id))).versions
     assert found == changed
     assert (found.title, found.tags, found.external_id) == (made.title, made.tags, hostile)
     assert [(version.by, version.reason) for version in versions] == [(made.updated_by, hostile)] * 2
@@ -431,6 +414,6 @@ async def test_hostile_strings_come_back_as_they_were(knowledge: Knowledge, host
 
 
 def test_errors_tell_whether_the_same_may_succeed_later() -> None:
-    assert ChangedMeanwhileError.retryable
+    assert ConcurrentChangeError.retryable
     assert KnowledgeUnavailableError.retryable
     assert not LearnerError.retryable

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
@@ -50,13 +48,12 @@ from skillbus.contracts.learner.versions import (
     ReviewKnowledge,
 )
 from skillbus.contracts.message import Empty, Message
-from skillbus.learner.adapters.sql.record import SqlRecord, written
-from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
-from skillbus.sql.engine import writer_of
-from skillbus.sql.schema import open_database
+from skillbus.sql import sqlite
+
+from .knowledge import open_knowledge
 
 RULE = KnowledgeType.BUSINESS_RULE
 DRAFT = {"type": "business_rule", "title": "a title", "content": "some content"}
@@ -212,8 +209,14 @@ async def test_a_key_that_is_used_again_is_a_conflict_and_that_is_not_worth_a_re
     assert (refused.value.code, refused.value.retryable) == (ErrorCode.CONFLICT, False)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that waits .2 s for locks."""
+    monkeypatch.setattr(sqlite, "_BUSY_S", 0.2)
+
+
 async def test_a_record_that_cannot_be_written_is_unavailable_and_read_all_the_same(
-    learner: Bus, tmp_path: Path
+    impatient: None, learner: Bus, tmp_path: Path
 ) -> None:
     made = await create(learner)
     file = tmp_path / "knowledge.db"
@@ -239,26 +242,18 @@ async def test_the_learner_is_ready_while_its_record_answers(learner: Bus) -> No
     assert (health.ready, [check.name for check in health.checks]) == (True, ["record"])
 
 
-async def test_a_record_that_nobody_writes_to_is_tried_until_it_can_be_written_again(tmp_path: Path) -> None:
-    async with open_database(f"sqlite:///{tmp_path}/knowledge.db", SCHEMA) as engine:
-        record = SqlRecord(engine)
-        await _run(engine, "PRAGMA query_only = ON")
-        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
-            await _run(engine, "DELETE FROM knowledge_audit")
-        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
-            await record.check()
-        with pytest.raises(KnowledgeUnavailableError, match="may only be read"):
-            await record.try_again()
-        writer = writer_of(engine)
-        assert writer is not None
-        with closing(writer.engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA query_only = OFF")
-        assert not await record.try_again()
-        await record.check()
-
-
-async def _run(engine: AsyncEngine, statement: str) -> None:
-    await written(engine, lambda connection: connection.execute(text(statement)))
+async def test_a_record_that_nobody_writes_to_is_tried_until_it_can_be_written_again(
+    impatient: None, tmp_path: Path
+) -> None:
+    async with open_knowledge(f"sqlite:///{tmp_path}/knowledge.db") as knowledge:
+        record = knowledge.database
+        with closing(sqlite3.connect(tmp_path / "knowledge.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for refused in (knowledge.create(), record.check_record(), record.retry_write()):
+                with pytest.raises(KnowledgeUnavailableError, match="try again"):
+                    await refused
+        assert not await record.retry_write()
+        await record.check_record()
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/knowledge.db", "postgresql://nobody@127.0.0.1:1/x", "telepathy:"])

@@ -6,36 +6,36 @@ import sys
 
 from sqlalchemy import text
 
-from skillbus.sql.engine import reading
-
-from .knowledge import Knowledge, open_knowledge
+from .knowledge import Knowledge, fetch, open_knowledge
 
 WRITE = """
 import asyncio, sys
 from datetime import UTC, datetime
-from skillbus.contracts.knowledge_items import ChangeStatus, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
+from skillbus.contracts.learner.items import ArchiveKnowledge, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
 from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
-from skillbus.sql.schema import open_database
+from skillbus.sql.database import open_database
 
 async def life(base, name):
     number = 0
     while True:
         number += 1
         draft = CreateKnowledge(type="business_rule", title=name, content="x", tags=("a", "b"), idempotency_key=f"{name} {number}")
-        item = (await base.create(draft)).item
-        await base.update(UpdateKnowledge(id=item.id, content="y", tags=("b", "c")))
-        await base.archive(ChangeStatus(id=item.id))
-        await base.restore(RestoreKnowledge(id=item.id, version=1))
+        item = (await base.create_item(draft)).item
+        await base.update_item(UpdateKnowledge(id=item.id, content="y", tags=("b", "c")))
+        await base.archive_item(ArchiveKnowledge(id=item.id))
+        await base.restore_item(RestoreKnowledge(id=item.id, version=1))
         print(item.id, flush=True)
 
 async def main():
-    async with open_database(sys.argv[1], SCHEMA) as engine:
-        reader = SqlKnowledgeReader(engine)
-        base = KnowledgeBase(SqlKnowledgeStore(engine), reader, IndexWaiter(0), lambda: None, lambda: datetime.now(UTC))
+    async with open_database(sys.argv[1], SCHEMA) as opened:
+        database = KnowledgeDatabase(opened)
+        reader = SqlKnowledgeReader(database)
+        base = KnowledgeBase(SqlKnowledgeStore(database), reader, IndexWaiter(0), lambda: None, lambda: datetime.now(UTC))
         await asyncio.gather(*(life(base, sys.argv[2] + str(n)) for n in range(3)))
 
 asyncio.run(main())
@@ -53,7 +53,7 @@ DRIFT = {
     "a version that is not in the audit once": """
         SELECT count(*) FROM knowledge_history h WHERE 1 <>
         (SELECT count(*) FROM knowledge_audit a WHERE a.id = h.id AND a.version = h.version)""",
-    "announcements, or lines, of nothing": """
+    "build_announcements, or lines, of nothing": """
         SELECT (SELECT count(*) FROM knowledge_outbox) + (SELECT count(*) FROM knowledge_audit)
         - 2 * (SELECT count(*) FROM knowledge_history)""",
     "an item with more or fewer tags than two": """
@@ -65,8 +65,7 @@ KILLS = 4
 
 
 async def drift(knowledge: Knowledge) -> dict[str, int]:
-    async with reading(knowledge.engine) as connection:
-        found = {name: (await connection.execute(text(query))).scalar_one() for name, query in DRIFT.items()}
+    found = {name: (await fetch(knowledge, text(query)))[0][0] for name, query in DRIFT.items()}
     return {name: count for name, count in found.items() if count}
 
 
@@ -86,7 +85,5 @@ async def test_killed_at_any_point_it_leaves_whole_changes_and_loses_none_that_i
             await writer.communicate()
     async with open_knowledge(database_url) as knowledge:
         assert await drift(knowledge) == {}
-        async with reading(knowledge.engine) as connection:
-            rows = await connection.execute(text("SELECT id, version FROM knowledge"))
-            versions = {row.id: row.version for row in rows}
+        versions = {row.id: row.version for row in await fetch(knowledge, text("SELECT id, version FROM knowledge"))}
     assert {item: versions[item] for item in told} == dict.fromkeys(told, 4)

@@ -17,7 +17,7 @@ MESSAGE_BYTES = 850_000
 
 
 async def titles(knowledge: Knowledge, **filters: object) -> list[str]:
-    listed = await knowledge.browsing.page(ListKnowledge.model_validate(filters))
+    listed = await knowledge.browser.list_items(ListKnowledge.model_validate(filters))
     assert listed.total == len(listed.items)
     return [item.title for item in listed.items]
 
@@ -29,7 +29,7 @@ async def test_a_list_has_the_active_items_of_its_project_newest_change_first(kn
     await knowledge.create("second", status="pending")
     await knowledge.create("third")
     await knowledge.create("theirs", project="theirs")
-    await knowledge.base.update(UpdateKnowledge(id=first.id, priority=9))
+    await knowledge.base.update_item(UpdateKnowledge(id=first.id, priority=9))
     assert await titles(knowledge) == ["first", "third"]
     assert await titles(knowledge, statuses=["pending"]) == ["second"]
     assert await titles(knowledge, statuses=[]) == ["first", "third", "second"]
@@ -88,7 +88,7 @@ async def test_pages_follow_one_another_without_gap_or_repetition_while_others_w
     made = [await knowledge.create(f"item {n}") for n in range(25)]
     seen, after = list[str](), None
     for page in range(3):
-        listed = await knowledge.browsing.page(ListKnowledge(limit=10, after=after))
+        listed = await knowledge.browser.list_items(ListKnowledge(limit=10, after=after))
         assert listed.total == 25 + page
         seen += [item.id for item in listed.items]
         after = listed.next
@@ -100,7 +100,7 @@ async def test_pages_follow_one_another_without_gap_or_repetition_while_others_w
 
 async def test_an_item_that_is_listed_says_what_it_is(knowledge: Knowledge) -> None:
     made = await knowledge.create(content="长" * 400, tags=("b", "a"), external_id="x", scope="module:a")
-    [listed] = (await knowledge.browsing.page(ListKnowledge())).items
+    [listed] = (await knowledge.browser.list_items(ListKnowledge())).items
     assert listed.excerpt == "长" * 300
     assert listed.model_dump(exclude={"excerpt"}) == made.model_dump(include=set(type(listed).model_fields))
 
@@ -108,7 +108,7 @@ async def test_an_item_that_is_listed_says_what_it_is(knowledge: Knowledge) -> N
 @pytest.mark.parametrize("after", ["", "x", "1", "1.", ".a", "9" * 18 + ".a", "-" + "9" * 18 + ".a", "1.a'b", "１.a"])
 async def test_what_is_no_place_in_a_list_is_refused(knowledge: Knowledge, after: str) -> None:
     with pytest.raises(UnfitError, match="`next`"):
-        await knowledge.browsing.page(ListKnowledge(after=after))
+        await knowledge.browser.list_items(ListKnowledge(after=after))
 
 
 async def test_a_page_fits_a_message_and_the_next_goes_on(knowledge: Knowledge) -> None:
@@ -116,7 +116,7 @@ async def test_a_page_fits_a_message_and_the_next_goes_on(knowledge: Knowledge) 
     made = [await knowledge.create(f"item {n}", tags=tags) for n in range(40)]
     seen, after, pages = list[str](), None, 0
     while pages == 0 or after is not None:
-        listed = await knowledge.browsing.page(ListKnowledge(limit=200, after=after))
+        listed = await knowledge.browser.list_items(ListKnowledge(limit=200, after=after))
         assert len(listed.model_dump_json()) < MESSAGE_BYTES
         seen, after, pages = [*seen, *(item.id for item in listed.items)], listed.next, pages + 1
     assert seen == [item.id for item in reversed(made)]
@@ -126,7 +126,7 @@ async def test_a_page_fits_a_message_and_the_next_goes_on(knowledge: Knowledge) 
 async def versions_of(knowledge: Knowledge, count: int, content: str) -> KnowledgeItem:
     made = await knowledge.create(content=content)
     for n in range(2, count + 1):
-        await knowledge.base.update(UpdateKnowledge(id=made.id, content=f"{n}{content}"[:32_000]))
+        await knowledge.base.update_item(UpdateKnowledge(id=made.id, content=f"{n}{content}"[:32_000]))
     return made
 
 
@@ -135,7 +135,7 @@ async def test_versions_come_in_pages_that_fit_a_message(knowledge: Knowledge) -
     made = await versions_of(knowledge, 14, "\x01" * 32_000)
     seen, before, pages = list[int](), None, 0
     while pages == 0 or before is not None:
-        listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, before=before))
+        listed = await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id, before=before))
         assert listed.total == 14
         assert len(listed.model_dump_json()) < MESSAGE_BYTES
         seen, before, pages = [*seen, *(v.version for v in listed.versions)], listed.next, pages + 1
@@ -145,20 +145,20 @@ async def test_versions_come_in_pages_that_fit_a_message(knowledge: Knowledge) -
 
 async def test_a_page_of_versions_holds_no_more_than_was_asked_for(knowledge: Knowledge) -> None:
     made = await versions_of(knowledge, 5, "x")
-    listed = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, limit=2, before=5))
+    listed = await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id, limit=2, before=5))
     assert ([v.version for v in listed.versions], listed.next, listed.total) == ([4, 3], 3, 5)
-    last = await knowledge.browsing.versions(ListKnowledgeVersions(id=made.id, limit=2, before=3))
+    last = await knowledge.browser.list_versions(ListKnowledgeVersions(id=made.id, limit=2, before=3))
     assert ([v.version for v in last.versions], last.next) == ([2, 1], None)
     with pytest.raises(UnknownItemError):
-        await knowledge.browsing.versions(ListKnowledgeVersions(id="nobody"))
+        await knowledge.browser.list_versions(ListKnowledgeVersions(id="nobody"))
 
 
 async def test_what_differs_is_shown_field_by_field_and_word_by_word(knowledge: Knowledge) -> None:
     made = await knowledge.create(title="a title", content="缺少 game-id 时返回 400。", tags=("a",), valid_to=BEGIN)
-    await knowledge.base.update(
+    await knowledge.base.update_item(
         UpdateKnowledge(id=made.id, content="缺少 game-id 时返回 403。", tags=("a", "b"), clear=("valid_to",))
     )
-    diff = await knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=1, to_version=2))
+    diff = await knowledge.browser.diff_versions(DiffKnowledge(id=made.id, from_version=1, to_version=2))
     changes = {change.field: change for change in diff.changes}
     assert list(changes) == ["content", "tags", "valid_to"]
     assert [(span.kind, span.text) for span in changes["content"].spans] == [
@@ -169,22 +169,24 @@ async def test_what_differs_is_shown_field_by_field_and_word_by_word(knowledge: 
     ]
     assert (changes["tags"].before, changes["tags"].after, changes["tags"].spans) == (["a"], ["a", "b"], ())
     assert changes["valid_to"].after is None
-    assert (await knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=2, to_version=2))).changes == ()
+    assert (
+        await knowledge.browser.diff_versions(DiffKnowledge(id=made.id, from_version=2, to_version=2))
+    ).changes == ()
     with pytest.raises(UnknownVersionError):
-        await knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=1, to_version=3))
+        await knowledge.browser.diff_versions(DiffKnowledge(id=made.id, from_version=1, to_version=3))
 
 
 async def test_the_largest_difference_fits_a_message(knowledge: Knowledge) -> None:
     made = await knowledge.create(title="\x01" * 499 + "a", content="\x01" * 31_999 + "a", tags=("\x01" * 99 + "a",))
-    await knowledge.base.update(
+    await knowledge.base.update_item(
         UpdateKnowledge(id=made.id, title="\x02" * 499 + "a", content="\x02\x01" * 15_999 + "b", tags=("b",))
     )
-    diff = await knowledge.browsing.diff(DiffKnowledge(id=made.id, from_version=1, to_version=2))
+    diff = await knowledge.browser.diff_versions(DiffKnowledge(id=made.id, from_version=1, to_version=2))
     assert len(diff.model_dump_json()) < 1024 * 1024 - 10_000
 
 
 async def parents(knowledge: Knowledge, project: str) -> tuple[str, ...]:
-    return (await knowledge.projects.parents(GetKnowledgeProject(project=project))).parents
+    return (await knowledge.projects.get_project(GetKnowledgeProject(project=project))).parents
 
 
 async def set_parent(knowledge: Knowledge, project: str, parent: str | None) -> tuple[str, ...]:
@@ -201,7 +203,7 @@ async def test_a_project_has_those_above_it_nearest_first(knowledge: Knowledge) 
     assert await set_parent(knowledge, "team", "company") == ("company",)
     assert await set_parent(knowledge, "team", None) == ()
     assert await set_parent(knowledge, "team", None) == ()
-    audit = (await knowledge.projects.audit(ListKnowledgeAudit(project="team"))).entries
+    audit = (await knowledge.projects.list_audit(ListKnowledgeAudit(project="team"))).entries
     assert [(entry.action, entry.actor, entry.reason) for entry in audit] == [
         ("parent_set", "ann", "parent: division"),
         ("parent_set", "ann", "parent: company"),
@@ -217,4 +219,4 @@ async def test_projects_are_no_circle_and_have_few_levels(knowledge: Knowledge) 
         with pytest.raises(ProjectsError):
             await set_parent(knowledge, project, parent)
     assert await parents(knowledge, "p8") == ()
-    assert (await knowledge.browsing.page(ListKnowledge(statuses=(KnowledgeStatus.ACTIVE,)))).total == 0
+    assert (await knowledge.browser.list_items(ListKnowledge(statuses=(KnowledgeStatus.ACTIVE,)))).total == 0

@@ -9,11 +9,10 @@ from sqlalchemy import func, select
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.tables import OUTBOX
-from skillbus.learner.domain.index.outbox import Relay, Written
+from skillbus.learner.domain.index.outbox import OutboxRelay
 from skillbus.learner.domain.recurring_task import PostponedError
-from skillbus.sql.engine import reading
 
-from .knowledge import Knowledge, knowledge_on, open_knowledge
+from .knowledge import Knowledge, fetch, knowledge_on, open_knowledge
 
 
 class FakeStream:
@@ -26,7 +25,7 @@ class FakeStream:
         self.held = asyncio.Event()
         self.held.set()
 
-    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+    async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         self.calls += 1
         if self.away:
             raise PostponedError("away")
@@ -38,34 +37,33 @@ class FakeStream:
 
 
 async def left(knowledge: Knowledge) -> int:
-    async with reading(knowledge.engine) as connection:
-        return (await connection.execute(select(func.count()).select_from(OUTBOX))).scalar_one()
+    return int((await fetch(knowledge, select(func.count()).select_from(OUTBOX)))[0][0])
 
 
 async def test_what_was_written_is_told_in_its_order_and_then_gone(knowledge: Knowledge) -> None:
     made = [await knowledge.create(title=f"title {number}") for number in range(5)]
     stream = FakeStream()
-    await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    await OutboxRelay(SqlOutbox(knowledge.database), stream).relay_changes()
     assert stream.refs() == [(item.id, 1) for item in made]
     assert await left(knowledge) == 0
 
 
 async def test_an_empty_outbox_tells_nothing(knowledge: Knowledge) -> None:
     stream = FakeStream()
-    assert not await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    assert not await OutboxRelay(SqlOutbox(knowledge.database), stream).relay_changes()
     assert stream.calls == 0
 
 
 async def test_what_the_stream_does_not_take_stays(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     stream = FakeStream()
-    relay = Relay(SqlOutbox(knowledge.engine), stream)
+    relay = OutboxRelay(SqlOutbox(knowledge.database), stream)
     stream.away = True
     with pytest.raises(PostponedError):
-        await relay.relay()
+        await relay.relay_changes()
     assert await left(knowledge) == 1
     stream.away = False
-    await relay.relay()
+    await relay.relay_changes()
     assert stream.refs() == [(item.id, 1)]
 
 
@@ -74,20 +72,20 @@ async def test_a_relay_that_is_killed_between_telling_and_forgetting_tells_it_ag
 ) -> None:
     item = await knowledge.create()
     stream = FakeStream()
-    outbox = SqlOutbox(knowledge.engine)
+    outbox = SqlOutbox(knowledge.database)
 
     class Killed(FakeStream):
-        async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
-            await stream.changed(project, refs, identity)
+        async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+            await stream.announce_change(project, refs, identity)
             raise asyncio.CancelledError
 
-    killed = asyncio.create_task(Relay(outbox, Killed()).relay())
+    killed = asyncio.create_task(OutboxRelay(outbox, Killed()).relay_changes())
     await asyncio.wait({killed})
     assert killed.cancelled()
     assert stream.refs() == [(item.id, 1)]
     assert await left(knowledge) == 1
 
-    await Relay(outbox, stream).relay()
+    await OutboxRelay(outbox, stream).relay_changes()
     assert (stream.calls, stream.refs()) == (2, [(item.id, 1)])
     assert await left(knowledge) == 0
 
@@ -96,13 +94,13 @@ async def test_what_is_written_while_others_are_told_stays(knowledge: Knowledge)
     await knowledge.create(title="first")
     stream = FakeStream()
     stream.held.clear()
-    relay = asyncio.create_task(Relay(SqlOutbox(knowledge.engine), stream).relay())
+    relay = asyncio.create_task(OutboxRelay(SqlOutbox(knowledge.database), stream).relay_changes())
     await asyncio.sleep(0.05)
     second = await knowledge.create(title="second")  # nobody who writes waits for the stream
     stream.held.set()
     await relay
     assert await left(knowledge) == 1
-    await Relay(SqlOutbox(knowledge.engine), stream).relay()
+    await OutboxRelay(SqlOutbox(knowledge.database), stream).relay_changes()
     assert stream.refs()[-1] == (second.id, 1)
 
 
@@ -110,31 +108,17 @@ async def test_replicas_that_relay_at_once_lose_nothing(knowledge: Knowledge, da
     made = [await knowledge.create(title=f"title {number}") for number in range(20)]
     stream = FakeStream()
     async with open_knowledge(database_url) as other:
-        relays = [Relay(SqlOutbox(replica.engine), stream) for replica in (knowledge, other)]
-        await asyncio.gather(*(relay.relay() for relay in relays))
+        relays = [OutboxRelay(SqlOutbox(replica.database), stream) for replica in (knowledge, other)]
+        await asyncio.gather(*(relay.relay_changes() for relay in relays))
         for relay in relays:  # what one of them left to the other, which was done by then
-            await relay.relay()
+            await relay.relay_changes()
     assert sorted(set(stream.refs())) == sorted((item.id, 1) for item in made)
     assert await left(knowledge) == 0
 
 
-async def test_on_postgresql_rows_that_a_replica_has_taken_are_left_to_it(
-    knowledge: Knowledge, database_url: str
-) -> None:
-    if knowledge.engine.dialect.name != "postgresql":
-        pytest.skip("SQLite has one writer: rows are not held there")
-    await knowledge.create()
-    async with (
-        open_knowledge(database_url) as other,
-        SqlOutbox(knowledge.engine).taken(10) as mine,
-        SqlOutbox(other.engine).taken(10) as theirs,
-    ):
-        assert (len(mine), list[Written](theirs)) == (1, [])
-
-
 async def test_a_database_that_came_anew_tells_under_other_names(knowledge: Knowledge) -> None:
     stream = FakeStream()
-    for replica in (knowledge, knowledge_on(knowledge.engine)):
+    for replica in (knowledge, knowledge_on(knowledge.database)):
         await replica.create()
-        await Relay(SqlOutbox(replica.engine), stream).relay()
+        await OutboxRelay(SqlOutbox(replica.database), stream).relay_changes()
     assert len(stream.told) == 2

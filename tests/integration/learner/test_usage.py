@@ -25,18 +25,16 @@ from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
 from skillbus.learner.adapters.sql.usage.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
-from skillbus.learner.domain.usage.usage import Usage, query_hash
-from skillbus.sql.engine import reading, writing
-from skillbus.sql.reads import open_reads
+from skillbus.learner.domain.usage.usage_tracker import UsageTracker, hash_query
 
-from .knowledge import BEGIN, Knowledge
+from .knowledge import BEGIN, Knowledge, fetch
 
 DAY = timedelta(days=1)
 KEPT = 180 * DAY
 
 
-def usage(knowledge: Knowledge) -> Usage:
-    return Usage(SqlUsage(knowledge.engine), knowledge.clock, KEPT)
+def usage(knowledge: Knowledge) -> UsageTracker:
+    return UsageTracker(SqlUsage(knowledge.database), knowledge.clock, KEPT)
 
 
 def answered(
@@ -56,20 +54,20 @@ async def use(
     **fields: object,
 ) -> None:
     one = answered(knowledge, request, *items, age=age, **fields)
-    await usage(knowledge).count(KnowledgeUsed(project=project, requests=(one,)))
+    await usage(knowledge).count_uses(KnowledgeUsed(project=project, requests=(one,)))
 
 
 async def vote(knowledge: Knowledge, item: KnowledgeItem, helpful: bool, **fields: object) -> ItemUsage:
     said = {"id": item.id, "project": item.project, "helpful": helpful, "actor": "ann", "query": "直播", **fields}
-    return await usage(knowledge).feedback(GiveFeedback.model_validate(said))
+    return await usage(knowledge).give_feedback(GiveFeedback.model_validate(said))
 
 
 async def of(knowledge: Knowledge, item: KnowledgeItem) -> ItemUsage:
-    return await usage(knowledge).of_item(GetKnowledgeUsage(project=item.project, id=item.id))
+    return await usage(knowledge).get_usage(GetKnowledgeUsage(project=item.project, id=item.id))
 
 
 async def stats(knowledge: Knowledge, **asked: object) -> KnowledgeStats:
-    return await usage(knowledge).stats(GetKnowledgeStats.model_validate(asked))
+    return await usage(knowledge).get_stats(GetKnowledgeStats.model_validate(asked))
 
 
 def ids(report: Sequence[ItemUsage]) -> list[str]:
@@ -109,7 +107,7 @@ async def test_of_many_requests_that_are_told_together_each_counts_once_also_bes
     requests = [answered(knowledge, f"r{number}", item, other) for number in range(99)]
     nothing = answered(knowledge, "nothing")
     for told in (requests[:50], requests[:1], [*requests[30:], nothing]):
-        await usage(knowledge).count(KnowledgeUsed(requests=tuple(told)))
+        await usage(knowledge).count_uses(KnowledgeUsed(requests=tuple(told)))
     assert ((await of(knowledge, item)).shown, (await of(knowledge, other)).shown) == (99, 99)
     assert (await of(knowledge, other)).mean_position == 2
     assert (await stats(knowledge)).searches == 100
@@ -143,7 +141,7 @@ async def test_votes_of_one_person_at_once_are_one(knowledge: Knowledge) -> None
 
 
 async def test_a_query_is_the_same_whatever_its_case_and_spaces(knowledge: Knowledge) -> None:
-    assert query_hash("  Which  Header\n") == query_hash("which header") != query_hash("which headers")
+    assert hash_query("  Which  Header\n") == hash_query("which header") != hash_query("which headers")
     item = await knowledge.create()
     await vote(knowledge, item, True, query="Which header")
     assert (await vote(knowledge, item, False, query="which  HEADER")).helpful == 0
@@ -152,8 +150,7 @@ async def test_a_query_is_the_same_whatever_its_case_and_spaces(knowledge: Knowl
 async def test_what_people_say_is_kept_with_the_request_it_is_about(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     await vote(knowledge, item, False, request_id="r1", comment="旧的 '; DROP TABLE x; --")
-    async with reading(knowledge.engine) as connection:
-        (row,) = await connection.execute(select(FEEDBACK.c.request_id, FEEDBACK.c.comment, FEEDBACK.c.query))
+    (row,) = await fetch(knowledge, select(FEEDBACK.c.request_id, FEEDBACK.c.comment, FEEDBACK.c.query))
     assert tuple(row) == ("r1", "旧的 '; DROP TABLE x; --", "直播")
 
 
@@ -174,12 +171,10 @@ async def test_only_so_many_votes_of_an_item_are_kept_the_newest(knowledge: Know
         }
         for number in range(VOTES_OF_AN_ITEM)
     ]
-    async with writing(knowledge.engine) as connection:
-        await connection.execute(FEEDBACK.insert(), rows)
+    await knowledge.database.write(lambda connection: connection.execute(FEEDBACK.insert(), rows).rowcount)
     said = await vote(knowledge, item, True)
     assert (said.helpful, said.unhelpful) == (1, VOTES_OF_AN_ITEM - 1)
-    async with reading(knowledge.engine) as connection:
-        oldest = (await connection.execute(select(func.min(FEEDBACK.c.at)).where(FEEDBACK.c.id == item.id))).scalar()
+    [[oldest]] = await fetch(knowledge, select(func.min(FEEDBACK.c.at)).where(FEEDBACK.c.id == item.id))
     assert oldest == BEGIN - (VOTES_OF_AN_ITEM - 1) * DAY
     assert (await of(knowledge, other)).helpful == 1
 
@@ -189,9 +184,9 @@ async def test_items_of_other_projects_are_unknown(knowledge: Knowledge) -> None
     with pytest.raises(UnknownItemError):
         await vote(knowledge, theirs, True, project="default")
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(GetKnowledgeUsage(id=theirs.id))
+        await usage(knowledge).get_usage(GetKnowledgeUsage(id=theirs.id))
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(GetKnowledgeUsage(id="nobody"))
+        await usage(knowledge).get_usage(GetKnowledgeUsage(id="nobody"))
 
 
 async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_did_with_it(
@@ -206,7 +201,7 @@ async def test_an_inherited_item_can_be_voted_on_and_says_only_what_the_project_
     owners = await of(knowledge, item)
     assert (owners.shown, owners.helpful) == (2, 1)
     with pytest.raises(UnknownItemError):
-        await usage(knowledge).of_item(GetKnowledgeUsage(project="team-a", id=item.id))
+        await usage(knowledge).get_usage(GetKnowledgeUsage(project="team-a", id=item.id))
 
 
 async def test_a_project_in_numbers(knowledge: Knowledge) -> None:
@@ -214,7 +209,7 @@ async def test_a_project_in_numbers(knowledge: Knowledge) -> None:
     config = await knowledge.create(type="project_config")
     await knowledge.create(status=KnowledgeStatus.PENDING)
     archived = await knowledge.create(title="gone")
-    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
+    await knowledge.base.archive_item(ArchiveKnowledge(id=archived.id))
     await knowledge.create(project="theirs")
     await use(knowledge, "r1", rule, config)
     await use(knowledge, "r2", config, applied=True)
@@ -269,7 +264,7 @@ async def test_the_least_helpful_items_are_those_of_whom_that_is_surest(knowledg
     await vote(knowledge, perhaps_bad, False)
     await vote(knowledge, good, True)
     await vote(knowledge, archived, False)
-    await knowledge.base.archive(ArchiveKnowledge(id=archived.id))
+    await knowledge.base.archive_item(ArchiveKnowledge(id=archived.id))
     now = await stats(knowledge)
     assert ids(now.least_helpful) == [surely_bad.id, perhaps_bad.id, mixed.id]
     assert [one.unhelpful for one in now.least_helpful] == [5, 1, 2]
@@ -304,19 +299,17 @@ async def test_old_requests_are_forgotten_and_feedback_stays(knowledge: Knowledg
     await use(knowledge, "old", item, age=KEPT + DAY)
     await use(knowledge, "new", item, age=KEPT - DAY)
     await vote(knowledge, item, True)
-    assert not await usage(knowledge).sweep()
+    assert not await usage(knowledge).remove_expired()
     now = await of(knowledge, item)
     assert (now.shown, now.helpful) == (1, 1)
-    async with reading(knowledge.engine) as connection:
-        left = [(await connection.execute(select(table.c.request_id))).scalars().all() for table in (REQUESTS, USES)]
-    assert left == [["new"], ["new"]]
+    left = [await fetch(knowledge, select(table.c.request_id)) for table in (REQUESTS, USES)]
+    assert left == [[("new",)], [("new",)]]
 
 
 async def test_feedback_moves_what_search_is_told(knowledge: Knowledge) -> None:
     item = await knowledge.create()
     await vote(knowledge, item, True)
-    async with open_reads(knowledge.engine) as reads:
-        snapshot = await SqlCandidates(reads).load_snapshot(FindKnowledge(ids=(item.id,)))
+    snapshot = await SqlCandidates(knowledge.database).load_snapshot(FindKnowledge(ids=(item.id,)))
     assert [given.helpful for given in snapshot.votes[item.id]] == [True]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.learner.domain.item.text_diff import spans
+from skillbus.learner.domain.item.text_diff import diff_texts
 
 SMALL = st.text(alphabet="ab 的。\n", max_size=30)
 
@@ -16,15 +16,15 @@ SMALL = st.text(alphabet="ab 的。\n", max_size=30)
 def said(before: str, after: str) -> str:
     """-removed-, +added+, the same."""
     marks = {"same": "", "removed": "-", "added": "+"}
-    return "".join(f"{marks[span.kind]}{span.text}{marks[span.kind]}" for span in spans(before, after))
+    return "".join(f"{marks[span.kind]}{span.text}{marks[span.kind]}" for span in diff_texts(before, after))
 
 
 def removed(before: str, after: str) -> str:
-    return "".join(span.text for span in spans(before, after) if span.kind != "added")
+    return "".join(span.text for span in diff_texts(before, after) if span.kind != "added")
 
 
 def added(before: str, after: str) -> str:
-    return "".join(span.text for span in spans(before, after) if span.kind != "removed")
+    return "".join(span.text for span in diff_texts(before, after) if span.kind != "removed")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_both_texts_can_be_read_from_the_spans(before: str, after: str) -> None:
 
 @given(SMALL, SMALL)
 def test_spans_alternate_and_removed_stands_before_added(before: str, after: str) -> None:
-    kinds = [span.kind for span in spans(before, after)]
+    kinds = [span.kind for span in diff_texts(before, after)]
     behind = {"same": {"removed", "added"}, "removed": {"added", "same"}, "added": {"same"}}
     assert all(after in behind[before] for before, after in pairwise(kinds))
 
@@ -60,7 +60,7 @@ def test_spans_alternate_and_removed_stands_before_added(before: str, after: str
 def test_few_edits_of_a_long_text_are_shown_each() -> None:
     letters = random.Random(1).choices("的一是不了人我在有他这为之大来以个中上们", k=32_000)  # noqa: S311
     edited = [("X" if at % 400 == 200 else letter) for at, letter in enumerate(letters)]
-    shown = spans("".join(letters), "".join(edited))
+    shown = diff_texts("".join(letters), "".join(edited))
     assert sum(span.kind == "removed" for span in shown) == 80
     assert sum(len(span.text) for span in shown if span.kind == "added") == 80
 
@@ -72,13 +72,14 @@ def test_few_edits_of_a_long_text_are_shown_each() -> None:
         ("a ", "a b "),
         ("\n", "x\n"),
         ("a\nb\n", "b\nc\na\n"),
+        ("x y", "x z"),
     ],
 )
-def test_the_worst_texts_take_a_bounded_time(one: str, other: str) -> None:
+def test_the_worst_texts_take_a_bounded_cpu_time(one: str, other: str) -> None:
     chance = random.Random(2)  # noqa: S311
     before = "".join(chance.choices(one, k=32_000))
     after = "".join(chance.choices(other, k=32_000))
     start = time.process_time()
+    assert len(diff_texts(before, after)) <= 2_000
+    assert time.process_time() - start < 1.5, ".2 s of CPU time on a machine of 2026"
     assert (removed(before, after), added(before, after)) == (before, after)
-    assert time.process_time() - start < 8, "twice, on a machine that others use"
-    assert len(spans(before, after)) <= 2_000

@@ -6,14 +6,14 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
-from skillbus.learner.domain.bulk.import_line import Line, read_line
+from skillbus.learner.domain.bulk.import_line import ImportLine, parse_line
 from skillbus.learner.domain.errors import UnfitError
 
 PLAIN: dict[str, JsonValue] = {"type": "business_rule", "title": "a title", "content": "some content"}
 
 
-def read(source: str | None = None, **fields: JsonValue) -> Line:
-    return read_line({**PLAIN, **fields}, source)
+def read(source: str | None = None, **fields: JsonValue) -> ImportLine:
+    return parse_line({**PLAIN, **fields}, source)
 
 
 def test_a_line_of_the_data_is_taken_as_it_is() -> None:
@@ -39,26 +39,26 @@ def test_a_line_needs_no_id() -> None:
 
 
 def test_only_fields_that_the_line_names_are_named() -> None:
-    assert set(read(id="x", priority=7).named) == {"type", "title", "content", "priority"}
+    assert set(read(id="x", priority=7).given) == {"type", "title", "content", "priority"}
 
 
 def test_null_empties_what_can_be_empty_and_says_nothing_of_the_rest() -> None:
     line = read(valid_from=None, valid_to=None, external_id=None, scope=None, tags=None, owner=None, id="x")
-    assert set(line.named) == {"type", "title", "content", "valid_from", "valid_to"}
+    assert set(line.given) == {"type", "title", "content", "valid_from", "valid_to"}
     assert line.draft.external_id == "x"
 
 
 def test_the_source_is_that_of_the_line_else_of_the_request_else_import() -> None:
     assert read(source="wiki").draft.source == "wiki"
-    assert read_line({**PLAIN, "source": "faq"}, "wiki").draft.source == "faq"
+    assert parse_line({**PLAIN, "source": "faq"}, "wiki").draft.source == "faq"
     plain = read()
     assert plain.draft.source == "import"
-    assert "source" not in plain.named
+    assert "source" not in plain.given
 
 
 def test_what_an_item_does_not_have_is_ignored() -> None:
     line = read(version=9, digest="x", project="other", created_at="never", nonsense={"a": [1]})
-    assert set(line.named) == {"type", "title", "content"}
+    assert set(line.given) == {"type", "title", "content"}
 
 
 def test_the_status_of_an_export_is_read() -> None:
@@ -95,5 +95,5 @@ def test_the_status_of_an_export_is_read() -> None:
 )
 def test_a_line_that_is_no_item_is_refused_in_a_few_words(value: JsonValue, said: str) -> None:
     with pytest.raises(UnfitError, match=said) as refused:
-        read_line(value, None)
+        parse_line(value, None)
     assert len(str(refused.value)) <= 500

@@ -16,11 +16,11 @@ from skillbus.contracts.learner.knowledge import (
 from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
 from skillbus.learner.domain.item import lifecycle
-from skillbus.learner.domain.item.lifecycle import By, Change
-from skillbus.learner.domain.item.values import digest_of, new_id
+from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
+from skillbus.learner.domain.item.values import compute_digest, generate_id
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-ANN = By("ann", NOW, "because")
+ANN = Attribution("ann", NOW, "because")
 DRAFT = KnowledgeDraft(type=KnowledgeType.BUSINESS_RULE, title="t", content="c")
 SEEN_BY_SEARCH = {
     "type": KnowledgeType.PROJECT_CONFIG,
@@ -37,7 +37,8 @@ NOT_SEEN = {"external_id": "e", "source_ref": "task-1", "owner": "ann", "lang": 
 
 
 def item(status: KnowledgeStatus = KnowledgeStatus.ACTIVE) -> KnowledgeItem:
-    made = lifecycle.create(DRAFT, "an-id", "default", KnowledgeStatus.ACTIVE, By("eve", NOW - timedelta(days=1))).item
+    by = Attribution("eve", NOW - timedelta(days=1))
+    made = lifecycle.create_item(DRAFT, "an-id", "default", KnowledgeStatus.ACTIVE, by).item
     return made.model_copy(update={"status": status})
 
 
@@ -53,11 +54,11 @@ def test_from_each_status_some_changes_lead_on(
     status: KnowledgeStatus, archived: str | None, restored: str | None, approved: str | None, rejected: str | None
 ) -> None:
     it = item(status)
-    changes: dict[str, Callable[[], Change | None]] = {
-        "archive": lambda: lifecycle.archive(it, ANN),
-        "restore": lambda: lifecycle.restore(it, ANN),
-        "approve": lambda: lifecycle.review(it, ReviewAction.APPROVE, ANN),
-        "reject": lambda: lifecycle.review(it, ReviewAction.REJECT, ANN),
+    changes: dict[str, Callable[[], ItemChange | None]] = {
+        "archive": lambda: lifecycle.archive_item(it, ANN),
+        "restore": lambda: lifecycle.restore_item(it, ANN),
+        "approve": lambda: lifecycle.review_item(it, ReviewAction.APPROVE, ANN),
+        "reject": lambda: lifecycle.review_item(it, ReviewAction.REJECT, ANN),
     }
 
     def made_by(change: str) -> str | None:
@@ -73,7 +74,7 @@ def test_from_each_status_some_changes_lead_on(
 
 def test_a_change_has_the_version_before_and_the_one_after_whole() -> None:
     before = item()
-    change = lifecycle.update(before, {"title": "u", "owner": "team"}, ANN)
+    change = lifecycle.update_item(before, {"title": "u", "owner": "team"}, ANN)
     assert change is not None
     assert (change.before, change.kind, change.reason) == (before, KnowledgeChangeKind.UPDATED, "because")
     after = change.item
@@ -84,60 +85,66 @@ def test_a_change_has_the_version_before_and_the_one_after_whole() -> None:
 
 
 def test_an_update_keeps_the_status() -> None:
-    pending = lifecycle.update(item(KnowledgeStatus.PENDING), {"title": "u"}, ANN)
+    pending = lifecycle.update_item(item(KnowledgeStatus.PENDING), {"title": "u"}, ANN)
     assert pending is not None
     assert pending.item.status is KnowledgeStatus.PENDING
     with pytest.raises(WrongStatusError):
-        lifecycle.update(item(KnowledgeStatus.ARCHIVED), {"title": "u"}, ANN)
+        lifecycle.update_item(item(KnowledgeStatus.ARCHIVED), {"title": "u"}, ANN)
 
 
 def test_a_new_item_is_not_archived() -> None:
     with pytest.raises(UnfitError):
-        lifecycle.create(DRAFT, "an-id", "default", KnowledgeStatus.ARCHIVED, ANN)
+        lifecycle.create_item(DRAFT, "an-id", "default", KnowledgeStatus.ARCHIVED, ANN)
 
 
 def test_what_would_never_be_found_is_refused() -> None:
     never = DRAFT.model_copy(update={"valid_from": NOW, "valid_to": NOW})
     with pytest.raises(UnfitError):
-        lifecycle.create(never, "an-id", "default", KnowledgeStatus.ACTIVE, ANN)
+        lifecycle.create_item(never, "an-id", "default", KnowledgeStatus.ACTIVE, ANN)
     with pytest.raises(UnfitError):
-        lifecycle.update(item(), {"valid_from": NOW, "valid_to": NOW - timedelta(days=1)}, ANN)
+        lifecycle.update_item(item(), {"valid_from": NOW, "valid_to": NOW - timedelta(days=1)}, ANN)
 
 
 def test_an_expected_version_is_the_one_that_is() -> None:
-    lifecycle.expect(item(), None)
-    lifecycle.expect(item(), 1)
+    lifecycle.require_version(item(), None)
+    lifecycle.require_version(item(), 1)
     with pytest.raises(OtherVersionError):
-        lifecycle.expect(item(), 2)
+        lifecycle.require_version(item(), 2)
 
 
 def test_changes_are_the_fields_that_a_request_names() -> None:
     request = UpdateKnowledge(id="x", title="u", priority=0, scope="", tags=(), clear=("valid_to",))
-    assert lifecycle.changes_of(request) == {"title": "u", "priority": 0, "scope": "", "tags": (), "valid_to": None}
+    assert lifecycle.collect_changes(request) == {
+        "title": "u",
+        "priority": 0,
+        "scope": "",
+        "tags": (),
+        "valid_to": None,
+    }
 
 
 @pytest.mark.parametrize("field", SEEN_BY_SEARCH)
 def test_the_digest_is_another_when_search_sees_something_else(field: str) -> None:
     other = DRAFT.model_copy(update={field: SEEN_BY_SEARCH[field]})
-    assert digest_of(other) != digest_of(DRAFT)
+    assert compute_digest(other) != compute_digest(DRAFT)
 
 
 def test_the_digest_is_the_same_whatever_search_does_not_see() -> None:
     assert {*SEEN_BY_SEARCH, *NOT_SEEN} == set(KnowledgeDraft.model_fields)
-    assert digest_of(DRAFT.model_copy(update=NOT_SEEN)) == digest_of(DRAFT)
-    archived = lifecycle.archive(item(), ANN)
+    assert compute_digest(DRAFT.model_copy(update=NOT_SEEN)) == compute_digest(DRAFT)
+    archived = lifecycle.archive_item(item(), ANN)
     assert archived is not None
-    assert archived.item.digest == digest_of(DRAFT)
+    assert archived.item.digest == compute_digest(DRAFT)
 
 
 def test_the_digest_tells_fields_apart() -> None:
     swapped = DRAFT.model_copy(update={"title": DRAFT.content, "content": DRAFT.title})
-    assert digest_of(swapped) != digest_of(DRAFT)
+    assert compute_digest(swapped) != compute_digest(DRAFT)
 
 
 def test_ids_are_of_version_7_differ_and_sort_by_their_time() -> None:
-    ids = [new_id(NOW + timedelta(milliseconds=n)) for n in range(100)]
+    ids = [generate_id(NOW + timedelta(milliseconds=n)) for n in range(100)]
     assert sorted(ids) == ids
-    assert len({new_id(NOW) for _ in range(1000)}) == 1000
+    assert len({generate_id(NOW) for _ in range(1000)}) == 1000
     assert {(made[14], made[19] in "89ab", len(made)) for made in ids} == {("7", True, 36)}
     assert int(ids[0].replace("-", "")[:12], 16) == int(NOW.timestamp() * 1000)

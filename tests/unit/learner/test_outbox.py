@@ -1,17 +1,16 @@
 """What is told of the outbox, and when a row leaves it."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import pytest
 
 from skillbus.contracts.learner.knowledge import KnowledgeRef
-from skillbus.learner.domain.index.outbox import REFS_OF_AN_EVENT, TAKEN_AT_ONCE, Relay, Written, announcements
+from skillbus.learner.domain.index.outbox import BATCH_ROWS, EVENT_REFS, OutboxRelay, OutboxRow, build_announcements
 from skillbus.learner.domain.recurring_task import PostponedError
 
 
-def written(sequence: int, item: str = "", version: int = 1, project: str = "default") -> Written:
-    return Written(sequence, KnowledgeRef(project=project, id=item or f"item-{sequence}", version=version))
+def written(sequence: int, item: str = "", version: int = 1, project: str = "default") -> OutboxRow:
+    return OutboxRow(sequence, KnowledgeRef(project=project, id=item or f"item-{sequence}", version=version))
 
 
 class FakeOutbox:
@@ -20,11 +19,11 @@ class FakeOutbox:
     def __init__(self, count: int) -> None:
         self.rows = [written(number) for number in range(count)]
 
-    @asynccontextmanager
-    async def taken(self, limit: int) -> AsyncGenerator[Sequence[Written]]:
-        taken = self.rows[:limit]
-        yield taken
-        self.rows = self.rows[len(taken) :]
+    async def list_oldest(self, limit: int) -> Sequence[OutboxRow]:
+        return self.rows[:limit]
+
+    async def remove_rows(self, rows: Sequence[OutboxRow]) -> None:
+        self.rows = [row for row in self.rows if row not in rows]
 
 
 class FakeStream:
@@ -34,7 +33,7 @@ class FakeStream:
         self.told: dict[str, tuple[str, tuple[KnowledgeRef, ...]]] = {}
         self.takes = takes
 
-    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+    async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         if self.takes == 0:
             raise PostponedError("the stream is full")
         self.takes -= 1
@@ -46,22 +45,22 @@ class FakeStream:
 
 def test_changes_are_told_by_project_in_their_order() -> None:
     rows = [written(1, "a"), written(2, "x", project="other"), written(3, "b")]
-    told = announcements(rows)
+    told = build_announcements(rows)
     assert [(one.project, [ref.id for ref in one.refs]) for one in told] == [("default", ["a", "b"]), ("other", ["x"])]
 
 
 def test_an_announcement_holds_so_many_items_and_no_more() -> None:
-    told = announcements([written(number) for number in range(2 * REFS_OF_AN_EVENT + 1)])
-    assert [len(one.refs) for one in told] == [REFS_OF_AN_EVENT, REFS_OF_AN_EVENT, 1]
+    told = build_announcements([written(number) for number in range(2 * EVENT_REFS + 1)])
+    assert [len(one.refs) for one in told] == [EVENT_REFS, EVENT_REFS, 1]
 
 
 def test_of_an_item_the_newest_version_is_told_once() -> None:
-    (told,) = announcements([written(1, "a", 1), written(2, "a", 3), written(3, "a", 2)])
+    (told,) = build_announcements([written(1, "a", 1), written(2, "a", 3), written(3, "a", 2)])
     assert [(ref.id, ref.version) for ref in told.refs] == [("a", 3)]
 
 
 def test_the_same_rows_have_the_same_identity_and_others_another() -> None:
-    (first,), (again,) = announcements([written(1, "a")]), announcements([written(1, "a")])
+    (first,), (again,) = build_announcements([written(1, "a")]), build_announcements([written(1, "a")])
     assert first.identity == again.identity
     others = [
         [written(1, "b")],  # of a database that was made anew, whose numbers begin anew
@@ -70,32 +69,32 @@ def test_the_same_rows_have_the_same_identity_and_others_another() -> None:
         [written(1, "a", project="other")],
         [written(1, "a"), written(2, "b")],
     ]
-    assert len({announcements(rows)[0].identity for rows in others} | {first.identity}) == len(others) + 1
+    assert len({build_announcements(rows)[0].identity for rows in others} | {first.identity}) == len(others) + 1
 
 
 async def test_rows_leave_the_outbox_once_they_are_told() -> None:
     outbox, stream = FakeOutbox(3), FakeStream()
-    assert not await Relay(outbox, stream).relay()
+    assert not await OutboxRelay(outbox, stream).relay_changes()
     assert outbox.rows == []
     assert stream.items() == ["item-0", "item-1", "item-2"]
 
 
 async def test_there_may_be_more_after_a_full_round() -> None:
-    outbox, stream = FakeOutbox(TAKEN_AT_ONCE + 1), FakeStream()
-    relay = Relay(outbox, stream)
-    assert await relay.relay()
-    assert not await relay.relay()
-    assert len(stream.items()) == TAKEN_AT_ONCE + 1
+    outbox, stream = FakeOutbox(BATCH_ROWS + 1), FakeStream()
+    relay = OutboxRelay(outbox, stream)
+    assert await relay.relay_changes()
+    assert not await relay.relay_changes()
+    assert len(stream.items()) == BATCH_ROWS + 1
 
 
 async def test_what_the_stream_does_not_take_stays_and_is_told_once_in_the_end() -> None:
-    outbox, stream = FakeOutbox(REFS_OF_AN_EVENT + 1), FakeStream(takes=1)
-    relay = Relay(outbox, stream)
+    outbox, stream = FakeOutbox(EVENT_REFS + 1), FakeStream(takes=1)
+    relay = OutboxRelay(outbox, stream)
     with pytest.raises(PostponedError):
-        await relay.relay()
-    assert len(outbox.rows) == REFS_OF_AN_EVENT + 1
+        await relay.relay_changes()
+    assert len(outbox.rows) == EVENT_REFS + 1
 
     stream.takes = 1_000
-    await relay.relay()
+    await relay.relay_changes()
     assert outbox.rows == []
-    assert sorted(stream.items()) == sorted(f"item-{number}" for number in range(REFS_OF_AN_EVENT + 1))
+    assert sorted(stream.items()) == sorted(f"item-{number}" for number in range(EVENT_REFS + 1))

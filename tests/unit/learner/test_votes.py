@@ -4,26 +4,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote, rate, weights
+from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote, estimate_rate, weigh_votes
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def test_a_vote_counts_half_after_its_half_life() -> None:
     votes = [Vote(True, NOW), Vote(True, NOW - HALF_LIFE), Vote(False, NOW - 2 * HALF_LIFE)]
-    assert weights(votes, NOW) == pytest.approx((1.5, 0.25))
+    assert weigh_votes(votes, NOW) == pytest.approx((1.5, 0.25))
 
 
 def test_the_half_life_is_180_days() -> None:
-    assert weights([Vote(True, NOW - timedelta(days=180))], NOW) == pytest.approx((0.5, 0.0))
+    assert weigh_votes([Vote(True, NOW - timedelta(days=180))], NOW) == pytest.approx((0.5, 0.0))
 
 
 def test_a_vote_of_a_clock_that_is_ahead_counts_no_more_than_one_of_now() -> None:
-    assert weights([Vote(False, NOW + timedelta(days=400))], NOW) == (0.0, 1.0)
+    assert weigh_votes([Vote(False, NOW + timedelta(days=400))], NOW) == (0.0, 1.0)
 
 
 def test_where_nothing_was_said_there_is_no_rate() -> None:
-    assert rate(0, 0) is None
+    assert estimate_rate(0, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_where_nothing_was_said_there_is_no_rate() -> None:
     ],
 )
 def test_the_interval_is_wilsons(helpful: int, unhelpful: int, low: float, high: float) -> None:
-    said = rate(helpful, unhelpful)
+    said = estimate_rate(helpful, unhelpful)
     assert said is not None
     assert (said.low, said.high) == pytest.approx((low, high), abs=5e-5)
     assert said.share == helpful / (helpful + unhelpful)
@@ -47,6 +47,6 @@ def test_the_interval_is_wilsons(helpful: int, unhelpful: int, low: float, high:
 @pytest.mark.parametrize("votes", [1, 2, 3, 10, 1_000, 1_000_000])
 @pytest.mark.parametrize("helpful", [True, False])
 def test_the_share_lies_in_its_interval(votes: int, helpful: bool) -> None:
-    said = rate(votes if helpful else 0, 0 if helpful else votes)
+    said = estimate_rate(votes if helpful else 0, 0 if helpful else votes)
     assert said is not None
     assert 0.0 <= said.low <= said.share <= said.high <= 1.0

@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL for the services that keep records."""
+"""SQLite and PostgreSQL databases for the services that keep records."""

@@ -1,13 +1,13 @@
-"""What a database does instead of answering. The messages say what to do, and show no password.
+"""Database errors. Each message says what to do and hides the password.
 
 DatabaseError
-├── DatabaseUnavailableError      it does not answer, or cannot be opened
-│   ├── DatabaseUrlError          the URL names no database that can be opened here
-│   ├── DatabaseVersionError      a newer skillbus made the tables
-│   ├── DatabaseBusyError         others write, or hold what is needed, for too long
-│   ├── DatabaseFullError         there is no room for what is written
-│   └── DatabaseReadOnlyError     nothing may be written
-└── ConstraintError               what was written breaks a rule of the tables
+├── DatabaseUnavailableError      the database does not answer or cannot be opened
+│   ├── DatabaseUrlError          the URL names no supported database
+│   ├── DatabaseVersionError      a newer skillbus created the tables
+│   ├── DatabaseBusyError         others hold a lock or all connections for too long
+│   ├── DatabaseFullError         the disk is full
+│   └── DatabaseReadOnlyError     the database refuses writes
+└── ConstraintError               a write violates a constraint of the tables
 """
 
 

@@ -1,4 +1,4 @@
-"""Errors of drivers as ours, told apart by the codes of SQLite and PostgreSQL."""
+"""Translates driver errors into ours by the error codes of SQLite and PostgreSQL."""
 
 import sqlite3
 from collections.abc import Generator, Mapping
@@ -36,52 +36,47 @@ _POSTGRESQL: Final[Mapping[str, type[DatabaseError]]] = {
 }
 """By SQLSTATE. Source: postgresql.org, appendix A."""
 _ADVICE: Final[Mapping[type[DatabaseError], str]] = {
-    DatabaseBusyError: "others are using it: try again, and see what holds it for so long",
+    DatabaseBusyError: "others are using it: try again, and find out what holds it for so long",
     DatabaseFullError: "it has no room left: free some on its disk, then try again",
-    DatabaseReadOnlyError: "it may only be read: let its user write to it, or name another",
+    DatabaseReadOnlyError: "it is read-only: let its user write to it, or name another",
 }
 
 
 @contextmanager
-def failures(url: URL) -> Generator[None]:
-    """What a database does instead of answering, as an error of ours, without the password of its URL."""
+def translate_failures(url: URL) -> Generator[None]:
+    """Raise errors of SQLAlchemy and of drivers as DatabaseError, without the password of the URL."""
     try:
         yield
     except IntegrityError as error:
-        raise ConstraintError(f"{_named(url)} refuses it: {error.orig}") from error
+        raise ConstraintError(f"{_name_database(url)} refuses it: {error.orig}") from error
     except DBAPIError as error:
-        raise _told_apart(url, error) from error
+        raise _classify(url, error.orig or error) from error
     except NoConnectionError as error:
-        raise DatabaseBusyError(f"all connections to {_named(url)} are taken: {_ADVICE[DatabaseBusyError]}") from error
+        advice = _ADVICE[DatabaseBusyError]
+        raise DatabaseBusyError(f"all connections to {_name_database(url)} are taken: {advice}") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise _unavailable(url, error) from error
 
 
-def _told_apart(url: URL, error: DBAPIError) -> DatabaseError:
-    reason = error.orig or error
-    kind = _kind(reason)
+def _classify(url: URL, reason: BaseException) -> DatabaseError:
+    if isinstance(reason, sqlite3.Error):
+        kind = _SQLITE.get(getattr(reason, "sqlite_errorcode", 0) & 0xFF)
+    else:
+        kind = _POSTGRESQL.get(getattr(reason, "sqlstate", None) or "")
     if kind is None:
         return _unavailable(url, reason)
-    return kind(f"{_named(url)} cannot be used: {reason}; {_ADVICE[kind]}")
-
-
-def _kind(reason: BaseException) -> type[DatabaseError] | None:
-    if isinstance(reason, sqlite3.Error):
-        return _SQLITE.get(getattr(reason, "sqlite_errorcode", 0) & 0xFF)
-    return _POSTGRESQL.get(getattr(reason, "sqlstate", None) or "")
+    return kind(f"{_name_database(url)} cannot be used: {reason}; {_ADVICE[kind]}")
 
 
 def _unavailable(url: URL, reason: BaseException) -> DatabaseUnavailableError:
     if url.get_backend_name() == "sqlite":
-        return DatabaseUnavailableError(
-            f"{_named(url)} cannot be used: {reason}; see that its folder is there and may be written"
-        )
-    return DatabaseUnavailableError(
-        f"{_named(url)} does not answer: {reason}; see that it runs and that user and password are right"
-    )
+        failure, advice = "cannot be used", "check that its folder exists and can be written"
+    else:
+        failure, advice = "does not answer", "check that it runs and that user and password are right"
+    return DatabaseUnavailableError(f"{_name_database(url)} {failure}: {reason}; {advice}")
 
 
-def _named(url: URL) -> str:
+def _name_database(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return f"the database {url.database}"
     return f"the database {url.render_as_string(hide_password=True)}"

@@ -1,4 +1,4 @@
-"""The type of columns that hold a moment."""
+"""Column type for a moment in UTC."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from sqlalchemy import DateTime, Dialect, TypeDecorator
 
 
 class Instant(TypeDecorator[datetime]):
-    """A moment in UTC, also where the database knows of no time zones."""
+    """A moment in UTC, also on SQLite, which has no time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -17,8 +17,8 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
-        """SQLite keeps text without a time zone, which is read in one step: search reads two hundred at a time."""
-        return _from_text if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+        """Return a parser of SQLite's text, in one step: a search reads two hundred moments."""
+        return _parse_utc if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None or value.tzinfo is not None:
@@ -26,5 +26,5 @@ class Instant(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC)
 
 
-def _from_text(value: str | None) -> datetime | None:
+def _parse_utc(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(f"{value}+00:00")

@@ -1,4 +1,4 @@
-"""The learner's own errors as callers get them: the one place where that is decided."""
+"""Maps the learner's errors to wire errors. The one place that does so."""
 
 from pydantic import JsonValue
 
@@ -7,7 +7,7 @@ from skillbus.learner.domain.errors import LearnerError, OtherVersionError
 
 
 def to_wire(error: Exception) -> RequestError | None:
-    """The error of the contract; None for what is not the learner's."""
+    """Return the wire error; None for an error that is not the learner's."""
     if not isinstance(error, LearnerError):
         return None
     details: dict[str, JsonValue] = {"version": error.version} if isinstance(error, OtherVersionError) else {}

@@ -36,6 +36,8 @@ class PutKnowledge(Message):
     """Status of new items."""
     dry_run: bool = False
     """True reports the results without writing anything."""
+    wait_indexed_s: float | None = Field(default=None, ge=0, le=30)
+    """Time in seconds that the reply waits for the index; the learner's own setting if absent."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""
 
@@ -68,6 +70,8 @@ class KnowledgePut(Message):
     results: tuple[KnowledgeItemPut, ...]
     indexed: bool
     """True if the index already holds all of them."""
+    unindexed: int = Field(default=0, ge=0)
+    """Number of items of the request that the index does not have yet."""
 
 
 class ExportKnowledge(Message):

@@ -141,6 +141,8 @@ class KnowledgeReviewed(Message):
     """Number of successful reviews."""
     failed: int
     """Number of failed reviews."""
+    indexed: bool = False
+    """True if the index has all items that were reviewed."""
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)

@@ -1,6 +1,6 @@
-"""What the indexer tells, to every replica at once: each wakes those who wait in it."""
+"""Listens to what the index has written, in each replica, to end the waits of its requests."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import structlog
@@ -10,21 +10,21 @@ from skillbus.common.bus.codec import decode
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import KNOWLEDGE_INDEXED, KnowledgeIndexed
-from skillbus.contracts.learner.knowledge import KnowledgeRef
+from skillbus.learner.domain.index.index_waiter import IndexWaiter
 
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def listen_to_index(bus: Bus, told: Callable[[Sequence[KnowledgeRef]], None]) -> AsyncGenerator[None]:
-    """Call `told` with what the index has, as it comes. Nothing is kept: the durable consumer writes it down."""
+async def listen_to_index(bus: Bus, waiter: IndexWaiter) -> AsyncGenerator[None]:
+    """End waits while the context is open. The durable consumer, of one replica, keeps the record."""
 
     async def on_message(message: Msg) -> None:
         try:
-            told(decode(KnowledgeIndexed, message.data).items)
+            waiter.mark_indexed(decode(KnowledgeIndexed, message.data).items)
         except RequestError as error:
-            # The durable consumer keeps it as a dead letter; nobody waits longer than they said.
-            log.warning("index_told_nonsense", error=error.message)
+            # The durable consumer stores it as a dead letter; waits end by their timeout.
+            log.warning("index_event_invalid", error=error.message)
 
     subscription = await bus.client.subscribe(KNOWLEDGE_INDEXED.pattern, cb=on_message)
     try:

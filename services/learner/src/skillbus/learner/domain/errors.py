@@ -1,17 +1,17 @@
-"""What the knowledge base refuses, and what it cannot do.
+"""Errors of the knowledge base. Each class has the `code` that callers get, and `retryable` if a retry may succeed.
 
-LearnerError                        `code` is what callers get, `retryable` whether the same may succeed later
-├── UnknownItemError                no such item in the project, whatever others have
-├── UnknownVersionError             the item was never at that version, or was not there at that time
-├── UnfitError                      what is asked for contradicts itself
-├── ConflictError                   it clashes with what is there
+LearnerError
+├── UnknownItemError                the project has no such item; items of other projects count as unknown
+├── UnknownVersionError             the item never had that version, or did not exist at that time
+├── UnfitError                      the request contradicts itself
+├── ConflictError                   the request clashes with the record
 │   ├── ExternalIdTakenError        another item of the project has that external id
 │   ├── KeyReusedError              the idempotency key was used for another item
-│   ├── WrongStatusError            nothing leads there from the item's status
-│   ├── ProjectsError               parents in a circle, or too many
-│   └── ChangedMeanwhileError       others write the same again and again
-├── OtherVersionError               the item is not at the version that was expected
-└── KnowledgeUnavailableError       the record does not answer
+│   ├── WrongStatusError            the item's status does not allow the change
+│   ├── ProjectsError               the parents would form a cycle, or too deep a tree
+│   └── ConcurrentChangeError       concurrent writers won several times in a row
+├── OtherVersionError               the item is not at the expected version
+└── KnowledgeUnavailableError       the database does not answer
 """
 
 from typing import ClassVar
@@ -29,14 +29,14 @@ class UnknownItemError(LearnerError):
     code = ErrorCode.NOT_FOUND
 
     def __init__(self, project: str, item: str) -> None:
-        super().__init__(f"project {project!r} has no item {item!r}; `list_knowledge` names those that it has")
+        super().__init__(f"project {project!r} has no item {item!r}; `list_knowledge` lists its items")
 
 
 class UnknownVersionError(LearnerError):
     code = ErrorCode.NOT_FOUND
 
     def __init__(self, item: str, when: str) -> None:
-        super().__init__(f"there is no item {item!r} {when}; `get_knowledge_history` names its versions")
+        super().__init__(f"there is no item {item!r} {when}; `get_knowledge_history` lists its versions")
 
 
 class UnfitError(LearnerError):
@@ -49,12 +49,12 @@ class ConflictError(LearnerError):
 
 class ExternalIdTakenError(ConflictError):
     def __init__(self, external_id: str, item: str) -> None:
-        super().__init__(f"item {item!r} has the external id {external_id!r}: change that one, or give another id")
+        super().__init__(f"item {item!r} has the external id {external_id!r}: change that item, or give another id")
 
 
 class KeyReusedError(ConflictError):
     def __init__(self, key: str) -> None:
-        super().__init__(f"the idempotency key {key!r} was used for another item: give each item a key of its own")
+        super().__init__(f"the idempotency key {key!r} was used for another item: use one key for each item")
 
 
 class WrongStatusError(ConflictError):
@@ -66,11 +66,11 @@ class ProjectsError(ConflictError):
     pass
 
 
-class ChangedMeanwhileError(ConflictError):
+class ConcurrentChangeError(ConflictError):
     retryable = True
 
     def __init__(self) -> None:
-        super().__init__("others write the same at the same time, again and again; try again")
+        super().__init__("others changed the same items at the same time; try again")
 
 
 class OtherVersionError(LearnerError):
@@ -78,7 +78,7 @@ class OtherVersionError(LearnerError):
 
     def __init__(self, item: str, version: int, expected: int) -> None:
         super().__init__(
-            f"item {item!r} is at version {version}, not {expected}: read it, and apply your changes to what it is now"
+            f"item {item!r} is at version {version}, not {expected}: read it again and apply your changes to it"
         )
         self.version = version
 

@@ -1,4 +1,4 @@
-"""How much fits one message of the bus, whose limit is 1 MiB."""
+"""Sizes of items in a message of the bus, whose limit is 1 MiB."""
 
 from collections.abc import Sequence
 from typing import Final, TypeVar
@@ -8,31 +8,30 @@ from pydantic_core import to_json
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 
 MESSAGE_BYTES: Final = 800_000
-"""The rest is for what surrounds the items: a list of ids, headers."""
+"""Budget for items; the rest is for a list of ids and for headers."""
 _FRAME_BYTES: Final = 1_000
-"""The names of an item's fields, and those of its values that are short."""
-
+"""Bound on the field names of an item and its short values."""
 _CHARACTER_BYTES: Final = 6
-"""Of a control character, as JSON writes it."""
+"""Size of a control character in JSON, the largest of all characters."""
 
 ItemT = TypeVar("ItemT", bound=KnowledgeItem)
 
 
 def most_bytes(item: KnowledgeItem) -> int:
-    """An upper bound that is found at once: no character takes more than six bytes."""
+    """Return a rough upper bound of an item's size, without encoding it."""
     texts = (item.title, item.content, *item.tags, item.scope, item.owner, item.source_ref, item.external_id or "")
     shorter = (item.lang, item.created_by, item.updated_by)
     return _CHARACTER_BYTES * sum(map(len, (*texts, *shorter))) + 4 * len(item.tags) + _FRAME_BYTES
 
 
 def item_bytes(item: KnowledgeItem) -> int:
-    """An upper bound of what an item takes as JSON."""
+    """Return an upper bound of an item's size as JSON."""
     texts = (item.title, item.content, item.tags, item.scope, item.owner, item.source_ref, item.external_id)
     return len(to_json((texts, item.lang, item.created_by, item.updated_by))) + _FRAME_BYTES
 
 
 def fitting(items: Sequence[ItemT]) -> Sequence[ItemT]:
-    """As many of the first as fit a message: one at least, for none is larger."""
+    """Return the first items that fit into one message together; at least one, for none is larger."""
     used = 0
     for count, item in enumerate(items):
         used += item_bytes(item)

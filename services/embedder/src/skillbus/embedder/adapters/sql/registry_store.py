@@ -5,8 +5,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from pydantic import ValidationError
-from sqlalchemy import Column, Row, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Column, Connection, Row, delete, insert, select, update
 
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
@@ -16,9 +15,8 @@ from skillbus.embedder.domain.registry.errors import (
     RegistryVersionError,
 )
 from skillbus.embedder.domain.registry.ports import Records
-from skillbus.sql.engine import reading, writing
+from skillbus.sql.database import Database, open_database
 from skillbus.sql.errors import DatabaseError, DatabaseUrlError, DatabaseVersionError
-from skillbus.sql.schema import open_database
 
 Values = Mapping[str, object]
 
@@ -26,28 +24,25 @@ Values = Mapping[str, object]
 class SqlRegistryStore:
     """`replace` is kept only if the revision is still the one that was seen: whoever comes second learns so."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def load(self) -> Records:
         with registry_errors():
-            async with reading(self._engine) as connection:
-                revision = (await connection.execute(select(STATE.c.revision))).scalar_one()
-                providers = await connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
-                models = await connection.execute(select(MODELS).order_by(MODELS.c.id))
-                with _valid():
-                    return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
+            return await self._database.read(_load)
 
     async def replace(self, seen: Records, new: Records) -> bool:
-        with registry_errors():
-            async with writing(self._engine) as connection:
-                raised = await connection.execute(
-                    update(STATE).where(STATE.c.revision == seen.revision).values(revision=seen.revision + 1)
-                )
-                if raised.rowcount != 1:
-                    return False
-                await _write(connection, seen, new)
+        def work(connection: Connection) -> bool:
+            raised = connection.execute(
+                update(STATE).where(STATE.c.revision == seen.revision).values(revision=seen.revision + 1)
+            )
+            if raised.rowcount != 1:
+                return False
+            _write(connection, seen, new)
             return True
+
+        with registry_errors():
+            return await self._database.write(work)
 
 
 @asynccontextmanager
@@ -59,8 +54,8 @@ async def open_registry_store(url: str) -> AsyncGenerator[SqlRegistryStore]:
     """
     async with AsyncExitStack() as stack:
         with registry_errors():
-            engine = await stack.enter_async_context(open_database(url, SCHEMA))
-        yield SqlRegistryStore(engine)
+            database = await stack.enter_async_context(open_database(url, SCHEMA))
+        yield SqlRegistryStore(database)
 
 
 @contextmanager
@@ -95,14 +90,22 @@ def _model(row: Row[tuple[object, ...]]) -> ModelRecord:
     return ModelRecord.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
 
 
-async def _write(connection: AsyncConnection, seen: Records, new: Records) -> None:
+def _load(connection: Connection) -> Records:
+    revision = connection.execute(select(STATE.c.revision)).scalar_one()
+    providers = connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
+    models = connection.execute(select(MODELS).order_by(MODELS.c.id))
+    with _valid():
+        return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
+
+
+def _write(connection: Connection, seen: Records, new: Records) -> None:
     """Write what differs, so that each statement leaves what the tables demand: parents first, one default at most."""
     providers, models = _provider_rows(new), _model_rows(new)
     had_providers, had_models = _provider_rows(seen), _model_rows(seen)
-    await _delete(connection, MODELS.c.id, had_models.keys() - models.keys())
-    await _delete(connection, PROVIDERS.c.name, had_providers.keys() - providers.keys())
-    await _put(connection, PROVIDERS.c.name, providers, had_providers)
-    await _put(connection, MODELS.c.id, models, had_models)
+    _delete(connection, MODELS.c.id, had_models.keys() - models.keys())
+    _delete(connection, PROVIDERS.c.name, had_providers.keys() - providers.keys())
+    _put(connection, PROVIDERS.c.name, providers, had_providers)
+    _put(connection, MODELS.c.id, models, had_models)
 
 
 def _provider_rows(records: Records) -> dict[str, Values]:
@@ -115,16 +118,14 @@ def _model_rows(records: Records) -> dict[str, Values]:
     return {model.id: model.model_dump(exclude={"fingerprint"}) for model in models}
 
 
-async def _delete(connection: AsyncConnection, key: Column[str], gone: AbstractSet[str]) -> None:
+def _delete(connection: Connection, key: Column[str], gone: AbstractSet[str]) -> None:
     if gone:
-        await connection.execute(delete(key.table).where(key.in_(gone)))
+        connection.execute(delete(key.table).where(key.in_(gone)))
 
 
-async def _put(
-    connection: AsyncConnection, key: Column[str], rows: Mapping[str, Values], had: Mapping[str, Values]
-) -> None:
+def _put(connection: Connection, key: Column[str], rows: Mapping[str, Values], had: Mapping[str, Values]) -> None:
     for name, values in rows.items():
         if name not in had:
-            await connection.execute(insert(key.table).values(values))
+            connection.execute(insert(key.table).values(values))
         elif values != had[name]:
-            await connection.execute(update(key.table).where(key == name).values(values))
+            connection.execute(update(key.table).where(key == name).values(values))

@@ -1,4 +1,4 @@
-"""Export: whole items, a page at a time."""
+"""Exports whole items, a page at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from skillbus.learner.domain.message_size import fitting
 class ExportRecord(Protocol):
     """The record, for exports."""
 
-    async def export(self, wanted: ExportKnowledge, at: datetime) -> Sequence[KnowledgeItem]:
-        """A page in the order of ids; the first of an export is in the audit. Raises KnowledgeUnavailableError."""
+    async def export_items(self, wanted: ExportKnowledge, at: datetime) -> Sequence[KnowledgeItem]:
+        """Return a page ordered by id, and audit the first page of an export. Raises KnowledgeUnavailableError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ItemExporter:
-    """Gives away what the record has."""
+    """Cuts exports to pages that fit into a message."""
 
     record: ExportRecord
     now: Callable[[], datetime]
 
-    async def page(self, wanted: ExportKnowledge) -> KnowledgeExported:
-        items = await self.record.export(wanted, self.now())
+    async def export_page(self, wanted: ExportKnowledge) -> KnowledgeExported:
+        items = await self.record.export_items(wanted, self.now())
         fit = fitting(items)
         more = len(fit) < len(items) or len(items) == wanted.limit
         return KnowledgeExported(items=tuple(fit), next=fit[-1].id if more else None)

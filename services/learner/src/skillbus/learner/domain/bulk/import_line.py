@@ -1,4 +1,4 @@
-"""One line of an import: what it says of an item, and which fields it names."""
+"""Parses one line of an import."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,70 +9,70 @@ from pydantic import JsonValue, ValidationError
 from skillbus.contracts.learner.knowledge import IMPORTED, KnowledgeDraft, KnowledgeSource, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
-_MAY_BE_EMPTIED: Final = frozenset({"valid_from", "valid_to"})
-_FAULTS_SAID: Final = 5
+_NULLABLE: Final = frozenset({"valid_from", "valid_to"})
+_FAULTS: Final = 5
 _ERROR_CHARACTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """What a line says."""
+class ImportLine:
+    """Content of a line."""
 
     draft: KnowledgeDraft
-    """Of a new item: with the line's `id` as its external id where it names none."""
-    named: Mapping[str, object]
-    """The fields that it names, by their values: what it does not name stays as it is in an item that is there."""
+    """The item if it is new; the line's `id` is its external id unless the line gives one."""
+    given: Mapping[str, object]
+    """Fields that the line gives, by value. A known item keeps all other fields."""
     id: str | None
-    """An item's own id, or what somebody else calls it."""
+    """The item's own id, or an external one."""
     status: KnowledgeStatus | None
-    """That of an item in an export."""
+    """Status that an export wrote."""
 
 
-def read_line(value: JsonValue, source: KnowledgeSource | None) -> Line:
-    """A line, whose `source` is that of the request, or `import`, where it names none.
+def parse_line(value: JsonValue, source: KnowledgeSource | None) -> ImportLine:
+    """Parse a line. Its `source` defaults to that of the request, then to `import`.
 
-    Fields that an item does not have are ignored, and so is null where a field cannot be empty.
+    Unknown fields are ignored, and so is null in a field that must have a value.
 
     Raises:
-        UnfitError: it is no item; the message says what is wrong with it.
+        UnfitError: the line is not an item; the message names the faults.
     """
     if not isinstance(value, dict):
         raise UnfitError("the line is no JSON object: send one for each item")
-    given = {field: value[field] for field in KnowledgeDraft.model_fields if _says(value, field)}
+    given = {
+        field: value[field]
+        for field in KnowledgeDraft.model_fields
+        if field in value and (value[field] is not None or field in _NULLABLE)
+    }
     if source is not None:
         given.setdefault("source", source)
-    known_as = _id(value.get("id"))
+    line_id = _parse_id(value.get("id"))
     try:
-        draft = KnowledgeDraft.model_validate({"source": IMPORTED, "external_id": known_as, **given})
+        draft = KnowledgeDraft.model_validate({"source": IMPORTED, "external_id": line_id, **given})
     except ValidationError as error:
-        raise UnfitError(_faults(error)) from error
-    named = {field: getattr(draft, field) for field in given}
-    return Line(draft, named, known_as, _status(value.get("status")))
+        raise UnfitError(_describe_faults(error)) from error
+    return ImportLine(draft, {field: getattr(draft, field) for field in given}, line_id, _parse_status(value))
 
 
-def _says(value: Mapping[str, JsonValue], field: str) -> bool:
-    return field in value and (value[field] is not None or field in _MAY_BE_EMPTIED)
-
-
-def _id(value: JsonValue) -> str | None:
+def _parse_id(value: JsonValue) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is None or (isinstance(value, str) and "\0" not in value):
         return value or None
-    raise UnfitError("id: is no text without NUL: give it as one")
+    raise UnfitError("id: must be a string without NUL")
 
 
-def _status(value: JsonValue) -> KnowledgeStatus | None:
+def _parse_status(line: Mapping[str, JsonValue]) -> KnowledgeStatus | None:
+    value = line.get("status")
     if value is None:
         return None
     for status in KnowledgeStatus:
         if value == status.value:
             return status
-    raise UnfitError(f"status: is none of {', '.join(KnowledgeStatus)}")
+    raise UnfitError(f"status: must be one of {', '.join(KnowledgeStatus)}")
 
 
-def _faults(error: ValidationError) -> str:
-    """Which fields are wrong and how, without their values."""
+def _describe_faults(error: ValidationError) -> str:
+    """Name the wrong fields and their faults, without values."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found[:_FAULTS_SAID])
-    return said[:_ERROR_CHARACTERS]
+    faults = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found[:_FAULTS])
+    return faults[:_ERROR_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Import: many items in one transaction, each taken or refused alone."""
+"""Imports many items in one transaction; each line is accepted or rejected on its own."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,36 +10,36 @@ from pydantic import JsonValue
 
 from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePut, KnowledgePutOutcome, PutKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.learner.domain.bulk.import_line import Line, read_line
+from skillbus.learner.domain.bulk.import_line import ImportLine, parse_line
 from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item import lifecycle
-from skillbus.learner.domain.item.lifecycle import By, Change
-from skillbus.learner.domain.item.values import changed, new_id
+from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
+from skillbus.learner.domain.item.values import change_fields, generate_id
 
-_LEAST_SEEN: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, KnowledgeStatus.ARCHIVED)
+_LEAST_VISIBLE_LAST: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, KnowledgeStatus.ARCHIVED)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An item as the record has it."""
+class RecordedItem:
+    """An item in the record."""
 
     item: KnowledgeItem
     indexed_version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What becomes of the lines."""
+class ImportPlan:
+    """Results of an import and the changes that lead to them."""
 
     results: tuple[KnowledgeItemPut, ...]
-    changes: tuple[Change, ...]
-    """In their order; an item can have several."""
-    awaited: tuple[KnowledgeRef, ...]
-    """What the index does not have yet, as far as the record knows."""
+    changes: tuple[ItemChange, ...]
+    """Changes in their order; an item can have several."""
+    unindexed: tuple[KnowledgeRef, ...]
+    """Items of the import that the index lacks, as far as the record knows."""
 
-    def summary(self) -> str:
-        """For people: what became of how many."""
+    def summarize(self) -> str:
+        """Return the number of lines with each outcome, for the audit."""
         counts = Counter(result.outcome for result in self.results)
         return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
 
@@ -47,71 +47,85 @@ class Plan:
 class ImportRecord(Protocol):
     """The record, for imports."""
 
-    async def put(
-        self, project: str, names: Sequence[str], plan: Callable[[Sequence[Known]], Plan], by: By, *, dry_run: bool
-    ) -> Plan:
-        """Plan with the project's items that have one of these ids or external ids, and write what is planned.
+    async def import_items(
+        self,
+        project: str,
+        names: Sequence[str],
+        plan: Callable[[Sequence[RecordedItem]], ImportPlan],
+        by: Attribution,
+        *,
+        dry_run: bool,
+    ) -> ImportPlan:
+        """Call `plan` with the project's items of these ids or external ids, and write the planned changes.
 
-        All in one transaction; planned again when others wrote the same meanwhile.
+        All of it is one transaction, which is repeated with a new plan if others wrote the same items.
 
         Raises:
             KnowledgeUnavailableError: nothing was written.
-            ChangedMeanwhileError: others write the same again and again.
+            ConcurrentChangeError: others wrote the same items several times in a row.
         """
         ...
 
 
 class Importer:
-    """Writes what others bring."""
+    """Writes items that a caller sends, and waits for the index."""
 
     def __init__(
-        self, record: ImportRecord, waiting: IndexWaiter, now: Callable[[], datetime], wrote: Callable[[], None]
+        self, record: ImportRecord, waiter: IndexWaiter, now: Callable[[], datetime], on_write: Callable[[], None]
     ) -> None:
-        """`wrote` is called after each transaction that wrote something."""
+        """Create an importer that calls `on_write` after each transaction that wrote something."""
         self._record = record
-        self._waiting = waiting
+        self._waiter = waiter
         self._now = now
-        self._wrote = wrote
+        self._on_write = on_write
 
-    async def put(self, request: PutKnowledge) -> KnowledgePut:
-        lines = [_read(value, request) for value in request.items]
-        by = By(request.actor, self._now(), request.reason)
-        names = {name for line in lines if isinstance(line, Line) for name in (line.id, line.draft.external_id) if name}
-        plan = await self._record.put(
-            request.project, sorted(names), lambda known: _plan(lines, known, request, by), by, dry_run=request.dry_run
+    async def import_items(self, request: PutKnowledge) -> KnowledgePut:
+        lines = [_parse(value, request) for value in request.items]
+        by = Attribution(request.actor, self._now(), request.reason)
+        names = {
+            name for line in lines if isinstance(line, ImportLine) for name in (line.id, line.draft.external_id) if name
+        }
+        plan = await self._record.import_items(
+            request.project,
+            sorted(names),
+            lambda known: _plan_import(lines, known, request, by),
+            by,
+            dry_run=request.dry_run,
         )
         if request.dry_run:
-            return KnowledgePut(results=plan.results, indexed=False)
+            return KnowledgePut(results=plan.results, indexed=False, unindexed=0)
         if plan.changes:
-            self._wrote()
-        return KnowledgePut(results=plan.results, indexed=await self._waiting.indexed(plan.awaited))
+            self._on_write()
+        unindexed = await self._waiter.wait_until_indexed(plan.unindexed, request.wait_indexed_s)
+        return KnowledgePut(results=plan.results, indexed=not unindexed, unindexed=unindexed)
 
 
-def _read(value: JsonValue, request: PutKnowledge) -> Line | UnfitError:
+def _parse(value: JsonValue, request: PutKnowledge) -> ImportLine | UnfitError:
     try:
-        return read_line(value, request.source)
+        return parse_line(value, request.source)
     except UnfitError as error:
         return error
 
 
 @dataclass(slots=True)
-class _Items:
-    """The items of a project that are concerned, as they become line by line."""
+class _ImportedItems:
+    """Items of the project that an import names, updated line by line."""
 
     project: str
     new_ids: Iterator[str]
     by_id: dict[str, KnowledgeItem]
     by_external_id: dict[str, str]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ItemChange] = field(default_factory=list)
 
-    def named(self, line: Line) -> KnowledgeItem | None:
-        """By its own id first, else by the external one."""
+    def find_item(self, line: ImportLine) -> KnowledgeItem | None:
+        """Return the item of a line, by its own id first, then by its external id."""
         if line.id is not None and line.id in self.by_id:
             return self.by_id[line.id]
         known = self.by_external_id.get(line.draft.external_id or "")
         return None if known is None else self.by_id[known]
 
-    def become(self, change: Change) -> KnowledgeItem:
+    def apply_change(self, change: ItemChange) -> KnowledgeItem:
+        """Add a change to the plan and return the item after it. Raises ExternalIdTakenError."""
         item, before = change.item, change.before
         if item.external_id is not None and self.by_external_id.get(item.external_id, item.id) != item.id:
             raise ExternalIdTakenError(item.external_id, self.by_external_id[item.external_id])
@@ -124,65 +138,72 @@ class _Items:
         return item
 
 
-def _plan(lines: Sequence[Line | UnfitError], known: Sequence[Known], request: PutKnowledge, by: By) -> Plan:
-    items = _Items(
+def _plan_import(
+    lines: Sequence[ImportLine | UnfitError], known: Sequence[RecordedItem], request: PutKnowledge, by: Attribution
+) -> ImportPlan:
+    items = _ImportedItems(
         request.project,
-        # In the order of the lines, in which an export then gives them.
-        iter(sorted(new_id(by.at) for _ in lines)),
+        # Sorted: an export lists new items in the order of their lines.
+        iter(sorted(generate_id(by.at) for _ in lines)),
         {one.item.id: one.item for one in known},
         {one.item.external_id: one.item.id for one in known if one.item.external_id is not None},
     )
-    results = tuple(_put(line, items, request.status, by) for line in lines)
+    results = tuple(_plan_line(line, items, request.status, by) for line in lines)
     indexed = {one.item.id: one.indexed_version for one in known}
-    if request.dry_run:  # nobody will know the id of an item that is not made
+    if request.dry_run:  # the id of an item that is not created would mislead
         results = tuple(
             result if result.id in indexed else result.model_copy(update={"id": None}) for result in results
         )
     concerned = {result.id for result in results if result.id is not None}
-    awaited = tuple(
+    unindexed = tuple(
         KnowledgeRef.model_construct(project=request.project, id=item.id, version=item.version)
         for item in items.by_id.values()
         if item.id in concerned and indexed.get(item.id, 0) < item.version
     )
-    return Plan(results, tuple(items.changes), awaited)
+    return ImportPlan(results, tuple(items.changes), unindexed)
 
 
-def _put(line: Line | UnfitError, items: _Items, status: KnowledgeStatus, by: By) -> KnowledgeItemPut:
+def _plan_line(
+    line: ImportLine | UnfitError, items: _ImportedItems, status: KnowledgeStatus, by: Attribution
+) -> KnowledgeItemPut:
     if isinstance(line, UnfitError):
         return KnowledgeItemPut(outcome=KnowledgePutOutcome.REJECTED, error=str(line))
     try:
-        known = items.named(line)
+        known = items.find_item(line)
         if known is None:
-            return _told(KnowledgePutOutcome.CREATED, _create(line, items, status, by))
-        newer = _update(line, known, items, by)
-        return (
-            _told(KnowledgePutOutcome.UNCHANGED, known) if newer is None else _told(KnowledgePutOutcome.UPDATED, newer)
-        )
+            return _to_result(KnowledgePutOutcome.CREATED, _create_item(line, items, status, by))
+        newer = _update_item(line, known, items, by)
     except LearnerError as error:
         return KnowledgeItemPut(
             external_id=line.draft.external_id, outcome=KnowledgePutOutcome.REJECTED, error=str(error)
         )
+    if newer is None:
+        return _to_result(KnowledgePutOutcome.UNCHANGED, known)
+    return _to_result(KnowledgePutOutcome.UPDATED, newer)
 
 
-def _told(outcome: KnowledgePutOutcome, item: KnowledgeItem) -> KnowledgeItemPut:
+def _to_result(outcome: KnowledgePutOutcome, item: KnowledgeItem) -> KnowledgeItemPut:
     return KnowledgeItemPut(id=item.id, external_id=item.external_id, outcome=outcome, version=item.version)
 
 
-def _create(line: Line, items: _Items, status: KnowledgeStatus, by: By) -> KnowledgeItem:
-    """A new item, of the request's status or the line's: of the one that is seen less."""
-    least = max(status, line.status or status, key=_LEAST_SEEN.index)
+def _create_item(line: ImportLine, items: _ImportedItems, status: KnowledgeStatus, by: Attribution) -> KnowledgeItem:
+    """Create an item with the less visible status of the request's and the line's."""
+    least = max(status, line.status or status, key=_LEAST_VISIBLE_LAST.index)
     first = KnowledgeStatus.ACTIVE if least is KnowledgeStatus.ARCHIVED else least
-    made = items.become(lifecycle.create(line.draft, next(items.new_ids), items.project, first, by))
-    if least is KnowledgeStatus.ARCHIVED and (archived := lifecycle.archive(made, by)) is not None:
-        return items.become(archived)
+    made = items.apply_change(lifecycle.create_item(line.draft, next(items.new_ids), items.project, first, by))
+    if least is KnowledgeStatus.ARCHIVED and (archived := lifecycle.archive_item(made, by)) is not None:
+        return items.apply_change(archived)
     return made
 
 
-def _update(line: Line, known: KnowledgeItem, items: _Items, by: By) -> KnowledgeItem | None:
+def _update_item(
+    line: ImportLine, known: KnowledgeItem, items: _ImportedItems, by: Attribution
+) -> KnowledgeItem | None:
     if known.status is KnowledgeStatus.ARCHIVED:
-        if line.status is KnowledgeStatus.ARCHIVED and changed(known, line.named, actor=by.actor, at=by.at) is None:
+        unchanged = change_fields(known, line.given, actor=by.actor, at=by.at) is None
+        if line.status is KnowledgeStatus.ARCHIVED and unchanged:
             return None
-        # Whoever deleted it does not expect it back; whoever imports it does not expect that it is not found.
+        # An import must not bring a deleted item back, and must not report success for an item that is never found.
         raise WrongStatusError(known.id, known.status, "restore it, then import it again")
-    change = lifecycle.update(known, line.named, by)
-    return None if change is None else items.become(change)
+    change = lifecycle.update_item(known, line.given, by)
+    return None if change is None else items.apply_change(change)

@@ -9,7 +9,7 @@ from skillbus.contracts.learner.index import FindKnowledge, FoundItem, Knowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import match_scope
 from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
-from skillbus.learner.domain.usage.votes import Vote, weights
+from skillbus.learner.domain.usage.votes import Vote, weigh_votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _count_fitting(candidates: Sequence[RecordedCandidate]) -> int:
 
 
 def _make_found(one: RecordedCandidate, votes: Sequence[Vote], now: datetime) -> FoundItem:
-    helpful, unhelpful = weights(votes, now)
+    helpful, unhelpful = weigh_votes(votes, now)
     return FoundItem(
         item=one.item,
         content_cut=one.content_cut,

@@ -1,4 +1,4 @@
-"""What the indexer reads of the record, and what it tells it."""
+"""Answers the indexer's requests, and records which versions the index has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,42 +18,39 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.learner.domain.message_size import fitting
 
 
-class IndexedRecord(Protocol):
-    """The record, for the index. Everything raises KnowledgeUnavailableError."""
+class IndexRecord(Protocol):
+    """The record, for the indexer. Every method raises KnowledgeUnavailableError."""
 
-    async def read(self, keys: Sequence[KnowledgeKey]) -> Sequence[KnowledgeItem]:
-        """Those that are there, in the order of the keys, whatever their status."""
+    async def read_items(self, keys: Sequence[KnowledgeKey]) -> Sequence[KnowledgeItem]:
+        """Return the items that exist, of any status, in the order of the keys."""
         ...
 
-    async def digests(self, wanted: ListKnowledgeDigests) -> Sequence[KnowledgeItemDigest]:
-        """A page of active items, in the order of project and id."""
+    async def list_digests(self, wanted: ListKnowledgeDigests) -> Sequence[KnowledgeItemDigest]:
+        """Return a page of active items, ordered by project and id."""
         ...
 
-    async def indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
-        """The index has these, as was said at this moment: in any order, and any number of times."""
+    async def mark_indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
+        """Record that the index had these versions at `at`. Calls may repeat and come in any order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFeed:
-    """Answers the indexer, and keeps what it says."""
+    """Feeds the indexer with items and digests."""
 
-    record: IndexedRecord
-    told: Callable[[Sequence[KnowledgeRef]], None]
-    """Called once the record has it: somebody may wait for it."""
+    record: IndexRecord
     now: Callable[[], datetime]
 
-    async def read(self, wanted: ReadKnowledge) -> KnowledgeRead:
-        items = await self.record.read(wanted.keys)
+    async def read_items(self, wanted: ReadKnowledge) -> KnowledgeRead:
+        items = await self.record.read_items(wanted.keys)
         fit = fitting(items)
         left = tuple(KnowledgeKey(project=item.project, id=item.id) for item in items[len(fit) :])
         return KnowledgeRead(items=tuple(fit), left=left)
 
-    async def digests(self, wanted: ListKnowledgeDigests) -> KnowledgeDigestsListed:
-        items = await self.record.digests(wanted)
+    async def list_digests(self, wanted: ListKnowledgeDigests) -> KnowledgeDigestsListed:
+        items = await self.record.list_digests(wanted)
         last = items[-1] if len(items) == wanted.limit else None
         return KnowledgeDigestsListed(items=tuple(items), next=last and KnowledgeKey(project=last.project, id=last.id))
 
-    async def indexed(self, said: KnowledgeIndexed) -> None:
-        await self.record.indexed(said.items, self.now())
-        self.told(said.items)
+    async def mark_indexed(self, event: KnowledgeIndexed) -> None:
+        await self.record.mark_indexed(event.items, self.now())

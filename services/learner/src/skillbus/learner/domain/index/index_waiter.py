@@ -1,76 +1,66 @@
-"""Waiting until the index has what was written."""
+"""Waits until the index has written items."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from skillbus.common.in_time import in_time
+
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 
 _Key: TypeAlias = tuple[str, str]
+"""Project and id of an item."""
 
 REMEMBERED: Final = 10_000
-"""Items that were told of last, for those who begin to wait after it: the index may be faster than a reply."""
+"""Items remembered as indexed, latest last: the index may be faster than the code that begins to wait for it."""
 
 
 class _Wait:
-    """Somebody who waits for items at versions."""
+    def __init__(self, missing: dict[_Key, int]) -> None:
+        self.missing = missing
+        self.over = asyncio.Event()
 
-    def __init__(self, wanted: dict[_Key, int]) -> None:
-        self.wanted = wanted
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def told(self, key: _Key, version: int) -> None:
-        if self.wanted.get(key, version + 1) <= version:
-            del self.wanted[key]
-        if not self.wanted and not self.over.done():
-            self.over.set_result(None)
+    def mark(self, key: _Key, version: int) -> None:
+        if self.missing.get(key, version + 1) <= version:
+            del self.missing[key]
+            if not self.missing:
+                self.over.set()
 
 
 class IndexWaiter:
-    """Who waits for which items, in this replica. What it is told twice or out of order does no harm."""
+    """Requests of this replica that wait for the index. Notices may come twice and in any order."""
 
     def __init__(self, within_s: float) -> None:
         self._within_s = within_s
-        self._told: OrderedDict[_Key, int] = OrderedDict()
-        self._waits: dict[_Key, list[_Wait]] = {}
+        self._indexed: OrderedDict[_Key, int] = OrderedDict()
+        self._waits: set[_Wait] = set()
 
-    async def indexed(self, refs: Sequence[KnowledgeRef]) -> bool:
-        """Whether the index has all of them, at their versions or newer ones; waits at most `within_s` seconds."""
-        wait = _Wait(self._missing(refs))
-        if not wait.wanted:
-            return True
-        keys = list(wait.wanted)
-        for key in keys:
-            self._waits.setdefault(key, []).append(wait)
-        try:
-            await asyncio.wait((wait.over,), timeout=self._within_s)
-        finally:
-            self._forget(wait, keys)
-        return not wait.wanted
+    async def wait_until_indexed(self, refs: Sequence[KnowledgeRef], within_s: float | None = None) -> int:
+        """Wait until the index has all items at these versions or newer ones, and return how many it lacks.
 
-    def told(self, refs: Sequence[KnowledgeRef]) -> None:
-        """The index has these."""
+        Waits up to `within_s` seconds, by default those of the settings.
+        """
+        missing: dict[_Key, int] = {}
         for ref in refs:
             key = (ref.project, ref.id)
-            self._told[key] = max(ref.version, self._told.pop(key, 0))
-            for wait in self._waits.get(key, ()):
-                wait.told(key, ref.version)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+            if self._indexed.get(key, 0) < ref.version:
+                missing[key] = max(ref.version, missing.get(key, 0))
+        if missing:
+            wait = _Wait(missing)
+            self._waits.add(wait)
+            try:
+                await in_time(wait.over.wait(), self._within_s if within_s is None else within_s)
+            finally:
+                self._waits.discard(wait)
+        return len(missing)
 
-    def _missing(self, refs: Sequence[KnowledgeRef]) -> dict[_Key, int]:
-        wanted: dict[_Key, int] = {}
+    def mark_indexed(self, refs: Sequence[KnowledgeRef]) -> None:
+        """End waits for items that the index now has."""
         for ref in refs:
             key = (ref.project, ref.id)
-            if self._told.get(key, 0) < ref.version:
-                wanted[key] = max(ref.version, wanted.get(key, 0))
-        return wanted
-
-    def _forget(self, wait: _Wait, keys: Sequence[_Key]) -> None:
-        for key in keys:
-            others = [other for other in self._waits.get(key, ()) if other is not wait]
-            if others:
-                self._waits[key] = others
-            else:
-                self._waits.pop(key, None)
+            self._indexed[key] = max(ref.version, self._indexed.pop(key, 0))
+            for wait in self._waits:
+                wait.mark(key, ref.version)
+        while len(self._indexed) > REMEMBERED:
+            self._indexed.popitem(last=False)

@@ -1,98 +1,95 @@
-"""The outbox: what was written leaves the record with it, and is told to others until they have it.
+"""The outbox: changes leave the record with it and are published until the stream has them.
 
-A change and its row here are one transaction. The relay tells the oldest rows first and takes them away once the
-stream has them; a crash in between tells them again, under the same name, and whoever hears of an item twice reads it
-as it is by then.
+A change and its outbox row are one transaction. The relay publishes the oldest rows first and removes them once the
+stream has them. After a crash in between it publishes them again under the same message id; a consumer that gets an
+item twice reads it as it is then.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Protocol
 
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 
-TAKEN_AT_ONCE: Final = 256
-REFS_OF_AN_EVENT: Final = 64
+BATCH_ROWS: Final = 256
+EVENT_REFS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A row of the outbox: an item came to a version."""
+class OutboxRow:
+    """A version of an item that was written and not yet published."""
 
     sequence: int
     ref: KnowledgeRef
 
 
 class Outbox(Protocol):
-    """What was written and not told yet."""
+    """Rows that were not yet published. Every method raises KnowledgeUnavailableError."""
 
-    def taken(self, limit: int) -> AbstractAsyncContextManager[Sequence[Written]]:
-        """The oldest rows, which are gone once the context is left without an error.
+    async def list_oldest(self, limit: int) -> Sequence[OutboxRow]: ...
 
-        Raises:
-            KnowledgeUnavailableError: the record does not answer.
-        """
-        ...
+    async def remove_rows(self, rows: Sequence[OutboxRow]) -> None: ...
 
 
-class Announcer(Protocol):
-    """Tells others which items changed."""
+class ChangeAnnouncer(Protocol):
+    """Publishes which items changed."""
 
-    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
-        """Returns when the stream has it; under the same `identity` it counts once. Raises PostponedError."""
+    async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+        """Return once the stream has the event, which counts once per `identity`. Raises PostponedError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
-    """What is told at once: changes of one project, the newest of each item."""
+class ChangeAnnouncement:
+    """One event: changes in one project, the newest of each item."""
 
     project: str
     refs: tuple[KnowledgeRef, ...]
     identity: str
-    """Of these rows, in any database: numbers alone would come again in one that was made anew."""
+    """Hash of the rows: sequence numbers alone would repeat in a database that was created again."""
 
 
-def announcements(rows: Sequence[Written]) -> list[Announcement]:
-    """What to tell of rows, in their order within each project, up to 64 items at once."""
-    of_project: dict[str, list[Written]] = {}
+def build_announcements(rows: Sequence[OutboxRow]) -> list[ChangeAnnouncement]:
+    """Return the events of outbox rows, in their order within each project, with up to 64 rows each."""
+    by_project: dict[str, list[OutboxRow]] = {}
     for row in rows:
-        of_project.setdefault(row.ref.project, []).append(row)
+        by_project.setdefault(row.ref.project, []).append(row)
     return [
-        _announcement(project, mine[at : at + REFS_OF_AN_EVENT])
-        for project, mine in of_project.items()
-        for at in range(0, len(mine), REFS_OF_AN_EVENT)
+        _build_announcement(project, own[at : at + EVENT_REFS])
+        for project, own in by_project.items()
+        for at in range(0, len(own), EVENT_REFS)
     ]
 
 
-def _announcement(project: str, rows: Sequence[Written]) -> Announcement:
+def _build_announcement(project: str, rows: Sequence[OutboxRow]) -> ChangeAnnouncement:
     newest: dict[str, KnowledgeRef] = {}
     for row in rows:
         known = newest.get(row.ref.id)
         if known is None or known.version < row.ref.version:
             newest[row.ref.id] = row.ref
-    said = "\n".join(f"{row.sequence} {row.ref.id} {row.ref.version}" for row in rows)
-    identity = sha256(f"{project}\n{said}".encode()).hexdigest()
-    return Announcement(project, tuple(newest.values()), identity)
+    lines = "\n".join(f"{row.sequence} {row.ref.id} {row.ref.version}" for row in rows)
+    identity = sha256(f"{project}\n{lines}".encode()).hexdigest()
+    return ChangeAnnouncement(project, tuple(newest.values()), identity)
 
 
-class Relay:
-    """Empties the outbox."""
+class OutboxRelay:
+    """Publishes and empties the outbox."""
 
-    def __init__(self, outbox: Outbox, announcer: Announcer) -> None:
+    def __init__(self, outbox: Outbox, announcer: ChangeAnnouncer) -> None:
         self._outbox = outbox
         self._announcer = announcer
 
-    async def relay(self) -> bool:
-        """Tell the oldest rows; whether there may be more.
+    async def relay_changes(self) -> bool:
+        """Publish the oldest rows, and return True if there may be more.
 
         Raises:
             KnowledgeUnavailableError: the record does not answer.
-            PostponedError: the stream did not take it. What was not told stays in the outbox.
+            PostponedError: the stream did not accept an event. All rows of this call stay in the outbox.
         """
-        async with self._outbox.taken(TAKEN_AT_ONCE) as rows:
-            for told in announcements(rows):
-                await self._announcer.changed(told.project, told.refs, told.identity)
-        return len(rows) == TAKEN_AT_ONCE
+        rows = await self._outbox.list_oldest(BATCH_ROWS)
+        for event in build_announcements(rows):
+            await self._announcer.announce_change(event.project, event.refs, event.identity)
+        if rows:
+            await self._outbox.remove_rows(rows)
+        return len(rows) == BATCH_ROWS

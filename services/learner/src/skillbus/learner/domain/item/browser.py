@@ -1,4 +1,4 @@
-"""Lists of items, their versions, and what differs between those."""
+"""Lists of items, their versions, and differences between versions."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from skillbus.contracts.learner.versions import (
     KnowledgeVersionsListed,
     ListKnowledgeVersions,
 )
-from skillbus.learner.domain.item import cursor as pages
-from skillbus.learner.domain.item.ports import KnowledgeReader, Place
-from skillbus.learner.domain.item.text_diff import spans
+from skillbus.learner.domain.item import cursor
+from skillbus.learner.domain.item.ports import KnowledgeReader, ListPosition
+from skillbus.learner.domain.item.text_diff import diff_texts
 
 _FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
 _TEXTS: Final = frozenset({"title", "content"})
@@ -26,44 +26,46 @@ _TEXTS: Final = frozenset({"title", "content"})
 
 @dataclass(frozen=True, slots=True)
 class ItemBrowser:
-    """Everything raises LearnerError."""
+    """Lists items and versions, and compares versions. Every method raises LearnerError."""
 
     reader: KnowledgeReader
 
-    async def page(self, request: ListKnowledge) -> KnowledgeListed:
-        found = await self.reader.page(request, pages.read(request.after))
-        items = pages.fitting(found.items)
+    async def list_items(self, request: ListKnowledge) -> KnowledgeListed:
+        found = await self.reader.list_items(request, cursor.decode_cursor(request.after))
+        items = cursor.fitting(found.items)
         more = found.more or len(items) < len(found.items)
-        last = pages.written(Place(items[-1].updated_at, items[-1].id)) if more else None
-        return KnowledgeListed(items=tuple(items), total=found.total, next=last)
+        following = cursor.encode_cursor(ListPosition(items[-1].updated_at, items[-1].id)) if more else None
+        return KnowledgeListed(items=tuple(items), total=found.total, next=following)
 
-    async def versions(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:
-        found = await self.reader.versions(request.project, request.id, request.before, request.limit)
-        last = found.versions[-1].version if found.more else None
-        return KnowledgeVersionsListed(id=request.id, versions=tuple(found.versions), total=found.total, next=last)
+    async def list_versions(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:
+        found = await self.reader.list_versions(request.project, request.id, request.before, request.limit)
+        following = found.versions[-1].version if found.more else None
+        return KnowledgeVersionsListed(id=request.id, versions=tuple(found.versions), total=found.total, next=following)
 
-    async def diff(self, request: DiffKnowledge) -> KnowledgeDiffed:
-        before = await self.reader.at_version(request.project, request.id, request.from_version)
-        after = await self.reader.at_version(request.project, request.id, request.to_version)
+    async def diff_versions(self, request: DiffKnowledge) -> KnowledgeDiffed:
+        before = await self.reader.get_version(request.project, request.id, request.from_version)
+        after = await self.reader.get_version(request.project, request.id, request.to_version)
         return KnowledgeDiffed(
             id=request.id,
             from_version=request.from_version,
             to_version=request.to_version,
-            changes=await asyncio.to_thread(differences, before, after),
+            changes=await asyncio.to_thread(diff_items, before, after),
         )
 
 
-def differences(before: KnowledgeItem, after: KnowledgeItem) -> tuple[KnowledgeFieldDiff, ...]:
-    """The fields that differ."""
-    old, new = _values(before), _values(after)
-    return tuple(_difference(field, old[field], new[field]) for field in _FIELDS if old[field] != new[field])
+def diff_items(before: KnowledgeItem, after: KnowledgeItem) -> tuple[KnowledgeFieldDiff, ...]:
+    """Return the fields that differ, with word differences for title and content."""
+    old, new = _dump_fields(before), _dump_fields(after)
+    return tuple(_diff_field(field, old[field], new[field]) for field in _FIELDS if old[field] != new[field])
 
 
-def _values(item: KnowledgeItem) -> Mapping[str, JsonValue]:
+def _dump_fields(item: KnowledgeItem) -> Mapping[str, JsonValue]:
     values: dict[str, JsonValue] = item.model_dump(mode="json", include=set(_FIELDS))
     return values
 
 
-def _difference(field: str, old: JsonValue, new: JsonValue) -> KnowledgeFieldDiff:
-    said = spans(old, new) if field in _TEXTS and isinstance(old, str) and isinstance(new, str) else ()
-    return KnowledgeFieldDiff(field=field, before=old, after=new, spans=said)
+def _diff_field(field: str, old: JsonValue, new: JsonValue) -> KnowledgeFieldDiff:
+    is_text = field in _TEXTS and isinstance(old, str) and isinstance(new, str)
+    return KnowledgeFieldDiff(
+        field=field, before=old, after=new, spans=diff_texts(str(old), str(new)) if is_text else ()
+    )

@@ -1,4 +1,4 @@
-"""Places in lists as words that callers hand back, and lists that fit a message."""
+"""Cursors: positions in a list as text that callers send back."""
 
 import re
 from collections.abc import Sequence
@@ -7,38 +7,38 @@ from typing import Final, NoReturn, TypeVar
 
 from skillbus.contracts.message import Message
 from skillbus.learner.domain.errors import UnfitError
-from skillbus.learner.domain.item.ports import Place
+from skillbus.learner.domain.item.ports import ListPosition
 from skillbus.learner.domain.message_size import MESSAGE_BYTES
 
 MessageT = TypeVar("MessageT", bound=Message)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_WORD: Final = re.compile(r"(-?[0-9]{1,18})\.([A-Za-z0-9-]{1,64})")
+_CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([A-Za-z0-9-]{1,64})")
 
 
-def written(place: Place) -> str:
-    """As a word: microseconds since 1970, and the id."""
-    return f"{(place.updated_at - _EPOCH) // _MICROSECOND}.{place.item}"
+def encode_cursor(position: ListPosition) -> str:
+    """Return the position as microseconds since 1970 and the id."""
+    return f"{(position.updated_at - _EPOCH) // _MICROSECOND}.{position.item}"
 
 
-def read(word: str | None) -> Place | None:
-    """The place that `written` made a word of. Raises UnfitError."""
-    if word is None:
+def decode_cursor(cursor: str | None) -> ListPosition | None:
+    """Return the position that `encode_cursor` encoded. Raises UnfitError."""
+    if cursor is None:
         return None
-    fits = _WORD.fullmatch(word)
+    parts = _CURSOR.fullmatch(cursor)
     try:
-        return Place(_EPOCH + int(fits[1]) * _MICROSECOND, fits[2]) if fits else _unfit()
+        return ListPosition(_EPOCH + int(parts[1]) * _MICROSECOND, parts[2]) if parts else _refuse()
     except OverflowError:
-        return _unfit()
+        return _refuse()
 
 
-def _unfit() -> NoReturn:
-    raise UnfitError("`after` is no `next` of a page before: send that, or nothing for the first page")
+def _refuse() -> NoReturn:
+    raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
 
 
 def fitting(messages: Sequence[MessageT]) -> Sequence[MessageT]:
-    """As many of the first as fit one message of the bus, and one at least."""
+    """Return the first messages that fit into one message of the bus together; at least one."""
     used = 0
     for count, message in enumerate(messages):
         used += len(message.model_dump_json()) + 1

@@ -1,4 +1,4 @@
-"""The knowledge base: what is asked of it, decided by the rules of the lifecycle and kept by the store."""
+"""The knowledge base: applies the rules of the lifecycle to requests, and writes the result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,108 +15,112 @@ from skillbus.contracts.learner.items import (
     UpdateKnowledge,
 )
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
-from skillbus.contracts.learner.versions import ItemReviewed, ReviewKnowledge
+from skillbus.contracts.learner.versions import ItemReviewed, KnowledgeReviewed, ReviewKnowledge
 from skillbus.learner.domain.errors import LearnerError, UnfitError
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item import lifecycle
-from skillbus.learner.domain.item.lifecycle import By, Change, expect
-from skillbus.learner.domain.item.ports import Decide, KnowledgeReader, KnowledgeStore, Once, Outcome
-from skillbus.learner.domain.item.values import new_id
+from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
+from skillbus.learner.domain.item.ports import (
+    Decide,
+    IdempotencyKey,
+    KnowledgeReader,
+    KnowledgeStore,
+    WriteOutcome,
+)
+from skillbus.learner.domain.item.values import generate_id
 
-_KEYS_ARE_KEPT: Final = timedelta(days=1)
+_KEYS_LAST: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeBase:
-    """Writes items; what it wrote is found from then on. Everything raises LearnerError."""
+    """Writes and reads items. Replies to writes wait for the index. Every method raises LearnerError."""
 
     store: KnowledgeStore
     reader: KnowledgeReader
-    waiting: IndexWaiter
-    wrote: Callable[[], None]
-    """Called after each change that was written: there is something in the outbox."""
+    waiter: IndexWaiter
+    on_write: Callable[[], None]
+    """Called after each transaction that filled the outbox."""
     now: Callable[[], datetime]
 
-    async def create(self, request: CreateKnowledge) -> KnowledgeWritten:
-        by = self._by(request.actor, request.reason)
-        change = lifecycle.create(request, new_id(by.at), request.project, request.status, by)
-        return await self._answer(await self.store.create(change, _once(request, by.at)))
+    async def create_item(self, request: CreateKnowledge) -> KnowledgeWritten:
+        by = Attribution(request.actor, self.now(), request.reason)
+        change = lifecycle.create_item(request, generate_id(by.at), request.project, request.status, by)
+        return await self._reply(await self.store.create_item(change, _build_key(request, by.at)))
 
-    async def update(self, request: UpdateKnowledge) -> KnowledgeWritten:
-        changes = lifecycle.changes_of(request)
-        by = self._by(request.actor, request.reason)
+    async def update_item(self, request: UpdateKnowledge) -> KnowledgeWritten:
+        changes = lifecycle.collect_changes(request)
+        by = Attribution(request.actor, self.now(), request.reason)
+        return await self._change(request, lambda item: lifecycle.update_item(item, changes, by))
 
-        def decide(item: KnowledgeItem) -> Change | None:
-            expect(item, request.expected_version)
-            return lifecycle.update(item, changes, by)
+    async def archive_item(self, request: ArchiveKnowledge) -> KnowledgeWritten:
+        by = Attribution(request.actor, self.now(), request.reason)
+        return await self._change(request, lambda item: lifecycle.archive_item(item, by))
 
-        return await self._change(request.project, request.id, decide)
+    async def restore_item(self, request: RestoreKnowledge) -> KnowledgeWritten:
+        """Activate an archived item, or bring an earlier version back as a new one."""
+        by = Attribution(request.actor, self.now(), request.reason)
+        if request.version is None:
+            return await self._change(request, lambda item: lifecycle.restore_item(item, by))
+        # Versions never change: this one can be read before the transaction.
+        then = await self.reader.get_version(request.project, request.id, request.version)
+        return await self._change(request, lambda item: lifecycle.revert_item(item, then, by))
 
-    async def archive(self, request: ArchiveKnowledge) -> KnowledgeWritten:
-        by = self._by(request.actor, request.reason)
-
-        def decide(item: KnowledgeItem) -> Change | None:
-            expect(item, request.expected_version)
-            return lifecycle.archive(item, by)
-
-        return await self._change(request.project, request.id, decide)
-
-    async def restore(self, request: RestoreKnowledge) -> KnowledgeWritten:
-        """Out of the archive, or as it was at a version."""
-        by = self._by(request.actor, request.reason)
-        then = None
-        if request.version is not None:  # versions never change: it may be read before
-            then = await self.reader.at_version(request.project, request.id, request.version)
-
-        def decide(item: KnowledgeItem) -> Change | None:
-            expect(item, request.expected_version)
-            return lifecycle.restore(item, by) if then is None else lifecycle.revert(item, then, by)
-
-        return await self._change(request.project, request.id, decide)
-
-    async def review(self, request: ReviewKnowledge) -> tuple[ItemReviewed, ...]:
-        """Each item by itself; the answer does not wait for the index."""
-        by = self._by(request.actor, request.reason)
-        outcomes = await self.store.change_each(
-            request.project, request.ids, lambda item: lifecycle.review(item, request.action, by)
+    async def review_items(self, request: ReviewKnowledge) -> KnowledgeReviewed:
+        """Approve or reject pending items, each on its own."""
+        by = Attribution(request.actor, self.now(), request.reason)
+        outcomes = await self.store.change_items(
+            request.project, request.ids, lambda item: lifecycle.review_item(item, request.action, by)
         )
-        if any(isinstance(outcome, Outcome) for outcome in outcomes):
-            self.wrote()
-        return tuple(_reviewed(item, outcome) for item, outcome in zip(request.ids, outcomes, strict=True))
+        results = tuple(_to_reviewed(item, outcome) for item, outcome in zip(request.ids, outcomes, strict=True))
+        written = [_to_ref(outcome.item) for outcome in outcomes if isinstance(outcome, WriteOutcome)]
+        if written:
+            self.on_write()
+        return KnowledgeReviewed(
+            results=results,
+            succeeded=len(written),
+            failed=len(results) - len(written),
+            indexed=not await self.waiter.wait_until_indexed(written),
+        )
 
-    async def get(self, request: GetKnowledge) -> KnowledgeItem:
-        """As it is, at a version, or as it was at a time."""
+    async def get_item(self, request: GetKnowledge) -> KnowledgeItem:
+        """Return the newest version, a given one, or the version at a time."""
         if request.version is not None and request.as_of is not None:
-            raise UnfitError("`version` and `as_of` are given: name one of both")
+            raise UnfitError("`version` and `as_of` are both given: give one of them")
         if request.version is not None:
-            return await self.reader.at_version(request.project, request.id, request.version)
+            return await self.reader.get_version(request.project, request.id, request.version)
         if request.as_of is not None:
-            return await self.reader.as_of(request.project, request.id, request.as_of)
-        return await self.reader.current(request.project, request.id)
+            return await self.reader.get_as_of(request.project, request.id, request.as_of)
+        return await self.reader.get_current(request.project, request.id)
 
-    async def _change(self, project: str, item: str, decide: Decide) -> KnowledgeWritten:
-        return await self._answer(await self.store.change(project, item, decide))
+    async def _change(
+        self, request: UpdateKnowledge | ArchiveKnowledge | RestoreKnowledge, decide: Decide
+    ) -> KnowledgeWritten:
+        def decide_at_version(item: KnowledgeItem) -> ItemChange | None:
+            lifecycle.require_version(item, request.expected_version)
+            return decide(item)
 
-    async def _answer(self, outcome: Outcome) -> KnowledgeWritten:
-        item = outcome.item
+        return await self._reply(await self.store.change_item(request.project, request.id, decide_at_version))
+
+    async def _reply(self, outcome: WriteOutcome) -> KnowledgeWritten:
         if not outcome.repeated:
-            self.wrote()
-        ref = KnowledgeRef(project=item.project, id=item.id, version=item.version)
-        indexed = outcome.indexed or await self.waiting.indexed([ref])
-        return KnowledgeWritten(item=item, indexed=indexed, repeated=outcome.repeated)
-
-    def _by(self, actor: str, reason: str) -> By:
-        return By(actor, self.now(), reason)
+            self.on_write()
+        indexed = outcome.indexed or not await self.waiter.wait_until_indexed([_to_ref(outcome.item)])
+        return KnowledgeWritten(item=outcome.item, indexed=indexed, repeated=outcome.repeated)
 
 
-def _once(request: CreateKnowledge, at: datetime) -> Once | None:
+def _build_key(request: CreateKnowledge, at: datetime) -> IdempotencyKey | None:
     if request.idempotency_key is None:
         return None
-    said = request.model_dump_json(exclude={"idempotency_key", "actor", "reason"})
-    return Once(request.idempotency_key, sha256(said.encode()).hexdigest(), at - _KEYS_ARE_KEPT)
+    body = request.model_dump_json(exclude={"idempotency_key", "actor", "reason"})
+    return IdempotencyKey(request.idempotency_key, sha256(body.encode()).hexdigest(), at - _KEYS_LAST)
 
 
-def _reviewed(item: str, outcome: Outcome | LearnerError) -> ItemReviewed:
+def _to_ref(item: KnowledgeItem) -> KnowledgeRef:
+    return KnowledgeRef(project=item.project, id=item.id, version=item.version)
+
+
+def _to_reviewed(item: str, outcome: WriteOutcome | LearnerError) -> ItemReviewed:
     if isinstance(outcome, LearnerError):
         return ItemReviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
     return ItemReviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)

@@ -1,11 +1,11 @@
-"""What may become of an item, and which version each change makes.
+"""Rules of an item's life: the changes that its status allows, and the version that each makes.
 
     pending  → active (approved) | archived (rejected, archived)
     active   → archived
     archived → active (restored)
 
-An item keeps its status while it is updated. One that is archived is not: it is taken out of the archive first. An
-earlier version comes back as a new one: of an archived item as an active one, of others with the status that they have.
+An update keeps the status. An archived item must be restored before it is updated. An earlier version comes back as a
+new version: active if the item is archived, else with the item's status.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from skillbus.contracts.learner.items import UpdateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeDraft, KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.learner.versions import ReviewAction
 from skillbus.learner.domain.errors import OtherVersionError, UnfitError, WrongStatusError
-from skillbus.learner.domain.item.values import changed, item_of
+from skillbus.learner.domain.item.values import build_item, change_fields
 
 _CLEARABLE: Final = ("valid_from", "valid_to", "external_id")
 _REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, KnowledgeChangeKind]]] = {
@@ -27,82 +27,82 @@ _REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, KnowledgeChangeKin
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A version that is to be written."""
+class ItemChange:
+    """A new version of an item, to be written."""
 
     before: KnowledgeItem | None
-    """None of a new item."""
+    """The version before; None for a new item."""
     item: KnowledgeItem
-    """Whole, as it becomes; `updated_by` changes it at `updated_at`."""
+    """The whole item after the change, which `updated_by` makes at `updated_at`."""
     kind: KnowledgeChangeKind
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class By:
-    """Who changes something, when and why."""
+class Attribution:
+    """Actor, moment and reason of a change."""
 
     actor: str
     at: datetime
     reason: str = ""
 
 
-def create(draft: KnowledgeDraft, item: str, project: str, status: KnowledgeStatus, by: By) -> Change:
-    """A new item. Raises UnfitError."""
+def create_item(draft: KnowledgeDraft, item: str, project: str, status: KnowledgeStatus, by: Attribution) -> ItemChange:
+    """Return the first version of an item. Raises UnfitError."""
     if status is KnowledgeStatus.ARCHIVED:
-        raise UnfitError("a new item is `active` or `pending`: archive it once it is there")
-    made = item_of(draft, item=item, project=project, status=status, actor=by.actor, at=by.at)
-    return Change(None, made, KnowledgeChangeKind.CREATED, by.reason)
+        raise UnfitError("a new item is `active` or `pending`: create it, then archive it")
+    made = build_item(draft, item=item, project=project, status=status, actor=by.actor, at=by.at)
+    return ItemChange(None, made, KnowledgeChangeKind.CREATED, by.reason)
 
 
-def expect(item: KnowledgeItem, version: int | None) -> None:
-    """Raises OtherVersionError when somebody expects another version."""
+def require_version(item: KnowledgeItem, version: int | None) -> None:
+    """Raise OtherVersionError if a version is expected and the item is at another one."""
     if version is not None and item.version != version:
         raise OtherVersionError(item.id, item.version, version)
 
 
-def update(item: KnowledgeItem, changes: Mapping[str, object], by: By) -> Change | None:
-    """Fields with other values; None when they have them. Raises UnfitError, WrongStatusError."""
+def update_item(item: KnowledgeItem, changes: Mapping[str, object], by: Attribution) -> ItemChange | None:
+    """Change fields; return None if they have these values. Raises UnfitError, WrongStatusError."""
     if item.status is KnowledgeStatus.ARCHIVED:
         raise WrongStatusError(item.id, item.status, "restore it first")
     return _change(item, changes, KnowledgeChangeKind.UPDATED, by)
 
 
-def changes_of(request: UpdateKnowledge) -> dict[str, object]:
-    """The fields that a request names, by what they become. Raises UnfitError."""
+def collect_changes(request: UpdateKnowledge) -> dict[str, object]:
+    """Return the new values of the fields that a request names. Raises UnfitError."""
     given = {field: getattr(request, field) for field in KnowledgeDraft.model_fields}
     changes: dict[str, object] = {field: value for field, value in given.items() if value is not None}
     for field in request.clear:
         if field not in _CLEARABLE:
-            raise UnfitError(f"`clear` names {field!r}: it empties {', '.join(_CLEARABLE)} only")
+            raise UnfitError(f"`clear` names {field!r}: it can empty {', '.join(_CLEARABLE)} only")
         if field in changes:
             raise UnfitError(f"`{field}` is given and cleared: do one of both")
         changes[field] = None
     return changes
 
 
-def archive(item: KnowledgeItem, by: By) -> Change | None:
-    """Into the archive; None when it is there."""
+def archive_item(item: KnowledgeItem, by: Attribution) -> ItemChange | None:
+    """Archive an item; return None if it is archived."""
     return _change(item, {"status": KnowledgeStatus.ARCHIVED}, KnowledgeChangeKind.ARCHIVED, by)
 
 
-def restore(item: KnowledgeItem, by: By) -> Change | None:
-    """Out of the archive; None when it is active. Raises WrongStatusError."""
+def restore_item(item: KnowledgeItem, by: Attribution) -> ItemChange | None:
+    """Activate an archived item; return None if it is active. Raises WrongStatusError."""
     if item.status is KnowledgeStatus.PENDING:
         raise WrongStatusError(item.id, item.status, "`review_knowledge` approves it")
     return _change(item, {"status": KnowledgeStatus.ACTIVE}, KnowledgeChangeKind.RESTORED, by)
 
 
-def revert(item: KnowledgeItem, then: KnowledgeItem, by: By) -> Change | None:
-    """As it was `then`, and not archived; None when it is so."""
+def revert_item(item: KnowledgeItem, then: KnowledgeItem, by: Attribution) -> ItemChange | None:
+    """Give an item the fields of an earlier version, and activate it if archived; return None if nothing changes."""
     changes: dict[str, object] = {field: getattr(then, field) for field in KnowledgeDraft.model_fields}
     if item.status is KnowledgeStatus.ARCHIVED:
         changes["status"] = KnowledgeStatus.ACTIVE
     return _change(item, changes, KnowledgeChangeKind.REVERTED, by)
 
 
-def review(item: KnowledgeItem, action: ReviewAction, by: By) -> Change:
-    """A pending item is decided about. Raises WrongStatusError."""
+def review_item(item: KnowledgeItem, action: ReviewAction, by: Attribution) -> ItemChange:
+    """Approve or reject a pending item. Raises WrongStatusError."""
     status, kind = _REVIEWED[action]
     change = _change(item, {"status": status}, kind, by) if item.status is KnowledgeStatus.PENDING else None
     if change is None:
@@ -110,6 +110,8 @@ def review(item: KnowledgeItem, action: ReviewAction, by: By) -> Change:
     return change
 
 
-def _change(item: KnowledgeItem, changes: Mapping[str, object], kind: KnowledgeChangeKind, by: By) -> Change | None:
-    made = changed(item, changes, actor=by.actor, at=by.at)
-    return None if made is None else Change(item, made, kind, by.reason)
+def _change(
+    item: KnowledgeItem, changes: Mapping[str, object], kind: KnowledgeChangeKind, by: Attribution
+) -> ItemChange | None:
+    made = change_fields(item, changes, actor=by.actor, at=by.at)
+    return None if made is None else ItemChange(item, made, kind, by.reason)

@@ -1,4 +1,4 @@
-"""Where items are kept, and what is read of them. All of them raise KnowledgeUnavailableError."""
+"""Ports of the record of items. Every method raises KnowledgeUnavailableError."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,82 +7,83 @@ from typing import Protocol, TypeAlias
 
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem
-from skillbus.contracts.learner.projects import KnowledgeAuditEntry
 from skillbus.contracts.learner.versions import KnowledgeVersion
 from skillbus.learner.domain.errors import LearnerError
-from skillbus.learner.domain.item.lifecycle import By, Change
+from skillbus.learner.domain.item.lifecycle import ItemChange
 
-Decide: TypeAlias = Callable[[KnowledgeItem], Change | None]
-"""From an item as it is to what it becomes; None when it stays. Raises LearnerError to refuse."""
+Decide: TypeAlias = Callable[[KnowledgeItem], ItemChange | None]
+"""Decides how an item changes; returns None to leave it. Raises LearnerError to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of an item."""
+class WriteOutcome:
+    """Outcome of writing one item."""
 
     item: KnowledgeItem
     indexed: bool
-    """Whether the index is known to have it at this version."""
+    """True if the index is known to have the item at this version."""
     repeated: bool
-    """Whether nothing was written: it was so before."""
+    """True if nothing was written because the record already said so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
-    """A request that counts once."""
+class IdempotencyKey:
+    """Key of a request that must take effect once."""
 
     key: str
     request_digest: str
-    """What tells it from another with the same key."""
+    """Digest of the request, to detect another request with the same key."""
     since: datetime
-    """Keys used before are free again."""
+    """Keys used before this moment have expired."""
 
 
-class Record(Protocol):
-    """The database behind all of them."""
+class RecordHealth(Protocol):
+    """The database, for health checks."""
 
-    async def check(self) -> None:
-        """Returns when it answers, and kept what was last written. Raises KnowledgeUnavailableError."""
+    async def check_record(self) -> None:
+        """Return if the database answers and committed the last write."""
         ...
 
 
 class KnowledgeStore(Protocol):
-    """Writes versions, each change with its history, audit and announcement, or none of it."""
+    """Writes versions. A change, its history, its audit entry and its outbox row are one transaction."""
 
-    async def create(self, change: Change, once: Once | None) -> Outcome:
-        """Raises ExternalIdTakenError, KeyReusedError, ChangedMeanwhileError."""
+    async def create_item(self, change: ItemChange, key: IdempotencyKey | None) -> WriteOutcome:
+        """Write a new item. Raises ExternalIdTakenError, KeyReusedError, ConcurrentChangeError."""
         ...
 
-    async def change(self, project: str, item: str, decide: Decide) -> Outcome:
-        """Raises UnknownItemError, ExternalIdTakenError, ChangedMeanwhileError, and what `decide` raises."""
+    async def change_item(self, project: str, item: str, decide: Decide) -> WriteOutcome:
+        """Write what `decide` returns. Raises UnknownItemError, ExternalIdTakenError, ConcurrentChangeError."""
         ...
 
-    async def change_each(self, project: str, items: Sequence[str], decide: Decide) -> Sequence[Outcome | LearnerError]:
-        """What became of each, in their order; what is refused keeps no other from being written."""
+    async def change_items(
+        self, project: str, items: Sequence[str], decide: Decide
+    ) -> Sequence[WriteOutcome | LearnerError]:
+        """Write what `decide` returns for each item, and return outcomes in order; a refusal affects its item only."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Of an item in a list."""
+class ListPosition:
+    """Position of an item in a list."""
 
     updated_at: datetime
     item: str
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Of a list."""
+class ItemPage:
+    """Page of a list of items."""
 
     items: Sequence[KnowledgeSummary]
     total: int
-    """Of all pages."""
+    """Number of items on all pages."""
     more: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """Of an item, newest first."""
+class VersionPage:
+    """Page of the versions of an item, newest first."""
 
     versions: Sequence[KnowledgeVersion]
     total: int
@@ -90,44 +91,24 @@ class Versions:
 
 
 class KnowledgeReader(Protocol):
-    """Reads items of one project. An item of another one is unknown."""
+    """Reads items of one project. An item of another project counts as unknown."""
 
-    async def current(self, project: str, item: str) -> KnowledgeItem:
-        """Raises UnknownItemError."""
+    async def get_current(self, project: str, item: str) -> KnowledgeItem:
+        """Return the newest version. Raises UnknownItemError."""
         ...
 
-    async def at_version(self, project: str, item: str, version: int) -> KnowledgeItem:
-        """Raises UnknownItemError, UnknownVersionError."""
+    async def get_version(self, project: str, item: str, version: int) -> KnowledgeItem:
+        """Return one version. Raises UnknownItemError, UnknownVersionError."""
         ...
 
-    async def as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
-        """Raises UnknownItemError, UnknownVersionError."""
+    async def get_as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
+        """Return the newest version at a moment. Raises UnknownItemError, UnknownVersionError."""
         ...
 
-    async def page(self, wanted: ListKnowledge, after: Place | None) -> Page:
-        """At most `wanted.limit` items, newest change first, and no more than fit a message."""
+    async def list_items(self, wanted: ListKnowledge, after: ListPosition | None) -> ItemPage:
+        """Return up to `wanted.limit` items, newest change first."""
         ...
 
-    async def versions(self, project: str, item: str, before: int | None, limit: int) -> Versions:
-        """At most `limit`, and no more than fit a message. Raises UnknownItemError."""
-        ...
-
-
-class ProjectStore(Protocol):
-    """Which project inherits from which."""
-
-    async def parents(self, project: str) -> tuple[str, ...]:
-        """Those above it, nearest first."""
-        ...
-
-    async def set_parent(self, project: str, parent: str | None, by: By) -> tuple[str, ...]:
-        """Those above it then. Raises ProjectsError."""
-        ...
-
-
-class AuditLog(Protocol):
-    """What was done."""
-
-    async def entries(self, project: str, item: str | None, after: int, limit: int) -> Sequence[KnowledgeAuditEntry]:
-        """At most `limit` with a greater sequence, oldest first."""
+    async def list_versions(self, project: str, item: str, before: int | None, limit: int) -> VersionPage:
+        """Return up to `limit` versions, as many as fit into a message. Raises UnknownItemError."""
         ...

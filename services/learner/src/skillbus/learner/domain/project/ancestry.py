@@ -1,4 +1,4 @@
-"""Which project inherits from which: a tree of few levels."""
+"""The tree of projects: each inherits the items of its ancestors."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from skillbus.learner.domain.errors import ProjectsError
 
 LEVELS: Final = 8
-"""Projects above one. Source: `contracts.knowledge.KnowledgeProject`."""
+"""Largest number of ancestors of a project. Source: `contracts.learner.projects.KnowledgeProject`."""
 
 
-def above(project: str, parents: Mapping[str, str]) -> tuple[str, ...]:
-    """Those above a project, nearest first."""
+def list_ancestors(project: str, parents: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the ancestors of a project, nearest first."""
     found: list[str] = []
     while (parent := parents.get(project)) is not None and parent not in found:
         found.append(parent)
@@ -18,15 +18,15 @@ def above(project: str, parents: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def with_parent(project: str, parent: str, parents: Mapping[str, str]) -> Mapping[str, str]:
-    """All parents when `project` has this one. Raises ProjectsError."""
-    line = (parent, *above(parent, parents))
+def assign_parent(project: str, parent: str, parents: Mapping[str, str]) -> Mapping[str, str]:
+    """Return all parents after `project` got this one. Raises ProjectsError."""
+    line = (parent, *list_ancestors(parent, parents))
     if project in line:
-        raise ProjectsError(f"{' → '.join((project, *line))} would be a circle: choose a parent that is not below it")
+        raise ProjectsError(f"{' → '.join((project, *line))} would be a cycle: choose a parent that is not below it")
     after = {**parents, project: parent}
-    deepest = max(len(above(other, after)) for other in after)
+    deepest = max(len(list_ancestors(other, after)) for other in after)
     if deepest > LEVELS:
         raise ProjectsError(
-            f"a project would have {deepest} above it, and {LEVELS} is the most: choose a higher parent"
+            f"a project would have {deepest} ancestors, and {LEVELS} is the limit: choose a parent nearer to the root"
         )
     return after

@@ -1,40 +1,62 @@
-"""Projects, and what was done in them."""
+"""Projects and their audit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from skillbus.contracts.learner.projects import (
     GetKnowledgeProject,
+    KnowledgeAuditEntry,
     KnowledgeAuditListed,
     KnowledgeProject,
     ListKnowledgeAudit,
     SetKnowledgeParent,
 )
-from skillbus.learner.domain.item import cursor as pages
-from skillbus.learner.domain.item.lifecycle import By
-from skillbus.learner.domain.item.ports import AuditLog, ProjectStore
+from skillbus.learner.domain.item import cursor
+from skillbus.learner.domain.item.lifecycle import Attribution
+
+
+class ProjectStore(Protocol):
+    """The tree of projects. Every method raises KnowledgeUnavailableError."""
+
+    async def list_parents(self, project: str) -> tuple[str, ...]:
+        """Return the ancestors of a project, nearest first."""
+        ...
+
+    async def set_parent(self, project: str, parent: str | None, by: Attribution) -> tuple[str, ...]:
+        """Set or remove the parent and return the new ancestors. Raises ProjectsError."""
+        ...
+
+
+class AuditLog(Protocol):
+    """The audit, which only grows. Raises KnowledgeUnavailableError."""
+
+    async def list_entries(
+        self, project: str, item: str | None, after: int, limit: int
+    ) -> Sequence[KnowledgeAuditEntry]:
+        """Return up to `limit` entries with a greater sequence than `after`, oldest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Projects:
-    """Everything raises LearnerError."""
+    """Sets and reads the parents of projects, and reads the audit. Every method raises LearnerError."""
 
     store: ProjectStore
     log: AuditLog
     now: Callable[[], datetime]
 
-    async def parents(self, request: GetKnowledgeProject) -> KnowledgeProject:
-        return KnowledgeProject(project=request.project, parents=await self.store.parents(request.project))
+    async def get_project(self, request: GetKnowledgeProject) -> KnowledgeProject:
+        return KnowledgeProject(project=request.project, parents=await self.store.list_parents(request.project))
 
     async def set_parent(self, request: SetKnowledgeParent) -> KnowledgeProject:
-        by = By(request.actor, self.now())
-        return KnowledgeProject(
-            project=request.project, parents=await self.store.set_parent(request.project, request.parent, by)
-        )
+        by = Attribution(request.actor, self.now())
+        parents = await self.store.set_parent(request.project, request.parent, by)
+        return KnowledgeProject(project=request.project, parents=parents)
 
-    async def audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
-        found = await self.log.entries(request.project, request.id, request.after, request.limit + 1)
-        entries = pages.fitting(found[: request.limit])
+    async def list_audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
+        found = await self.log.list_entries(request.project, request.id, request.after, request.limit + 1)
+        entries = cursor.fitting(found[: request.limit])
         more = len(entries) < len(found)
         return KnowledgeAuditListed(entries=tuple(entries), next=entries[-1].sequence if more else None)

@@ -1,4 +1,4 @@
-"""What people say of items: how it is weighed for ranking, and how sure it is for reports."""
+"""Feedback on items: its weight in ranking, and its confidence interval in reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from typing import Final
 from skillbus.contracts.learner.usage import HelpfulRate
 
 HALF_LIFE: Final = timedelta(days=180)
-"""After which a vote counts half. Source: research, "Storage, ranking, packing"."""
+"""Age at which a vote has half its weight. Source: research, "Storage, ranking, packing"."""
 _Z: Final = 1.959963984540054
-"""Of the normal distribution: 95 % lie within."""
+"""Quantile of the normal distribution for a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The last word of somebody about an item and a query."""
+    """The last vote of an actor on an item and a query."""
 
     helpful: bool
     at: datetime
 
 
-def weights(votes: Sequence[Vote], now: datetime) -> tuple[float, float]:
-    """Helpful and unhelpful votes, newer ones counting more. Votes of the future count as those of now."""
+def weigh_votes(votes: Sequence[Vote], now: datetime) -> tuple[float, float]:
+    """Return the weights of helpful and unhelpful votes. Newer votes weigh more; a future vote counts as new."""
     helpful = unhelpful = 0.0
     for vote in votes:
         weight = 0.5 ** (max(now - vote.at, timedelta()) / HALF_LIFE)
@@ -34,8 +34,8 @@ def weights(votes: Sequence[Vote], now: datetime) -> tuple[float, float]:
     return helpful, unhelpful
 
 
-def rate(helpful: int, unhelpful: int) -> HelpfulRate | None:
-    """The share that helped with its 95 % interval; None where nothing was said.
+def estimate_rate(helpful: int, unhelpful: int) -> HelpfulRate | None:
+    """Return the share of helpful votes with its 95 % interval; None without votes.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
     """
@@ -46,7 +46,7 @@ def rate(helpful: int, unhelpful: int) -> HelpfulRate | None:
     centre = share + _Z * _Z / (2 * count)
     spread = _Z * sqrt(share * (1 - share) / count + _Z * _Z / (4 * count * count))
     scale = 1 + _Z * _Z / count
-    # At the ends rounding may carry it a little beyond, or past the share itself.
+    # Rounding may carry an end beyond 0 or 1, or past the share.
     low = min(max((centre - spread) / scale, 0.0), share)
     high = max(min((centre + spread) / scale, 1.0), share)
     return HelpfulRate(share=share, low=low, high=high, count=count)

@@ -6,13 +6,12 @@ from typing import Final
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, literal_column, select
 
 from skillbus.contracts.learner.index import FindKnowledge
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.project.project_chain import chain_of
-from skillbus.learner.adapters.sql.record import available
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
+from skillbus.learner.adapters.sql.project.project_store import list_chain
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE
 from skillbus.learner.domain.index.finder import CandidateSnapshot, RecordedCandidate
 from skillbus.learner.domain.usage.votes import Vote
-from skillbus.sql.reads import Reads
 
 _of = KNOWLEDGE.c
 # The condition of the partial index, as it is written there: with a bound value SQLite would not use the index.
@@ -36,23 +35,22 @@ _BEHIND: Final = select(func.count()).select_from(KNOWLEDGE).where(_of.project.i
 class SqlCandidates:
     """A `CandidateRecord`."""
 
-    def __init__(self, reads: Reads) -> None:
-        self._reads = reads
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
     async def load_snapshot(self, wanted: FindKnowledge) -> CandidateSnapshot:
-        with available():
-            return await self._reads.run(lambda connection: _load_snapshot(connection, wanted))
+        return await self._database.read(lambda connection: _load_snapshot(connection, wanted))
 
 
 def _load_snapshot(connection: Connection, wanted: FindKnowledge) -> CandidateSnapshot:
-    projects = chain_of(connection, wanted.project) if wanted.inherit else (wanted.project,)
+    projects = list_chain(connection, wanted.project) if wanted.inherit else (wanted.project,)
     behind = connection.execute(_BEHIND, {"projects": projects}).scalar_one()
     if not wanted.ids:
         return CandidateSnapshot(projects, {}, behind)
     asked = {"ids": wanted.ids, "projects": projects, "characters": wanted.content_characters}
     found = {}
     for row in connection.execute(_CANDIDATES, asked):
-        item, (cut, indexed_version) = item_of(row), row[-2:]
+        item, (cut, indexed_version) = parse_item(row), row[-2:]
         found[item.id] = RecordedCandidate(item, bool(cut), indexed_version)
     return CandidateSnapshot(projects, found, behind, _load_votes(connection, wanted.ids, projects))
 

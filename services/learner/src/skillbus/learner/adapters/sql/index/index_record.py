@@ -1,70 +1,74 @@
-"""What the indexer reads of the record, each answer in one transaction, and which versions the index has."""
+"""Answers the indexer from the tables, and keeps which versions the index has."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.learner.index import KnowledgeItemDigest, KnowledgeKey, ListKnowledgeDigests
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.record import reading, written
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
 
-_of = KNOWLEDGE.c
-_WHOLE: Final = select(*ITEM_COLUMNS).where(_of.id.in_(bindparam("ids", expanding=True)))
-# A version that the item never had, as in a record that came back from a backup, says nothing of those to come.
-_INDEXED: Final = (
+_columns = KNOWLEDGE.c
+_ITEMS: Final = select(*ITEM_COLUMNS).where(_columns.id.in_(bindparam("ids", expanding=True)))
+# A version that the item never had, as after a restore of an older backup, must not count for later versions.
+_MARK_INDEXED: Final = (
     update(KNOWLEDGE)
     .where(
-        _of.id == bindparam("item"),
-        _of.project == bindparam("of_project"),
-        _of.indexed_version < bindparam("indexed"),
-        _of.version >= bindparam("indexed"),
+        _columns.id == bindparam("item"),
+        _columns.project == bindparam("of_project"),
+        _columns.indexed_version < bindparam("indexed"),
+        _columns.version >= bindparam("indexed"),
     )
-    .values(indexed_version=bindparam("indexed"), indexed_at=bindparam("told_at"))
+    .values(indexed_version=bindparam("indexed"), indexed_at=bindparam("marked_at"))
 )
 
 
 class SqlIndexRecord:
-    """The record, for the index."""
+    """Items, digests and indexed versions, for the indexer. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def read(self, keys: Sequence[KnowledgeKey]) -> list[KnowledgeItem]:
-        async with reading(self._engine) as connection:
-            rows = await connection.execute(_WHOLE, {"ids": [key.id for key in keys]})
-            items = {(item.project, item.id): item for item in map(item_of, rows)}
+    async def read_items(self, keys: Sequence[KnowledgeKey]) -> list[KnowledgeItem]:
+        def work(connection: Connection) -> Mapping[tuple[str, str], KnowledgeItem]:
+            rows = connection.execute(_ITEMS, {"ids": [key.id for key in keys]})
+            return {(item.project, item.id): item for item in map(parse_item, rows)}
+
+        items = await self._database.read(work)
         wanted = dict.fromkeys((key.project, key.id) for key in keys)
         return [items[key] for key in wanted if key in items]
 
-    async def digests(self, wanted: ListKnowledgeDigests) -> list[KnowledgeItemDigest]:
-        page = select(_of.project, _of.id, _of.version, _of.digest, _of.indexed_version >= _of.version)
-        page = page.where(_of.status == KnowledgeStatus.ACTIVE.value)
-        page = page.order_by(_of.project, _of.id).limit(wanted.limit)
+    async def list_digests(self, wanted: ListKnowledgeDigests) -> list[KnowledgeItemDigest]:
+        up_to_date = _columns.indexed_version >= _columns.version
+        page = select(_columns.project, _columns.id, _columns.version, _columns.digest, up_to_date)
+        page = page.where(_columns.status == KnowledgeStatus.ACTIVE.value)
+        page = page.order_by(_columns.project, _columns.id).limit(wanted.limit)
         if wanted.project is not None:
-            page = page.where(_of.project == wanted.project)
+            page = page.where(_columns.project == wanted.project)
         if wanted.after is not None:
-            page = page.where(tuple_(_of.project, _of.id) > tuple_(wanted.after.project, wanted.after.id))
-        async with reading(self._engine) as connection:
+            page = page.where(tuple_(_columns.project, _columns.id) > tuple_(wanted.after.project, wanted.after.id))
+
+        def work(connection: Connection) -> list[KnowledgeItemDigest]:
             return [
                 KnowledgeItemDigest(project=project, id=item, version=version, digest=digest, indexed=bool(indexed))
-                for project, item, version, digest, indexed in await connection.execute(page)
+                for project, item, version, digest, indexed in connection.execute(page)
             ]
 
-    async def indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
-        if refs:
-            # By id: two who write the same items do not wait for one another.
-            ordered = sorted(refs, key=lambda ref: ref.id)
-            rows = [
-                {"item": ref.id, "of_project": ref.project, "indexed": ref.version, "told_at": at} for ref in ordered
-            ]
-            await written(self._engine, partial(_mark, rows=rows))
+        return await self._database.read(work)
 
+    async def mark_indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
+        if not refs:
+            return
+        rows = [
+            {"item": ref.id, "of_project": ref.project, "indexed": ref.version, "marked_at": at}
+            for ref in sorted(refs, key=lambda ref: ref.id)  # one lock order for all writers prevents deadlocks
+        ]
 
-def _mark(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-    connection.execute(_INDEXED, rows)
+        def work(connection: Connection) -> None:
+            connection.execute(_MARK_INDEXED, rows)
+
+        await self._database.write(work)

@@ -1,54 +1,42 @@
 """The outbox in its table."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.learner.knowledge import KnowledgeRef
-from skillbus.learner.adapters.sql.record import reading, writing, written
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import OUTBOX
-from skillbus.learner.domain.index.outbox import Written
+from skillbus.learner.domain.index.outbox import OutboxRow
 
 
 class SqlOutbox:
-    """On PostgreSQL rows that one replica has taken are skipped by the others until it gives them back.
+    """Rows are not locked while they are published: no writer waits for the stream.
 
-    On SQLite two processes may tell the same rows: a lock would keep everybody from writing while the stream is slow,
-    and a repetition does no harm.
+    Two replicas may therefore publish the same rows, which does no harm: the stream drops an event of the same rows,
+    and the indexer reads each item as it is.
     """
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    @asynccontextmanager
-    async def taken(self, limit: int) -> AsyncGenerator[Sequence[Written]]:
-        if self._engine.dialect.name == "postgresql":
-            async with writing(self._engine) as connection:
-                rows = await _oldest(connection, limit, locked=True)
-                yield rows
-                await connection.run_sync(_remove, rows)
-            return
-        async with reading(self._engine) as connection:
-            rows = await _oldest(connection, limit, locked=False)
-        yield rows
-        if rows:
-            await written(self._engine, partial(_remove, rows=rows))
+    async def list_oldest(self, limit: int) -> Sequence[OutboxRow]:
+        columns = OUTBOX.c
+        oldest = select(columns.sequence, columns.project, columns.id, columns.version)
+        oldest = oldest.order_by(columns.sequence).limit(limit)
 
+        def work(connection: Connection) -> list[OutboxRow]:
+            return [
+                OutboxRow(sequence, KnowledgeRef.model_construct(project=project, id=item, version=version))
+                for sequence, project, item, version in connection.execute(oldest)
+            ]
 
-async def _oldest(connection: AsyncConnection, limit: int, *, locked: bool) -> list[Written]:
-    columns = OUTBOX.c
-    oldest = select(columns.sequence, columns.project, columns.id, columns.version)
-    oldest = oldest.order_by(columns.sequence).limit(limit)
-    found = await connection.execute(oldest.with_for_update(skip_locked=True) if locked else oldest)
-    return [
-        Written(sequence, KnowledgeRef.model_construct(project=project, id=item, version=version))
-        for sequence, project, item, version in found
-    ]
+        return await self._database.read(work)
 
+    async def remove_rows(self, rows: Sequence[OutboxRow]) -> None:
+        published = delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows]))
 
-def _remove(connection: Connection, rows: Sequence[Written]) -> None:
-    if rows:
-        connection.execute(delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows])))
+        def work(connection: Connection) -> None:
+            connection.execute(published)
+
+        await self._database.write(work)

@@ -1,14 +1,14 @@
-"""Writes versions, many at once: each with its tags, its history, its row of the outbox and its line of the audit."""
+"""Writes versions in bulk, each with its tags, history row, outbox row and audit entry."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.tables import AUDIT, HISTORY, KNOWLEDGE, OUTBOX, TAGS
-from skillbus.learner.domain.errors import ChangedMeanwhileError
-from skillbus.learner.domain.item.lifecycle import Change
+from skillbus.learner.domain.errors import ConcurrentChangeError
+from skillbus.learner.domain.item.lifecycle import ItemChange
 
 Row = dict[str, object]
 
@@ -16,7 +16,6 @@ _AUDIT_LOCK: Final = 0x736B_6275_7361_7564
 """`skbusaud` in ASCII."""
 _FIELDS: Final = tuple(KnowledgeItem.model_fields)
 _CHANGED: Final = tuple(field for field in _FIELDS if field not in {"id", "project", "created_at", "created_by"})
-_INSERT: Final = insert(KNOWLEDGE)
 _UPDATE: Final = (
     update(KNOWLEDGE)
     .where(KNOWLEDGE.c.id == bindparam("of_id"), KNOWLEDGE.c.version == bindparam("seen"))
@@ -25,46 +24,55 @@ _UPDATE: Final = (
 _UNTAG: Final = delete(TAGS).where(TAGS.c.id == bindparam("of_id"))
 
 
-def write_changes(connection: Connection, changes: Sequence[Change]) -> None:
-    """Write them in their order, as the last thing of the transaction. An item may have several.
+def write_changes(connection: Connection, changes: Sequence[ItemChange]) -> None:
+    """Write changes in their order, as the last step of a transaction. An item may have several changes.
 
     Raises:
-        ChangedMeanwhileError: an item is at another version than before its change.
-        sqlalchemy.exc.IntegrityError: its id, or its external id, is taken.
+        ConcurrentChangeError: an item is at another version than before its change.
+        sqlalchemy.exc.IntegrityError: the id or external id is taken.
     """
     new = [change.item for change in changes if change.before is None]
     known = [change for change in changes if change.before is not None]
     if new:
-        connection.execute(_INSERT, [_row(item) for item in new])
+        connection.execute(insert(KNOWLEDGE), [_item_row(item) for item in new])
     if known:
-        _update(connection, known)
-    _tag(connection, changes)
+        _update_items(connection, known)
+    _write_tags(connection, changes)
     if changes:
-        connection.execute(insert(HISTORY), [_history(change) for change in changes])
-        connection.execute(insert(OUTBOX), [_announcement(change.item) for change in changes])
-        write_audit(connection, [_audit(change) for change in changes])
+        connection.execute(insert(HISTORY), [_history_row(change) for change in changes])
+        connection.execute(insert(OUTBOX), [_outbox_row(change.item) for change in changes])
+        write_audit(connection, [_audit_row(change) for change in changes])
 
 
 def write_audit(connection: Connection, rows: Sequence[Row]) -> None:
-    """Lines of the audit. Whoever reads on from the last that they saw misses none: their order is that of commits."""
+    """Write audit entries whose sequence is the order of commits: a reader that polls misses none."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _AUDIT_LOCK})
+        connection.execute(select(func.pg_advisory_xact_lock(_AUDIT_LOCK)))
     connection.execute(insert(AUDIT), list(rows))
 
 
-def _update(connection: Connection, changes: Sequence[Change]) -> None:
-    rows = [_changes(change) for change in changes]
+def fold_case(text: str) -> str:
+    """Return the form in which words are compared without case."""
+    return text.casefold()
+
+
+def _update_items(connection: Connection, changes: Sequence[ItemChange]) -> None:
+    rows = [
+        {name: value for name, value in _item_row(change.item).items() if name in _CHANGED or name == "folded"}
+        | {"of_id": change.item.id, "seen": change.item.version - 1}
+        for change in changes
+    ]
     done = connection.execute(_UPDATE, rows)
     if done.rowcount not in {-1, len(rows)}:
-        raise ChangedMeanwhileError
-    if done.rowcount == -1:  # the driver does not tell of many at once
+        raise ConcurrentChangeError
+    if done.rowcount == -1:  # asyncpg counts no rows of many statements
         ids = {change.item.id: change.item.version for change in changes}
         now = connection.execute(select(KNOWLEDGE.c.id, KNOWLEDGE.c.version).where(KNOWLEDGE.c.id.in_(ids)))
         if {row.id: row.version for row in now} != ids:
-            raise ChangedMeanwhileError
+            raise ConcurrentChangeError
 
 
-def _tag(connection: Connection, changes: Sequence[Change]) -> None:
+def _write_tags(connection: Connection, changes: Sequence[ItemChange]) -> None:
     before = {change.item.id: change.before for change in reversed(changes)}
     after = {change.item.id: change.item.tags for change in changes}
     had = {item: () if was is None else was.tags for item, was in before.items()}
@@ -75,23 +83,13 @@ def _tag(connection: Connection, changes: Sequence[Change]) -> None:
         connection.execute(insert(TAGS), rows)
 
 
-def folded(text: str) -> str:
-    """As words are compared, whatever their case."""
-    return text.casefold()
-
-
-def _row(item: KnowledgeItem) -> Row:
+def _item_row(item: KnowledgeItem) -> Row:
     row: Row = {field: getattr(item, field) for field in _FIELDS}
-    row["folded"] = folded(f"{item.title}\n{item.content}")
+    row["folded"] = fold_case(f"{item.title}\n{item.content}")
     return row
 
 
-def _changes(change: Change) -> Row:
-    row = {field: value for field, value in _row(change.item).items() if field in _CHANGED or field == "folded"}
-    return {**row, "of_id": change.item.id, "seen": change.item.version - 1}
-
-
-def _history(change: Change) -> Row:
+def _history_row(change: ItemChange) -> Row:
     item = change.item
     return {
         "id": item.id,
@@ -105,11 +103,11 @@ def _history(change: Change) -> Row:
     }
 
 
-def _announcement(item: KnowledgeItem) -> Row:
+def _outbox_row(item: KnowledgeItem) -> Row:
     return {"project": item.project, "id": item.id, "version": item.version, "at": item.updated_at}
 
 
-def _audit(change: Change) -> Row:
+def _audit_row(change: ItemChange) -> Row:
     item = change.item
     return {
         "at": item.updated_at,

@@ -2,104 +2,108 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.learner.bulk import ExportKnowledge
 from skillbus.contracts.learner.knowledge import ANYBODY, KnowledgeItem
 from skillbus.learner.adapters.sql.item.change_writer import write_audit, write_changes
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.record import reading, written
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import KNOWLEDGE
-from skillbus.learner.domain.bulk.importer import Known, Plan
-from skillbus.learner.domain.errors import ChangedMeanwhileError
-from skillbus.learner.domain.item.lifecycle import By, Change
+from skillbus.learner.domain.bulk.importer import ImportPlan, RecordedItem
+from skillbus.learner.domain.errors import ConcurrentChangeError
+from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
 from skillbus.sql.errors import ConstraintError
 
-_TRIES: Final = 3
+_ATTEMPTS: Final = 3
 _REASON_CHARACTERS: Final = 2_000
-_of = KNOWLEDGE.c
+_columns = KNOWLEDGE.c
 
 
 class SqlImports:
-    """Many items in one transaction. Raises KnowledgeUnavailableError."""
+    """Imports and exports, one transaction for each batch. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def put(
-        self, project: str, names: Sequence[str], plan: Callable[[Sequence[Known]], Plan], by: By, *, dry_run: bool
-    ) -> Plan:
+    async def import_items(
+        self,
+        project: str,
+        names: Sequence[str],
+        plan: Callable[[Sequence[RecordedItem]], ImportPlan],
+        by: Attribution,
+        *,
+        dry_run: bool,
+    ) -> ImportPlan:
         if dry_run:
-            async with reading(self._engine) as connection:
-                return plan(await connection.run_sync(partial(_known, project=project, names=names, hold=False)))
+            return await self._database.read(lambda connection: plan(_load_items(connection, project, names)))
 
-        def work(connection: Connection) -> Plan:
-            made = plan(_known(connection, project, names, hold=True))
-            _write(connection, project, made, by)
+        def work(connection: Connection) -> ImportPlan:
+            made = plan(_load_items(connection, project, names, lock=True))
+            for changes in _split_rounds(made.changes):
+                write_changes(connection, changes)
+            if made.changes:
+                reason = f"{made.summarize()}{': ' if by.reason else ''}{by.reason}"[:_REASON_CHARACTERS]
+                entry = {"at": by.at, "actor": by.actor, "action": "imported", "project": project, "reason": reason}
+                write_audit(connection, [entry])
             return made
 
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
-                return await written(self._engine, work)
-            except (ConstraintError, ChangedMeanwhileError):
+                return await self._database.write(work)
+            except (ConstraintError, ConcurrentChangeError):
                 continue
-        raise ChangedMeanwhileError
+        raise ConcurrentChangeError
 
-    async def export(self, wanted: ExportKnowledge, at: datetime) -> list[KnowledgeItem]:
-        """A page in the order of ids; the first of an export is in the audit."""
-        page = select(*ITEM_COLUMNS).where(_of.project == wanted.project).order_by(_of.id).limit(wanted.limit)
+    async def export_items(self, wanted: ExportKnowledge, at: datetime) -> list[KnowledgeItem]:
+        page = select(*ITEM_COLUMNS).where(_columns.project == wanted.project)
+        page = page.order_by(_columns.id).limit(wanted.limit)
         if wanted.statuses:
-            page = page.where(_of.status.in_([status.value for status in wanted.statuses]))
+            page = page.where(_columns.status.in_([status.value for status in wanted.statuses]))
         if wanted.types:
-            page = page.where(_of.type.in_([kind.value for kind in wanted.types]))
+            page = page.where(_columns.type.in_([kind.value for kind in wanted.types]))
         if wanted.after is not None:
-            page = page.where(_of.id > wanted.after)
+            page = page.where(_columns.id > wanted.after)
         else:
-            said = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
-            await written(self._engine, partial(write_audit, rows=[said]))
-        async with reading(self._engine) as connection:
-            return [item_of(row) for row in await connection.execute(page)]
+            entry = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
+            await self._database.write(lambda connection: write_audit(connection, [entry]))
+        return await self._database.read(lambda connection: [parse_item(row) for row in connection.execute(page)])
 
 
-def _known(connection: Connection, project: str, names: Sequence[str], *, hold: bool) -> list[Known]:
-    """Items by id or external id. Nobody else changes those that are held until the end of the transaction."""
+def _load_items(
+    connection: Connection, project: str, names: Sequence[str], *, lock: bool = False
+) -> list[RecordedItem]:
+    """Return items by id or external id. With `lock`, nobody else changes them until the transaction ends."""
     ids = set[str]()
-    for column in (_of.id, _of.external_id):  # one by one: for either of both SQLite walks the project
-        named = select(_of.id).where(_of.project == project, column.in_(names))
+    for column in (_columns.id, _columns.external_id):  # separately: with OR SQLite walks the whole project
+        named = select(_columns.id).where(_columns.project == project, column.in_(names))
         ids.update(connection.execute(named).scalars())
     if not ids:
         return []
-    known = select(*ITEM_COLUMNS, _of.indexed_version).where(_of.project == project, _of.id.in_(ids)).order_by(_of.id)
-    rows = connection.execute(known.with_for_update() if hold else known)
-    return [Known(item_of(row), row.indexed_version) for row in rows]
+    rows = select(*ITEM_COLUMNS, _columns.indexed_version).where(_columns.project == project, _columns.id.in_(ids))
+    rows = rows.order_by(_columns.id)
+    found = connection.execute(rows.with_for_update() if lock else rows)
+    return [RecordedItem(parse_item(row), row.indexed_version) for row in found]
 
 
-def _write(connection: Connection, project: str, plan: Plan, by: By) -> None:
-    for changes in _rounds(plan.changes):
-        write_changes(connection, changes)
-    if plan.changes:
-        reason = f"{plan.summary()}{': ' if by.reason else ''}{by.reason}"[:_REASON_CHARACTERS]
-        said = {"at": by.at, "actor": by.actor, "action": "imported", "project": project, "reason": reason}
-        write_audit(connection, [said])
+def _split_rounds(changes: Sequence[ItemChange]) -> Iterator[list[ItemChange]]:
+    """Yield rounds of changes that can be written at once.
 
-
-def _rounds(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """Each with an item once at most, and with no external id that another item gave up in it."""
-    now: list[Change] = []
+    A round holds each item at most once, and no external id that another item gave up in the same round.
+    """
+    current: list[ItemChange] = []
     items: set[str] = set()
     given_up: set[str] = set()
     for change in changes:
         if change.item.id in items or change.item.external_id in given_up:
-            yield now
-            now, items, given_up = [], set(), set()
-        now.append(change)
+            yield current
+            current, items, given_up = [], set(), set()
+        current.append(change)
         items.add(change.item.id)
         before = change.before.external_id if change.before is not None else None
         if before is not None and before != change.item.external_id:
             given_up.add(before)
-    if now:
-        yield now
+    if current:
+        yield current

@@ -1,21 +1,20 @@
-"""Items, their lists and their history, read from the tables."""
+"""Reads items, lists of items and their versions. Each answer is one snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem
 from skillbus.contracts.learner.versions import KnowledgeVersion
-from skillbus.learner.adapters.sql.item.change_writer import folded
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.record import reading
+from skillbus.learner.adapters.sql.item.change_writer import fold_case
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import HISTORY, KNOWLEDGE, TAGS
 from skillbus.learner.domain.errors import UnknownItemError, UnknownVersionError
-from skillbus.learner.domain.item.ports import Page, Place, Versions
+from skillbus.learner.domain.item.ports import ItemPage, ListPosition, VersionPage
 from skillbus.learner.domain.message_size import MESSAGE_BYTES
 
 _EXCERPT: Final = 300
@@ -23,102 +22,102 @@ _SUMMARY: Final = (
     *(KNOWLEDGE.c[field] for field in KnowledgeSummary.model_fields if field != "excerpt"),
     func.substr(KNOWLEDGE.c.content, 1, _EXCERPT).label("excerpt"),
 )
-_AT_ONCE: Final = 10
-"""Versions that are taken from the database at a time: each may hold 100 kB."""
+_FETCHED_VERSIONS: Final = 10
+"""Versions fetched from the database at a time: each may hold 100 kB."""
 
 
 class SqlKnowledgeReader:
-    """Each answer is of one moment."""
+    """Items of one project. An item of another project counts as unknown."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def current(self, project: str, item: str) -> KnowledgeItem:
-        async with reading(self._engine) as connection:
-            return item_of(await _row(connection, project, item))
+    async def get_current(self, project: str, item: str) -> KnowledgeItem:
+        return await self._database.read(lambda connection: parse_item(_load_row(connection, project, item)))
 
-    async def at_version(self, project: str, item: str, version: int) -> KnowledgeItem:
-        return await self._then(project, item, HISTORY.c.version == version, f"of version {version}")
+    async def get_version(self, project: str, item: str, version: int) -> KnowledgeItem:
+        return await self._get_newest(project, item, HISTORY.c.version == version, f"of version {version}")
 
-    async def as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
-        return await self._then(project, item, HISTORY.c.at <= moment, f"as of {moment.isoformat()}")
+    async def get_as_of(self, project: str, item: str, moment: datetime) -> KnowledgeItem:
+        return await self._get_newest(project, item, HISTORY.c.at <= moment, f"as of {moment.isoformat()}")
 
-    async def page(self, wanted: ListKnowledge, after: Place | None) -> Page:
-        columns, fits = KNOWLEDGE.c, _fits(wanted)
-        rows = select(*_SUMMARY).where(fits).order_by(columns.updated_at.desc(), columns.id.desc())
+    async def list_items(self, wanted: ListKnowledge, after: ListPosition | None) -> ItemPage:
+        columns, condition = KNOWLEDGE.c, _build_filter(wanted)
+        rows = select(*_SUMMARY).where(condition).order_by(columns.updated_at.desc(), columns.id.desc())
         if after is not None:
             behind = or_(columns.updated_at < after.updated_at, columns.id < after.item)
             rows = rows.where(columns.updated_at <= after.updated_at, behind)
-        async with reading(self._engine) as connection:
-            found = (await connection.execute(rows.limit(wanted.limit + 1))).all()
-            total = (await connection.execute(select(func.count()).select_from(KNOWLEDGE).where(fits))).scalar_one()
-        return Page([_summary(row) for row in found[: wanted.limit]], total, more=len(found) > wanted.limit)
+        count = select(func.count()).select_from(KNOWLEDGE).where(condition)
 
-    async def versions(self, project: str, item: str, before: int | None, limit: int) -> Versions:
+        def work(connection: Connection) -> ItemPage:
+            found = [_to_dict(row) for row in connection.execute(rows.limit(wanted.limit + 1))]
+            items = [KnowledgeSummary.model_validate(row) for row in found[: wanted.limit]]
+            return ItemPage(items, connection.execute(count).scalar_one(), more=len(found) > wanted.limit)
+
+        return await self._database.read(work)
+
+    async def list_versions(self, project: str, item: str, before: int | None, limit: int) -> VersionPage:
         rows = select(HISTORY).where(HISTORY.c.project == project, HISTORY.c.id == item)
         if before is not None:
             rows = rows.where(HISTORY.c.version < before)
-        async with reading(self._engine) as connection:
-            total: int = (await _row(connection, project, item)).version
+        rows = rows.order_by(HISTORY.c.version.desc()).limit(limit).execution_options(yield_per=_FETCHED_VERSIONS)
+
+        def work(connection: Connection) -> VersionPage:
+            total: int = _load_row(connection, project, item).version
             found, used = list[KnowledgeVersion](), 0
-            ordered = rows.order_by(HISTORY.c.version.desc()).limit(limit).execution_options(yield_per=_AT_ONCE)
-            async with connection.stream(ordered) as result:
-                async for row in result:
+            with connection.execute(rows) as result:
+                for row in result:
                     used += len(row.snapshot.encode())
                     if found and used > MESSAGE_BYTES:
                         break
-                    found.append(_version(row))
-        return Versions(found, total, more=bool(found) and found[-1].version > 1)
+                    found.append(_parse_version(row))
+            return VersionPage(found, total, more=bool(found) and found[-1].version > 1)
 
-    async def _then(self, project: str, item: str, which: ColumnElement[bool], said: str) -> KnowledgeItem:
-        async with reading(self._engine) as connection:
-            newest = (
-                select(HISTORY.c.snapshot)
-                .where(HISTORY.c.project == project, HISTORY.c.id == item, which)
-                .order_by(HISTORY.c.version.desc())
-                .limit(1)
-            )
-            found = (await connection.execute(newest)).scalar()
-            if found is None:
-                await _row(connection, project, item)
-                raise UnknownVersionError(item, said)
-        return KnowledgeItem.model_validate_json(found)
+        return await self._database.read(work)
+
+    async def _get_newest(self, project: str, item: str, which: ColumnElement[bool], described: str) -> KnowledgeItem:
+        newest = select(HISTORY.c.snapshot).where(HISTORY.c.project == project, HISTORY.c.id == item, which)
+        newest = newest.order_by(HISTORY.c.version.desc()).limit(1)
+
+        def work(connection: Connection) -> str:
+            snapshot: str | None = connection.execute(newest).scalar()
+            if snapshot is None:
+                _load_row(connection, project, item)
+                raise UnknownVersionError(item, described)
+            return snapshot
+
+        return KnowledgeItem.model_validate_json(await self._database.read(work))
 
 
-async def _row(connection: AsyncConnection, project: str, item: str) -> Row[tuple[object, ...]]:
-    found = await connection.execute(
-        select(*ITEM_COLUMNS).where(KNOWLEDGE.c.project == project, KNOWLEDGE.c.id == item)
-    )
-    if (row := found.one_or_none()) is None:
+def _load_row(connection: Connection, project: str, item: str) -> Row[tuple[object, ...]]:
+    query = select(*ITEM_COLUMNS).where(KNOWLEDGE.c.project == project, KNOWLEDGE.c.id == item)
+    if (row := connection.execute(query).one_or_none()) is None:
         raise UnknownItemError(project, item)
     return row
 
 
-def _fits(wanted: ListKnowledge) -> ColumnElement[bool]:
+def _build_filter(wanted: ListKnowledge) -> ColumnElement[bool]:
     columns = KNOWLEDGE.c
-    each = [columns.project == wanted.project]
+    conditions = [columns.project == wanted.project]
     if wanted.types:
-        each.append(columns.type.in_(wanted.types))
+        conditions.append(columns.type.in_(wanted.types))
     if wanted.statuses:
-        each.append(columns.status.in_(wanted.statuses))
+        conditions.append(columns.status.in_(wanted.statuses))
     exact = {columns.scope: wanted.scope, columns.source: wanted.source, columns.owner: wanted.owner}
-    each += [column == value for column, value in exact.items() if value is not None]
+    conditions += [column == value for column, value in exact.items() if value is not None]
     if wanted.tags:
-        each.append(columns.id.in_(select(TAGS.c.id).where(TAGS.c.tag.in_(wanted.tags))))
-    each += [columns.id.in_(select(TAGS.c.id).where(TAGS.c.tag == tag)) for tag in wanted.all_tags]
-    each += [columns.folded.contains(word, autoescape=True) for word in _words(wanted.text)]
-    return and_(*each)
+        conditions.append(columns.id.in_(select(TAGS.c.id).where(TAGS.c.tag.in_(wanted.tags))))
+    conditions += [columns.id.in_(select(TAGS.c.id).where(TAGS.c.tag == tag)) for tag in wanted.all_tags]
+    words: Sequence[str] = tuple(dict.fromkeys(fold_case(wanted.text or "").split()))
+    conditions += [columns.folded.contains(word, autoescape=True) for word in words]
+    return and_(*conditions)
 
 
-def _words(text: str | None) -> Sequence[str]:
-    return tuple(dict.fromkeys(folded(text or "").split()))
+def _to_dict(row: Row[tuple[object, ...]]) -> Mapping[str, object]:
+    return dict(row._mapping)  # noqa: SLF001 - public, in spite of its name
 
 
-def _summary(row: Row[tuple[object, ...]]) -> KnowledgeSummary:
-    return KnowledgeSummary.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
-
-
-def _version(row: Row[tuple[object, ...]]) -> KnowledgeVersion:
+def _parse_version(row: Row[tuple[object, ...]]) -> KnowledgeVersion:
     return KnowledgeVersion(
         version=row.version,
         change=KnowledgeChangeKind(row.change),

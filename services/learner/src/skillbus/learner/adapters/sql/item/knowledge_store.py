@@ -1,150 +1,141 @@
-"""Items in their tables. A change is one transaction, whatever it consists of."""
+"""Writes items. A change and its history, outbox row and audit entry are one transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection, delete, insert, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.adapters.sql.item.change_writer import write_changes
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, item_of
-from skillbus.learner.adapters.sql.record import written
+from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import HISTORY, IDEMPOTENCY, KNOWLEDGE
 from skillbus.learner.domain.errors import (
-    ChangedMeanwhileError,
+    ConcurrentChangeError,
     ExternalIdTakenError,
     KeyReusedError,
     LearnerError,
     UnknownItemError,
 )
-from skillbus.learner.domain.item.lifecycle import Change
-from skillbus.learner.domain.item.ports import Decide, Once, Outcome
+from skillbus.learner.domain.item.lifecycle import ItemChange
+from skillbus.learner.domain.item.ports import Decide, IdempotencyKey, WriteOutcome
 from skillbus.sql.errors import ConstraintError
 
 ResultT = TypeVar("ResultT")
 
 
 class SqlKnowledgeStore:
-    """Who changes an item holds its row, on PostgreSQL, or the right to write, on SQLite: nothing that others wrote is
-    overwritten unseen.
-    """
+    """Writes with pessimistic locks: a row lock on PostgreSQL, the single write transaction on SQLite."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def create(self, change: Change, once: Once | None) -> Outcome:
-        def work(connection: Connection) -> Outcome:
-            if once is not None:
-                first = _first(connection, change.item.project, once)
+    async def create_item(self, change: ItemChange, key: IdempotencyKey | None) -> WriteOutcome:
+        def work(connection: Connection) -> WriteOutcome:
+            if key is not None:
+                first = _load_first_outcome(connection, change.item.project, key)
                 if first is not None:
                     return first
-                _remember(connection, change.item, once)
-            _refuse_taken(connection, change)
+                _save_key(connection, change.item, key)
+            _refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
-            return Outcome(change.item, indexed=False, repeated=False)
+            return WriteOutcome(change.item, indexed=False, repeated=False)
 
-        return await self._written(work)
+        return await self._write(work)
 
-    async def change(self, project: str, item: str, decide: Decide) -> Outcome:
-        def work(connection: Connection) -> Outcome:
-            held = hold(connection, project, (item,))
-            if item not in held:
+    async def change_item(self, project: str, item: str, decide: Decide) -> WriteOutcome:
+        def work(connection: Connection) -> WriteOutcome:
+            locked = lock_items(connection, project, (item,))
+            if item not in locked:
                 raise UnknownItemError(project, item)
-            found, indexed_version = held[item]
+            found, indexed_version = locked[item]
             change = decide(found)
             if change is None:
-                return Outcome(found, indexed=indexed_version >= found.version, repeated=True)
-            _refuse_taken(connection, change)
+                return WriteOutcome(found, indexed=indexed_version >= found.version, repeated=True)
+            _refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
-            return Outcome(change.item, indexed=False, repeated=False)
+            return WriteOutcome(change.item, indexed=False, repeated=False)
 
-        return await self._written(work)
+        return await self._write(work)
 
-    async def change_each(self, project: str, items: Sequence[str], decide: Decide) -> Sequence[Outcome | LearnerError]:
-        def work(connection: Connection) -> Sequence[Outcome | LearnerError]:
-            held = {item: found for item, (found, _) in (hold(connection, project, items)).items()}
-            outcomes, changes = _decided(project, items, held, decide)
+    async def change_items(
+        self, project: str, items: Sequence[str], decide: Decide
+    ) -> Sequence[WriteOutcome | LearnerError]:
+        def work(connection: Connection) -> Sequence[WriteOutcome | LearnerError]:
+            current = {item: found for item, (found, _) in lock_items(connection, project, items).items()}
+            outcomes, changes = list[WriteOutcome | LearnerError](), list[ItemChange]()
+            for item in items:  # one after the other: an item that is named twice is decided on twice
+                try:
+                    if item not in current:
+                        raise UnknownItemError(project, item)
+                    change = decide(current[item])
+                except LearnerError as refused:
+                    outcomes.append(refused)
+                    continue
+                if change is not None:
+                    current[item] = change.item
+                    changes.append(change)
+                outcomes.append(WriteOutcome(current[item], indexed=False, repeated=change is None))
             write_changes(connection, changes)
             return outcomes
 
-        return await self._written(work)
+        return await self._write(work)
 
-    async def _written(self, work: Callable[[Connection], ResultT]) -> ResultT:
-        """In one transaction, or, where somebody else wrote the same at the same time, in a second one that sees it."""
+    async def _write(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        """Write in one transaction; if a concurrent one wrote the same, again in a second one that sees it."""
         for _ in range(2):
             try:
-                return await written(self._engine, work)
+                return await self._database.write(work)
             except ConstraintError:
                 continue
-        raise ChangedMeanwhileError
+        raise ConcurrentChangeError
 
 
-def hold(connection: Connection, project: str, items: Sequence[str]) -> Mapping[str, tuple[KnowledgeItem, int]]:
-    """Those of the project by id, with the version that the index has; nobody else changes them until the end."""
+def lock_items(connection: Connection, project: str, items: Sequence[str]) -> Mapping[str, tuple[KnowledgeItem, int]]:
+    """Return items and their indexed versions by id. Nobody else changes them until the transaction ends."""
     found = connection.execute(
         select(*ITEM_COLUMNS, KNOWLEDGE.c.indexed_version)
         .where(KNOWLEDGE.c.project == project, KNOWLEDGE.c.id.in_(items))
-        .order_by(KNOWLEDGE.c.id)  # all in one order: two who hold several do not wait for one another
+        .order_by(KNOWLEDGE.c.id)  # one lock order for all transactions prevents deadlocks
         .with_for_update()
     )
-    return {item.id: (item, row.indexed_version) for row in found for item in (item_of(row),)}
+    return {item.id: (item, row.indexed_version) for row in found for item in (parse_item(row),)}
 
 
-def _decided(
-    project: str, items: Sequence[str], held: Mapping[str, KnowledgeItem], decide: Decide
-) -> tuple[list[Outcome | LearnerError], list[Change]]:
-    """One after the other: one that is named twice is met as it became the first time."""
-    now, outcomes, changes = dict(held), list[Outcome | LearnerError](), list[Change]()
-    for item in items:
-        try:
-            if item not in now:
-                raise UnknownItemError(project, item)
-            change = decide(now[item])
-        except LearnerError as refused:
-            outcomes.append(refused)
-            continue
-        if change is not None:
-            now[item] = change.item
-            changes.append(change)
-        outcomes.append(Outcome(now[item], indexed=False, repeated=change is None))
-    return outcomes, changes
-
-
-def _refuse_taken(connection: Connection, change: Change) -> None:
+def _refuse_taken_external_id(connection: Connection, change: ItemChange) -> None:
     wanted = change.item.external_id
     if wanted is None or (change.before is not None and change.before.external_id == wanted):
         return
-    who = select(KNOWLEDGE.c.id).where(
+    owner = select(KNOWLEDGE.c.id).where(
         KNOWLEDGE.c.project == change.item.project, KNOWLEDGE.c.external_id == wanted, KNOWLEDGE.c.id != change.item.id
     )
-    if (taken := connection.execute(who).scalar()) is not None:
+    if (taken := connection.execute(owner).scalar()) is not None:
         raise ExternalIdTakenError(wanted, taken)
 
 
-def _first(connection: Connection, project: str, once: Once) -> Outcome | None:
-    """What the key was answered with; None when it is a new one."""
+def _load_first_outcome(connection: Connection, project: str, key: IdempotencyKey) -> WriteOutcome | None:
+    """Return the outcome of the key's first use; None for a new key."""
     found = connection.execute(
         select(IDEMPOTENCY.c.request_digest, HISTORY.c.snapshot, KNOWLEDGE.c.indexed_version)
         .join(HISTORY, (HISTORY.c.id == IDEMPOTENCY.c.id) & (HISTORY.c.version == IDEMPOTENCY.c.version))
         .join(KNOWLEDGE, KNOWLEDGE.c.id == IDEMPOTENCY.c.id)
-        .where(IDEMPOTENCY.c.project == project, IDEMPOTENCY.c.key == once.key, IDEMPOTENCY.c.at > once.since)
+        .where(IDEMPOTENCY.c.project == project, IDEMPOTENCY.c.key == key.key, IDEMPOTENCY.c.at > key.since)
     )
     if (row := found.one_or_none()) is None:
         return None
-    if row.request_digest != once.request_digest:
-        raise KeyReusedError(once.key)
+    if row.request_digest != key.request_digest:
+        raise KeyReusedError(key.key)
     item = KnowledgeItem.model_validate_json(row.snapshot)
-    return Outcome(item, indexed=row.indexed_version >= item.version, repeated=True)
+    return WriteOutcome(item, indexed=row.indexed_version >= item.version, repeated=True)
 
 
-def _remember(connection: Connection, item: KnowledgeItem, once: Once) -> None:
-    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= once.since))
+def _save_key(connection: Connection, item: KnowledgeItem, key: IdempotencyKey) -> None:
+    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= key.since))
     connection.execute(
         insert(IDEMPOTENCY).values(
             project=item.project,
-            key=once.key,
-            request_digest=once.request_digest,
+            key=key.key,
+            request_digest=key.request_digest,
             id=item.id,
             version=item.version,
             at=item.created_at,

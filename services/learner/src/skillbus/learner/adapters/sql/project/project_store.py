@@ -1,52 +1,56 @@
-"""Which project inherits from which, in a table of pairs."""
+"""The tree of projects, as a table of pairs of project and parent."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from sqlalchemy import delete, insert, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Connection, String, bindparam, cast, delete, insert, literal, select, text
 
 from skillbus.learner.adapters.sql.item.change_writer import write_audit
-from skillbus.learner.adapters.sql.record import reading, writing
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import PROJECTS
-from skillbus.learner.domain.item.lifecycle import By
-from skillbus.learner.domain.project.ancestry import above, with_parent
+from skillbus.learner.domain.item.lifecycle import Attribution
+from skillbus.learner.domain.project.ancestry import LEVELS, assign_parent, list_ancestors
 
-PARENT_SET: Final = "parent_set"
+_itself = select(cast(bindparam("project"), String(64)).label("project"), literal(0).label("level"))
+_level = _itself.cte("chain", recursive=True)
+_above = select(PROJECTS.c.parent, _level.c.level + 1).join(_level, PROJECTS.c.project == _level.c.project)
+_chain = _level.union_all(_above.where(_level.c.level < LEVELS))
+_CHAIN: Final = select(_chain.c.project).order_by(_chain.c.level)
+
+
+def list_chain(connection: Connection, project: str) -> tuple[str, ...]:
+    """Return the project and its ancestors, nearest first, with one statement."""
+    return tuple(connection.execute(_CHAIN, {"project": project}).scalars())
 
 
 class SqlProjectStore:
-    """Whoever sets a parent sees all of them, and nobody else sets one meanwhile."""
+    """Parents are set by one transaction at a time, which sees the whole tree."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def parents(self, project: str) -> tuple[str, ...]:
-        async with reading(self._engine) as connection:
-            return above(project, await _all(connection))
+    async def list_parents(self, project: str) -> tuple[str, ...]:
+        return await self._database.read(lambda connection: list_ancestors(project, _load_parents(connection)))
 
-    async def set_parent(self, project: str, parent: str | None, by: By) -> tuple[str, ...]:
-        async with writing(self._engine) as connection:
+    async def set_parent(self, project: str, parent: str | None, by: Attribution) -> tuple[str, ...]:
+        def work(connection: Connection) -> tuple[str, ...]:
             if connection.dialect.name == "postgresql":
-                await connection.execute(text("LOCK TABLE knowledge_projects IN SHARE ROW EXCLUSIVE MODE"))
-            before = await _all(connection)
+                connection.execute(text("LOCK TABLE knowledge_projects IN SHARE ROW EXCLUSIVE MODE"))
+            before = _load_parents(connection)
             if before.get(project) == parent:
-                return above(project, before)
+                return list_ancestors(project, before)
             after = {other: its for other, its in before.items() if other != project}
+            connection.execute(delete(PROJECTS).where(PROJECTS.c.project == project))
             if parent is not None:
-                after = dict(with_parent(project, parent, after))
-            await _write(connection, project, parent, by)
-        return above(project, after)
+                after = dict(assign_parent(project, parent, after))
+                connection.execute(insert(PROJECTS).values(project=project, parent=parent))
+            entry = {"at": by.at, "actor": by.actor, "action": "parent_set", "project": project}
+            write_audit(connection, [{**entry, "reason": f"parent: {parent}"}])
+            return list_ancestors(project, after)
+
+        return await self._database.write(work)
 
 
-async def _all(connection: AsyncConnection) -> Mapping[str, str]:
-    pairs = await connection.execute(select(PROJECTS.c.project, PROJECTS.c.parent))
+def _load_parents(connection: Connection) -> Mapping[str, str]:
+    pairs = connection.execute(select(PROJECTS.c.project, PROJECTS.c.parent))
     return {row.project: row.parent for row in pairs}
-
-
-async def _write(connection: AsyncConnection, project: str, parent: str | None, by: By) -> None:
-    await connection.execute(delete(PROJECTS).where(PROJECTS.c.project == project))
-    if parent is not None:
-        await connection.execute(insert(PROJECTS).values(project=project, parent=parent))
-    said = {"at": by.at, "actor": by.actor, "action": PARENT_SET, "project": project, "reason": f"parent: {parent}"}
-    await connection.run_sync(write_audit, [said])

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table, delete, func, select
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from skillbus.contracts.learner.usage import (
     GetKnowledgeStats,
@@ -15,29 +14,29 @@ from skillbus.contracts.learner.usage import (
     KnowledgeStats,
     KnowledgeUsed,
 )
-from skillbus.learner.adapters.sql.project.project_chain import chain_of
-from skillbus.learner.adapters.sql.record import reading, writing, written
+from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
+from skillbus.learner.adapters.sql.project.project_store import list_chain
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
-from skillbus.learner.adapters.sql.usage.item_usage import usage_of
-from skillbus.learner.adapters.sql.usage.usage_reports import stats_of
+from skillbus.learner.adapters.sql.usage.item_usage import load_item_usage
+from skillbus.learner.adapters.sql.usage.usage_reports import load_stats
 from skillbus.learner.domain.errors import UnknownItemError
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
 
 VOTES_OF_AN_ITEM: Final = 1_000
-"""The newest are kept: search reads them all, and the oldest of so many weigh little."""
-_FORGOTTEN_AT_ONCE: Final = 500
-"""Requests; others write in between."""
+"""The newest votes are kept: search reads them all, and the oldest of so many have little weight."""
+_REMOVED_REQUESTS: Final = 500
+"""Requests removed by one transaction; other writers get their turn in between."""
 
 
 class SqlUsage:
-    """Counts and reports."""
+    """Counts uses, keeps votes and builds reports. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
 
-    async def count(self, used: KnowledgeUsed) -> None:
+    async def count_uses(self, used: KnowledgeUsed) -> None:
         requests = [
             {**one.model_dump(exclude={"uses"}), "project": used.project, "uses": len(one.uses)}
             for one in used.requests
@@ -45,45 +44,52 @@ class SqlUsage:
         uses = [{"request_id": one.request_id, **use.model_dump()} for one in used.requests for use in one.uses]
 
         def work(connection: Connection) -> None:
-            connection.execute(_inserting(connection, REQUESTS).on_conflict_do_nothing(), requests)
+            connection.execute(_insert_into(connection, REQUESTS).on_conflict_do_nothing(), requests)
             if uses:
-                connection.execute(_inserting(connection, USES).on_conflict_do_nothing(), uses)
+                connection.execute(_insert_into(connection, USES).on_conflict_do_nothing(), uses)
 
-        await written(self._engine, work)
+        await self._database.write(work)
 
-    async def vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
-        async with writing(self._engine) as connection:
-            owner = await _owner(connection, feedback.id)
-            if owner not in await connection.run_sync(chain_of, feedback.project):
+    async def record_vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
+        fields = feedback.model_dump(include={"id", "actor", "query", "helpful", "comment", "request_id"})
+
+        def work(connection: Connection) -> ItemUsage:
+            owner = _load_owner(connection, feedback.id)
+            if owner not in list_chain(connection, feedback.project):
                 raise UnknownItemError(feedback.project, feedback.id)
-            await _keep_vote(connection, {**_said(feedback, at), "project": owner, "query_hash": query_hash})
-            await _drop_oldest_votes(connection, owner, feedback.id)
-            # Of an item that it inherits a project learns what itself does with it, not what its siblings do.
+            _replace_vote(connection, {**fields, "at": at, "project": owner, "query_hash": query_hash})
+            _drop_oldest_votes(connection, owner, feedback.id)
+            # Of an inherited item a project sees its own uses only, not those of its siblings.
             asking = None if owner == feedback.project else feedback.project
-            return (await usage_of(connection, owner, [feedback.id], asking))[feedback.id]
+            return load_item_usage(connection, owner, [feedback.id], asking)[feedback.id]
 
-    async def usage(self, named: GetKnowledgeUsage) -> ItemUsage:
-        async with reading(self._engine) as connection:
-            if await _owner(connection, named.id) != named.project:
+        return await self._database.write(work)
+
+    async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
+        def work(connection: Connection) -> ItemUsage:
+            if _load_owner(connection, named.id) != named.project:
                 raise UnknownItemError(named.project, named.id)
-            return (await usage_of(connection, named.project, [named.id]))[named.id]
+            return load_item_usage(connection, named.project, [named.id])[named.id]
 
-    async def stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
-        async with reading(self._engine) as connection:
-            return await stats_of(connection, asked, stale_before)
+        return await self._database.read(work)
 
-    async def forget(self, before: datetime) -> bool:
-        old = select(REQUESTS.c.request_id).where(REQUESTS.c.at < before).limit(_FORGOTTEN_AT_ONCE)
-        async with reading(self._engine) as connection:
-            ids = (await connection.execute(old)).scalars().all()
+    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
+        return await self._database.read(lambda connection: load_stats(connection, asked, stale_before))
+
+    async def remove_requests(self, before: datetime) -> bool:
+        old = select(REQUESTS.c.request_id).where(REQUESTS.c.at < before).limit(_REMOVED_REQUESTS)
+        ids = await self._database.read(lambda connection: connection.execute(old).scalars().all())
+
+        def work(connection: Connection) -> None:  # uses are removed by ON DELETE CASCADE
+            connection.execute(delete(REQUESTS).where(REQUESTS.c.request_id.in_(ids)))
+
         if ids:
-            async with writing(self._engine) as connection:  # their uses go with them
-                await connection.execute(delete(REQUESTS).where(REQUESTS.c.request_id.in_(ids)))
-        return len(ids) == _FORGOTTEN_AT_ONCE
+            await self._database.write(work)
+        return len(ids) == _REMOVED_REQUESTS
 
 
-def _inserting(connection: AsyncConnection | Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
-    """An insert that can be told what to do with rows whose key is there."""
+def _insert_into(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """Return an insert that supports ON CONFLICT."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (0.1 s of a start that needs none of it)
 
@@ -91,26 +97,22 @@ def _inserting(connection: AsyncConnection | Connection, table: Table) -> "postg
     return sqlite.insert(table)
 
 
-async def _owner(connection: AsyncConnection, item: str) -> str | None:
-    """The project of an item, whoever asks."""
-    return (await connection.execute(select(KNOWLEDGE.c.project).where(KNOWLEDGE.c.id == item))).scalar_one_or_none()
+def _load_owner(connection: Connection, item: str) -> str | None:
+    """Return the project of an item."""
+    return connection.execute(select(KNOWLEDGE.c.project).where(KNOWLEDGE.c.id == item)).scalar_one_or_none()
 
 
-def _said(feedback: GiveFeedback, at: datetime) -> dict[str, object]:
-    return {**feedback.model_dump(include={"id", "actor", "query", "helpful", "comment", "request_id"}), "at": at}
-
-
-async def _keep_vote(connection: AsyncConnection, row: dict[str, object]) -> None:
-    """The last word counts."""
+def _replace_vote(connection: Connection, row: dict[str, object]) -> None:
+    """Keep the last vote of an actor on an item and a query."""
     key = [column.name for column in FEEDBACK.primary_key]
-    said = {name: value for name, value in row.items() if name not in key}
-    kept = _inserting(connection, FEEDBACK).values(row)
-    await connection.execute(kept.on_conflict_do_update(index_elements=key, set_=said))
+    values = {name: value for name, value in row.items() if name not in key}
+    vote = _insert_into(connection, FEEDBACK).values(row)
+    connection.execute(vote.on_conflict_do_update(index_elements=key, set_=values))
 
 
-async def _drop_oldest_votes(connection: AsyncConnection, project: str, item: str) -> None:
+def _drop_oldest_votes(connection: Connection, project: str, item: str) -> None:
     votes = (FEEDBACK.c.project == project, FEEDBACK.c.id == item)
-    if (await connection.execute(select(func.count()).where(*votes))).scalar_one() <= VOTES_OF_AN_ITEM:
+    if connection.execute(select(func.count()).where(*votes)).scalar_one() <= VOTES_OF_AN_ITEM:
         return
     oldest = select(FEEDBACK.c.at).where(*votes).order_by(FEEDBACK.c.at.desc()).offset(VOTES_OF_AN_ITEM).limit(1)
-    await connection.execute(delete(FEEDBACK).where(*votes, FEEDBACK.c.at <= oldest.scalar_subquery()))
+    connection.execute(delete(FEEDBACK).where(*votes, FEEDBACK.c.at <= oldest.scalar_subquery()))

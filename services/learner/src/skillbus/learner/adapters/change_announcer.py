@@ -1,4 +1,4 @@
-"""What changed in the knowledge base, on the bus."""
+"""Publishes changes of the knowledge base to the stream."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.domain.recurring_task import PostponedError
 
 
-class BusAnnouncer:
-    """Publishes to the stream, and waits until it has the fact."""
+class BusChangeAnnouncer:
+    """Publishes to the stream and waits for its acknowledgement."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def changed(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
+    async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         try:
             await publish_event(
                 self._bus,

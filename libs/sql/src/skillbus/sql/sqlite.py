@@ -1,0 +1,128 @@
+"""Transactions on a SQLite file: one thread writes, four read."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Final, Literal, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from skillbus.sql.errors import DatabaseBusyError
+
+ResultT = TypeVar("ResultT")
+
+_READERS: Final = 4
+"""More threads would only contend for the GIL."""
+_BUSY_S: Final = 5.0
+"""How long to wait for a lock that another process holds."""
+_RETRY_S: Final = 0.02
+_TURN_S: Final = 10.0
+"""How long to wait for other writers of this process."""
+
+
+class SqliteTransactions:
+    """Reads on up to four connections, writes on one. Connections and threads are opened when first needed."""
+
+    def __init__(self, url: URL) -> None:
+        self._file = url.database
+        self._writer = _open_engine(url, 1, _prepare_writer, "BEGIN IMMEDIATE")
+        self._readers = _open_engine(url, _READERS, _prepare_reader, "BEGIN")
+        self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="sql-write")
+        self._read_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="sql-read")
+        self._turn = asyncio.Lock()
+
+    async def read(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._read_threads, _run_transaction, self._readers, work)
+
+    async def write(self, work: Callable[[Connection], ResultT]) -> ResultT:
+        async with self._take_turn():
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._write_thread, _run_transaction, self._writer, work)
+
+    async def close(self) -> None:
+        for threads in (self._read_threads, self._write_thread):
+            await asyncio.to_thread(threads.shutdown)
+        self._readers.dispose()
+        self._writer.dispose()
+
+    @asynccontextmanager
+    async def _take_turn(self) -> AsyncGenerator[None]:
+        """Queue writers of this process in order: SQLite's own lock makes them poll, in no order."""
+        try:
+            async with asyncio.timeout(_TURN_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise DatabaseBusyError(
+                f"the database {self._file} is being written by others of this process: try again"
+            ) from None
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+
+def _open_engine(
+    url: URL,
+    connections: int,
+    prepare: Callable[[DBAPIConnection, ConnectionPoolEntry], None],
+    begin: Literal["BEGIN", "BEGIN IMMEDIATE"],
+) -> Engine:
+    engine = create_engine(
+        url, connect_args={"timeout": _BUSY_S}, pool_size=connections, max_overflow=0, hide_parameters=True
+    )
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine
+
+
+def _run_transaction(engine: Engine, work: Callable[[Connection], ResultT]) -> ResultT:
+    with engine.connect() as connection, connection.begin():
+        return work(connection)
+
+
+def _prepare_reader(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    # The driver begins no transaction for a read: each statement would see another snapshot.
+    connection.isolation_level = None
+    _execute_pragmas(connection, "query_only = ON")
+
+
+def _prepare_writer(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    # The driver begins a transaction at the first write only: what was read before could change.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    try:
+        _enable_write_ahead_log(cursor)
+    finally:
+        cursor.close()
+    # FULL: a committed transaction survives a power failure.
+    _execute_pragmas(connection, "foreign_keys = ON", "synchronous = FULL")
+
+
+def _execute_pragmas(connection: DBAPIConnection, *pragmas: str) -> None:
+    cursor = connection.cursor()
+    try:
+        for pragma in pragmas:
+            cursor.execute(f"PRAGMA {pragma}")
+    finally:
+        cursor.close()
+
+
+def _enable_write_ahead_log(cursor: DBAPICursor) -> None:
+    """Retry while busy: SQLite's own timeout does not apply when two processes open a new file at once."""
+    until = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(_RETRY_S)

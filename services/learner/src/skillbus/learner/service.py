@@ -1,0 +1,75 @@
+"""Routes of the learner: each request and event is one call of the domain."""
+
+from dataclasses import dataclass
+
+from skillbus.common.bus.events import Delivery, Subscription
+from skillbus.common.bus.responder import Route, route
+from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
+from skillbus.contracts.resources import LEARNER_INDEXED, LEARNER_USES
+from skillbus.learner.domain.bulk.exporter import ItemExporter
+from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.errors import KnowledgeUnavailableError
+from skillbus.learner.domain.index.finder import CandidateFinder
+from skillbus.learner.domain.index.index_feed import IndexFeed
+from skillbus.learner.domain.item.browser import ItemBrowser
+from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.item.ports import RecordHealth
+from skillbus.learner.domain.project.projects import Projects
+from skillbus.learner.domain.usage.usage_tracker import UsageTracker
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerHandlers:
+    """Binds endpoints and events to methods of the domain."""
+
+    base: KnowledgeBase
+    browser: ItemBrowser
+    projects: Projects
+    importer: Importer
+    exporter: ItemExporter
+    finder: CandidateFinder
+    feed: IndexFeed
+    usage: UsageTracker
+    record: RecordHealth
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            route(items.CREATE_KNOWLEDGE, self.base.create_item),
+            route(items.GET_KNOWLEDGE, self.base.get_item),
+            route(items.LIST_KNOWLEDGE, self.browser.list_items),
+            route(items.UPDATE_KNOWLEDGE, self.base.update_item),
+            route(items.ARCHIVE_KNOWLEDGE, self.base.archive_item),
+            route(items.RESTORE_KNOWLEDGE, self.base.restore_item),
+            route(versions.GET_KNOWLEDGE_HISTORY, self.browser.list_versions),
+            route(versions.DIFF_KNOWLEDGE, self.browser.diff_versions, permits=8),
+            route(versions.REVIEW_KNOWLEDGE, self.base.review_items),
+            route(projects.LIST_KNOWLEDGE_AUDIT, self.projects.list_audit),
+            route(projects.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
+            route(projects.GET_KNOWLEDGE_PROJECT, self.projects.get_project),
+            route(bulk.PUT_KNOWLEDGE, self.importer.import_items, permits=8),
+            route(bulk.EXPORT_KNOWLEDGE, self.exporter.export_page, permits=8),
+            route(index.FIND_KNOWLEDGE, self.finder.find_knowledge),
+            route(index.READ_KNOWLEDGE, self.feed.read_items, permits=16),
+            route(index.LIST_KNOWLEDGE_DIGESTS, self.feed.list_digests, permits=8),
+            route(usage.GIVE_FEEDBACK, self.usage.give_feedback, permits=64),
+            route(usage.GET_KNOWLEDGE_USAGE, self.usage.get_usage, permits=64),
+            route(usage.GET_KNOWLEDGE_STATS, self.usage.get_stats, permits=4),
+        )
+
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return (Subscription(LEARNER_INDEXED, self._on_indexed), Subscription(LEARNER_USES, self._on_used))
+
+    async def check_record(self) -> HealthCheck:
+        """Report if the database answers and accepts writes."""
+        try:
+            await self.record.check_record()
+        except KnowledgeUnavailableError as error:
+            return HealthCheck(name="record", ready=False, detail=str(error))
+        return HealthCheck(name="record", ready=True)
+
+    async def _on_indexed(self, delivery: Delivery) -> None:
+        await self.feed.mark_indexed(delivery.decode(index.KnowledgeIndexed))
+
+    async def _on_used(self, delivery: Delivery) -> None:
+        await self.usage.count_uses(delivery.decode(usage.KnowledgeUsed))

@@ -20,7 +20,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus-learner",
         "skillbus-retriever",
         "skillbus-sandbox",
-        "skillbus-sql",
         "skillbus-vectors",
     }
 )

@@ -216,7 +216,9 @@ async def test_the_newest_version_that_the_index_has_is_kept(knowledge: Knowledg
     for version in (2, 1, 2):
         await record.mark_indexed([KnowledgeRef(id=item.id, version=version)], knowledge.clock())
     assert (await only(knowledge, item)).indexed_version == 2
-    await record.mark_indexed([KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)], knowledge.clock())
+    await record.mark_indexed(
+        [KnowledgeRef(id=item.id, version=1), KnowledgeRef(id=item.id, version=3)], knowledge.clock()
+    )
     assert (await only(knowledge, item)).indexed_version == 3
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import func, select
 
+from skillbus.common.background import PostponedError
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
 from skillbus.learner.adapters.sql.tables import OUTBOX
 from skillbus.learner.domain.index.outbox import OutboxRelay
-from skillbus.learner.domain.recurring_task import PostponedError
 
 from .knowledge import Knowledge, fetch, knowledge_on, open_knowledge
 

@@ -7,10 +7,11 @@ from types import MappingProxyType
 import pytest
 
 from skillbus.common.bus.codec import encode
+from skillbus.common.paging import MESSAGE_BYTES, cut_page
 from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.domain.index.finder import CandidateFinder, CandidateSnapshot, RecordedCandidate, may_be_shown
-from skillbus.learner.domain.message_size import MESSAGE_BYTES, fitting, item_bytes, most_bytes
+from skillbus.learner.domain.item.values import bound_item_size, measure_item
 from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -137,16 +138,16 @@ def test_the_size_of_an_item_is_no_less_than_it_takes() -> None:
         valid_from=NOW,
         valid_to=NOW + HOUR,
     )
-    assert len(encode(large)) <= item_bytes(large) <= len(encode(large)) + 1_000
+    assert len(encode(large)) <= measure_item(large) <= len(encode(large)) + 1_000
 
 
 def test_one_item_always_fits() -> None:
     large = item(content="\u0001" * 32_000)
-    assert item_bytes(large) < MESSAGE_BYTES
-    assert len(fitting([large] * 10)) == MESSAGE_BYTES // item_bytes(large)
+    assert measure_item(large) < MESSAGE_BYTES
+    assert len(cut_page([large] * 10, measure_item)) == MESSAGE_BYTES // measure_item(large)
 
 
 @pytest.mark.parametrize("text", ["x", "文", "😀", "\x01", '"\\'])
 def test_the_bound_that_is_found_at_once_is_never_too_low(text: str) -> None:
     one = item(content=text * 1_000, title=text * 100, tags=(text * 10, text), owner=text, external_id=text)
-    assert len(encode(one)) <= item_bytes(one) <= most_bytes(one)
+    assert len(encode(one)) <= measure_item(one) <= bound_item_size(one)

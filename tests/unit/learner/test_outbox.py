@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from skillbus.common.background import PostponedError
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 from skillbus.learner.domain.index.outbox import BATCH_ROWS, EVENT_REFS, OutboxRelay, OutboxRow, build_announcements
-from skillbus.learner.domain.recurring_task import PostponedError
 
 
 def written(sequence: int, item: str = "", version: int = 1, project: str = "default") -> OutboxRow:

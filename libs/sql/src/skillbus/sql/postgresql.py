@@ -14,7 +14,7 @@ ResultT = TypeVar("ResultT")
 _CONNECT_S: Final = 5.0
 _COMMAND_S: Final = 10.0
 _POOL_S: Final = 10.0
-"""How long to wait for a free connection."""
+"""Longest wait for a free connection."""
 
 
 class PostgresqlTransactions:

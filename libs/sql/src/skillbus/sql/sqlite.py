@@ -20,10 +20,10 @@ ResultT = TypeVar("ResultT")
 _READERS: Final = 4
 """More threads would only contend for the GIL."""
 _BUSY_S: Final = 5.0
-"""How long to wait for a lock that another process holds."""
+"""Longest wait for a lock that another process holds."""
 _RETRY_S: Final = 0.02
 _TURN_S: Final = 10.0
-"""How long to wait for other writers of this process."""
+"""Longest wait for other writers of this process."""
 
 
 class SqliteTransactions:

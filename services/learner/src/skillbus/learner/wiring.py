@@ -1,11 +1,12 @@
 """The learner's composition root."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from skillbus.common.background import PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import consume
 from skillbus.common.runner import StartError
@@ -26,6 +27,7 @@ from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
 from skillbus.learner.domain.bulk.exporter import ItemExporter
 from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
@@ -33,7 +35,6 @@ from skillbus.learner.domain.index.outbox import OutboxRelay
 from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.project.projects import Projects
-from skillbus.learner.domain.recurring_task import Recurring, kept_up
 from skillbus.learner.domain.usage.usage_tracker import UsageTracker
 from skillbus.learner.errors_on_the_wire import to_wire
 from skillbus.learner.service import LearnerHandlers
@@ -59,13 +60,13 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         database = KnowledgeDatabase(await _open_database(stack, settings))
         waiter = IndexWaiter(settings.wait_indexed_s)
         relay = OutboxRelay(SqlOutbox(database), BusChangeAnnouncer(bus))
-        relaying = Recurring("relay_changes", relay.relay_changes, _RELAY_EVERY_S)
+        relaying = _build_job("relay_changes", relay.relay_changes, _RELAY_EVERY_S)
         usage = UsageTracker(SqlUsage(database), _now, timedelta(days=settings.keep_usage_days))
         handlers = _build_handlers(database, waiter, relaying.wake, usage)
         health = ServiceHealth(SERVICE, (handlers.check_record,))
-        removing = Recurring("remove_expired_usage", usage.remove_expired, _REMOVE_EXPIRED_EVERY_S)
-        retrying = Recurring("retry_write", database.retry_write, _RETRY_WRITE_EVERY_S)
-        await stack.enter_async_context(kept_up((relaying, removing, retrying)))
+        removing = _build_job("remove_expired_usage", usage.remove_expired, _REMOVE_EXPIRED_EVERY_S)
+        retrying = _build_job("retry_write", database.retry_write, _RETRY_WRITE_EVERY_S)
+        await stack.enter_async_context(run_in_background(relaying, removing, retrying))
         await stack.enter_async_context(listen_to_index(bus, waiter))
         await stack.enter_async_context(consume(bus, handlers.subscriptions()))
         await stack.enter_async_context(serve_routes(bus, SERVICE, handlers.routes(), health, to_wire))
@@ -79,6 +80,10 @@ async def _open_database(stack: AsyncExitStack, settings: LearnerSettings) -> Da
         return await stack.enter_async_context(open_database(settings.record_url(), SCHEMA))
     except (DatabaseUnavailableError, OSError) as error:
         raise StartError(f"the knowledge base cannot be opened: {error}") from error
+
+
+def _build_job(name: str, step: Callable[[], Awaitable[object]], every_s: float) -> PeriodicJob:
+    return PeriodicJob({name: step}, every_s=every_s, postponed_by=(KnowledgeUnavailableError,))
 
 
 def _build_handlers(

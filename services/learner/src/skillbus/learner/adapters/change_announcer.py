@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import publish_event
-from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KnowledgeChanged
 from skillbus.contracts.learner.knowledge import KnowledgeRef
-from skillbus.learner.domain.recurring_task import PostponedError
 
 
 class BusChangeAnnouncer:
@@ -17,14 +15,11 @@ class BusChangeAnnouncer:
         self._bus = bus
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
-        try:
-            await publish_event(
-                self._bus,
-                KNOWLEDGE_CHANGED,
-                KnowledgeChanged(items=tuple(refs)),
-                identity=project,
-                message_id=f"knowledge-changed:{identity}",
-                project=project,
-            )
-        except RequestError as error:
-            raise PostponedError(error.message) from error
+        await publish_event(
+            self._bus,
+            KNOWLEDGE_CHANGED,
+            KnowledgeChanged(items=tuple(refs)),
+            identity=project,
+            message_id=f"knowledge-changed:{identity}",
+            project=project,
+        )

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from skillbus.common.paging import cut_page
 from skillbus.contracts.learner.bulk import ExportKnowledge, KnowledgeExported
 from skillbus.contracts.learner.knowledge import KnowledgeItem
-from skillbus.learner.domain.message_size import fitting
+from skillbus.learner.domain.item.values import measure_item
 
 
 class ExportRecord(Protocol):
@@ -27,6 +28,6 @@ class ItemExporter:
 
     async def export_page(self, wanted: ExportKnowledge) -> KnowledgeExported:
         items = await self.record.export_items(wanted, self.now())
-        fit = fitting(items)
+        fit = cut_page(items, measure_item)
         more = len(fit) < len(items) or len(items) == wanted.limit
         return KnowledgeExported(items=tuple(fit), next=fit[-1].id if more else None)

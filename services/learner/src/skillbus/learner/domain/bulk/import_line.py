@@ -6,11 +6,11 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
+from skillbus.common.validation import describe_problems
 from skillbus.contracts.learner.knowledge import IMPORTED, KnowledgeDraft, KnowledgeSource, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
 _NULLABLE: Final = frozenset({"valid_from", "valid_to"})
-_FAULTS: Final = 5
 _ERROR_CHARACTERS: Final = 500
 
 
@@ -49,7 +49,7 @@ def parse_line(value: JsonValue, source: KnowledgeSource | None) -> ImportLine:
     try:
         draft = KnowledgeDraft.model_validate({"source": IMPORTED, "external_id": line_id, **given})
     except ValidationError as error:
-        raise UnfitError(_describe_faults(error)) from error
+        raise UnfitError(describe_problems(error)[:_ERROR_CHARACTERS]) from error
     return ImportLine(draft, {field: getattr(draft, field) for field in given}, line_id, _parse_status(value))
 
 
@@ -69,10 +69,3 @@ def _parse_status(line: Mapping[str, JsonValue]) -> KnowledgeStatus | None:
         if value == status.value:
             return status
     raise UnfitError(f"status: must be one of {', '.join(KnowledgeStatus)}")
-
-
-def _describe_faults(error: ValidationError) -> str:
-    """Name the wrong fields and their faults, without values."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    faults = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found[:_FAULTS])
-    return faults[:_ERROR_CHARACTERS]

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from skillbus.common.paging import MESSAGE_BYTES, cut_page
 from skillbus.contracts.learner.index import FindKnowledge, FoundItem, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import match_scope
-from skillbus.learner.domain.message_size import MESSAGE_BYTES, item_bytes, most_bytes
+from skillbus.learner.domain.item.values import bound_item_size, measure_item
 from skillbus.learner.domain.usage.votes import Vote, weigh_votes
 
 
@@ -55,7 +56,7 @@ class CandidateFinder:
         snapshot = await self._record.load_snapshot(wanted)
         known = [snapshot.items[item] for item in dict.fromkeys(wanted.ids) if item in snapshot.items]
         candidates = [one for one in known if may_be_shown(one.item, wanted, wanted.at or now)]
-        shown = candidates[: _count_fitting(candidates)]
+        shown = _cut_to_message(candidates)
         return KnowledgeMatched(
             items=tuple(_make_found(one, snapshot.votes.get(one.item.id, ()), now) for one in shown),
             projects=snapshot.projects,
@@ -78,16 +79,10 @@ def may_be_shown(item: KnowledgeItem, wanted: FindKnowledge, at: datetime) -> bo
     )
 
 
-def _count_fitting(candidates: Sequence[RecordedCandidate]) -> int:
-    """Return how many of the first candidates fit into a message."""
-    if sum(most_bytes(one.item) for one in candidates) <= MESSAGE_BYTES:
-        return len(candidates)
-    used = 0
-    for count, one in enumerate(candidates):
-        used += item_bytes(one.item)
-        if used > MESSAGE_BYTES:
-            return count
-    return len(candidates)
+def _cut_to_message(candidates: Sequence[RecordedCandidate]) -> Sequence[RecordedCandidate]:
+    if sum(bound_item_size(one.item) for one in candidates) <= MESSAGE_BYTES:  # cheaper than measuring each
+        return candidates
+    return cut_page(candidates, lambda one: measure_item(one.item))
 
 
 def _make_found(one: RecordedCandidate, votes: Sequence[Vote], now: datetime) -> FoundItem:

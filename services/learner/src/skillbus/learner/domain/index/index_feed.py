@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from skillbus.common.paging import cut_page
 from skillbus.contracts.learner.index import (
     KnowledgeDigestsListed,
     KnowledgeIndexed,
@@ -15,7 +16,7 @@ from skillbus.contracts.learner.index import (
     ReadKnowledge,
 )
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
-from skillbus.learner.domain.message_size import fitting
+from skillbus.learner.domain.item.values import measure_item
 
 
 class IndexRecord(Protocol):
@@ -43,7 +44,7 @@ class IndexFeed:
 
     async def read_items(self, wanted: ReadKnowledge) -> KnowledgeRead:
         items = await self.record.read_items(wanted.keys)
-        fit = fitting(items)
+        fit = cut_page(items, measure_item)
         left = tuple(KnowledgeKey(project=item.project, id=item.id) for item in items[len(fit) :])
         return KnowledgeRead(items=tuple(fit), left=left)
 

@@ -5,8 +5,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from skillbus.common.in_time import in_time
-
+from skillbus.common.background import finish_within
 from skillbus.contracts.learner.knowledge import KnowledgeRef
 
 _Key: TypeAlias = tuple[str, str]
@@ -50,7 +49,7 @@ class IndexWaiter:
             wait = _Wait(missing)
             self._waits.add(wait)
             try:
-                await in_time(wait.over.wait(), self._within_s if within_s is None else within_s)
+                await finish_within(wait.over.wait(), self._within_s if within_s is None else within_s)
             finally:
                 self._waits.discard(wait)
         return len(missing)

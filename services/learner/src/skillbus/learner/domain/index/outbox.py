@@ -36,7 +36,7 @@ class ChangeAnnouncer(Protocol):
     """Publishes which items changed."""
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
-        """Return once the stream has the event, which counts once per `identity`. Raises PostponedError."""
+        """Return once the stream has the event, which counts once per `identity`. Raises RequestError."""
         ...
 
 
@@ -85,7 +85,7 @@ class OutboxRelay:
 
         Raises:
             KnowledgeUnavailableError: the record does not answer.
-            PostponedError: the stream did not accept an event. All rows of this call stay in the outbox.
+            RequestError: the stream did not accept an event. All rows of this call stay in the outbox.
         """
         rows = await self._outbox.list_oldest(BATCH_ROWS)
         for event in build_announcements(rows):

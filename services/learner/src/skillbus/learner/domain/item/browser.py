@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from skillbus.common.paging import cut_page, measure_json
 from skillbus.contracts.learner.items import KnowledgeListed, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
 from skillbus.contracts.learner.versions import (
@@ -32,7 +33,7 @@ class ItemBrowser:
 
     async def list_items(self, request: ListKnowledge) -> KnowledgeListed:
         found = await self.reader.list_items(request, cursor.decode_cursor(request.after))
-        items = cursor.fitting(found.items)
+        items = cut_page(found.items, measure_json)
         more = found.more or len(items) < len(found.items)
         following = cursor.encode_cursor(ListPosition(items[-1].updated_at, items[-1].id)) if more else None
         return KnowledgeListed(items=tuple(items), total=found.total, next=following)

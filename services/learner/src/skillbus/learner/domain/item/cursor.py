@@ -1,16 +1,11 @@
 """Cursors: positions in a list as text that callers send back."""
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, NoReturn, TypeVar
+from typing import Final, NoReturn
 
-from skillbus.contracts.message import Message
 from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.item.ports import ListPosition
-from skillbus.learner.domain.message_size import MESSAGE_BYTES
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -35,13 +30,3 @@ def decode_cursor(cursor: str | None) -> ListPosition | None:
 
 def _refuse() -> NoReturn:
     raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
-
-
-def fitting(messages: Sequence[MessageT]) -> Sequence[MessageT]:
-    """Return the first messages that fit into one message of the bus together; at least one."""
-    used = 0
-    for count, message in enumerate(messages):
-        used += len(message.model_dump_json()) + 1
-        if used > MESSAGE_BYTES and count:
-            return messages[:count]
-    return messages

@@ -1,4 +1,4 @@
-"""Items as values: ids, digests, and rules that span several fields."""
+"""Items as values: ids, digests, sizes, and rules that span several fields."""
 
 import secrets
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
+from skillbus.common.paging import JSON_CHARACTER_BYTES
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeStatus
 from skillbus.learner.domain.errors import UnfitError
 
@@ -16,6 +17,8 @@ _DIGESTED: Final = ("type", "title", "content", "scope", "tags", "priority", "so
 """Fields that search uses, in the order of the digest. Ids are not digested: an import may add an external id to an
 item that is otherwise the same.
 """
+_FRAME_BYTES: Final = 1_000
+"""Bound on the field names of an item and its short values, in JSON."""
 
 
 def generate_id(at: datetime) -> str:
@@ -72,6 +75,19 @@ def change_fields(
         return None
     stamp = {"version": item.version + 1, "updated_at": max(at, item.updated_at), "updated_by": actor}
     return _complete(item.model_copy(update={**values, **stamp}))
+
+
+def measure_item(item: KnowledgeItem) -> int:
+    """Return an upper bound of an item's size as JSON, in bytes."""
+    texts = (item.title, item.content, item.tags, item.scope, item.owner, item.source_ref, item.external_id)
+    return len(to_json((texts, item.lang, item.created_by, item.updated_by))) + _FRAME_BYTES
+
+
+def bound_item_size(item: KnowledgeItem) -> int:
+    """Return a rough upper bound of `measure_item`, without encoding the item."""
+    texts = (item.title, item.content, *item.tags, item.scope, item.owner, item.source_ref, item.external_id or "")
+    shorter = (item.lang, item.created_by, item.updated_by)
+    return JSON_CHARACTER_BYTES * sum(map(len, (*texts, *shorter))) + 4 * len(item.tags) + _FRAME_BYTES
 
 
 def _complete(item: KnowledgeItem) -> KnowledgeItem:

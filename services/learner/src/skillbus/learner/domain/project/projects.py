@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from skillbus.common.paging import cut_page, measure_json
 from skillbus.contracts.learner.projects import (
     GetKnowledgeProject,
     KnowledgeAuditEntry,
@@ -13,7 +14,6 @@ from skillbus.contracts.learner.projects import (
     ListKnowledgeAudit,
     SetKnowledgeParent,
 )
-from skillbus.learner.domain.item import cursor
 from skillbus.learner.domain.item.lifecycle import Attribution
 
 
@@ -57,6 +57,6 @@ class Projects:
 
     async def list_audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
         found = await self.log.list_entries(request.project, request.id, request.after, request.limit + 1)
-        entries = cursor.fitting(found[: request.limit])
+        entries = cut_page(found[: request.limit], measure_json)
         more = len(entries) < len(found)
         return KnowledgeAuditListed(entries=tuple(entries), next=entries[-1].sequence if more else None)

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem
 from skillbus.contracts.learner.versions import KnowledgeVersion
@@ -15,7 +16,6 @@ from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import HISTORY, KNOWLEDGE, TAGS
 from skillbus.learner.domain.errors import UnknownItemError, UnknownVersionError
 from skillbus.learner.domain.item.ports import ItemPage, ListPosition, VersionPage
-from skillbus.learner.domain.message_size import MESSAGE_BYTES
 
 _EXCERPT: Final = 300
 _SUMMARY: Final = (

@@ -1,1 +1,1 @@
-"""The steps from one form of the tables to the next, as Alembic runs them."""
+"""Migrations of the tables, run by Alembic."""

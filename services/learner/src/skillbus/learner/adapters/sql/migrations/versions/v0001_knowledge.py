@@ -1,4 +1,4 @@
-"""Items with their history, outbox and audit; projects; usage and feedback."""
+"""Creates items with their history, outbox and audit; projects; usage and feedback."""
 
 from typing import Final
 

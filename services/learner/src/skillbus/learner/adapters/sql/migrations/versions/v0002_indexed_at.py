@@ -1,4 +1,4 @@
-"""When the record was told that the index has an item."""
+"""Adds the moment at which the index had an item."""
 
 from typing import Final
 

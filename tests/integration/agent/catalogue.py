@@ -33,7 +33,7 @@ from skillbus.contracts.indexer.tools import (
 
 
 @dataclass(slots=True)
-class Catalogue:
+class AgentCatalogue:
     """Tools by project and id."""
 
     tools: dict[tuple[str, str], CatalogueTool] = field(default_factory=dict)
@@ -128,9 +128,9 @@ def _summary(kept: CatalogueTool) -> ToolSummary:
 
 
 @asynccontextmanager
-async def catalogue_on(bus: Bus) -> AsyncGenerator[Catalogue]:
+async def catalogue_on(bus: Bus) -> AsyncGenerator[AgentCatalogue]:
     """The catalogue answering in the place of an indexer."""
-    catalogue = Catalogue()
+    catalogue = AgentCatalogue()
     responder = Responder(bus.client, "indexer", "0.0.0", bus.metrics)
     await responder.start(
         route(PUT_TOOLS, catalogue.put),

@@ -23,7 +23,7 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.agent.tool_calls import CALL_TOOL, CallTool, ToolCalled
 
-from .catalogue import Catalogue, catalogue_on
+from .catalogue import AgentCatalogue, catalogue_on
 
 NPM_PACKAGE = "@modelcontextprotocol/server-everything"
 SERVERS = Path(__file__).parent / "servers"
@@ -34,7 +34,7 @@ class Agent:
     """A running agent, as its callers see it."""
 
     bus: Bus
-    catalogue: Catalogue
+    catalogue: AgentCatalogue
 
     async def register(self, name: str, **given: object) -> McpServer:
         request = RegisterMcpServer.model_validate({"name": name, **given})
@@ -58,13 +58,13 @@ class Agent:
 
 
 @pytest.fixture
-async def catalogue(bus: Bus) -> AsyncGenerator[Catalogue]:
+async def catalogue(bus: Bus) -> AsyncGenerator[AgentCatalogue]:
     async with catalogue_on(bus) as opened:
         yield opened
 
 
 @pytest.fixture
-async def agent(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> AsyncGenerator[Agent]:
+async def agent(bus: Bus, catalogue: AgentCatalogue, tmp_path: Path) -> AsyncGenerator[Agent]:
     settings = AgentSettings(data=tmp_path / "agent", stdio_servers=True, secrets_folder=tmp_path / "secrets")
     async with open_agent(bus, settings):
         yield Agent(bus, catalogue)

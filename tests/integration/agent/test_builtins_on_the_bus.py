@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.agent.adapters.builtins.bus_catalogue import BusBuiltinCatalogue
-from skillbus.agent.adapters.builtins.opening import builtin_tools
-from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
+from skillbus.agent.adapters.builtins.tools import make_builtin_tools
+from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue
+from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
 from skillbus.common.testing import WAIT_S, eventually
@@ -36,7 +36,7 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 
-from .catalogue import Catalogue
+from .catalogue import AgentCatalogue
 from .conftest import Agent
 
 NAMES = ("calculate", "datetime", "list_files", "platform", "read_file", "search_tools", "write_file")
@@ -102,7 +102,7 @@ async def indexer_on(bus: Bus) -> AsyncGenerator[Indexer]:
 
 
 @asynccontextmanager
-async def running(cataloguer: BuiltinsInCatalogue) -> AsyncGenerator[None]:
+async def running(cataloguer: BuiltinPublisher) -> AsyncGenerator[None]:
     task = asyncio.create_task(cataloguer.run())
     try:
         yield
@@ -111,12 +111,12 @@ async def running(cataloguer: BuiltinsInCatalogue) -> AsyncGenerator[None]:
 
 
 async def test_an_indexer_that_starts_later_gets_all_builtin_tools_without_review(bus: Bus, tmp_path: Path) -> None:
-    described = builtin_tools(bus.caller, tmp_path).describe()
-    cataloguer = BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), described, first_wait_s=0.01)
-    cataloguer.want("default")
+    described = make_builtin_tools(bus.caller, tmp_path).describe()
+    cataloguer = BuiltinPublisher(BusBuiltinCatalogue(bus.caller), described, first_retry_s=0.01)
+    cataloguer.add_project("default")
     async with running(cataloguer):
         with pytest.raises(RequestError):
-            await cataloguer.sync("default")
+            await cataloguer.sync_project("default")
         async with indexer_on(bus) as indexer, asyncio.timeout(WAIT_S):
             await indexer.complete.wait()
     assert indexer.tools == {("default", tool.id): tool for tool in described}
@@ -128,18 +128,18 @@ async def test_builtin_tools_of_another_version_go_and_those_of_others_stay(bus:
         for id_, source in (("builtin:then", BUILTIN_SOURCE), ("weather", "import")):
             tool = ToolDescription(id=id_, name=id_, tool_type=ToolType.BUILTIN, source=source)
             indexer.tools[("default", id_)] = tool
-        described = builtin_tools(bus.caller, tmp_path).describe()
-        await BuiltinsInCatalogue(BusBuiltinCatalogue(bus.caller), described).sync("default")
+        described = make_builtin_tools(bus.caller, tmp_path).describe()
+        await BuiltinPublisher(BusBuiltinCatalogue(bus.caller), described).sync_project("default")
         assert {id_ for _, id_ in indexer.tools} == IDS | {"weather"}
 
 
 async def test_a_tool_that_is_switched_off_is_neither_described_nor_called(bus: Bus, tmp_path: Path) -> None:
-    tools = builtin_tools(bus.caller, tmp_path, without=["write_file"])
+    tools = make_builtin_tools(bus.caller, tmp_path, without=["write_file"])
     assert set(tools.names()) == set(NAMES) - {"write_file"}
 
 
 async def test_the_projects_that_are_named_have_them_and_one_that_gets_a_server_too(
-    agent: Agent, catalogue: Catalogue
+    agent: Agent, catalogue: AgentCatalogue
 ) -> None:
     async def projects() -> set[str]:
         return {project for project, id_ in catalogue.tools if id_ == "builtin:calculate"}
@@ -172,7 +172,7 @@ async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None
 
     responder = Responder(bus.client, "retriever", "0.0.0", bus.metrics)
     await responder.start(route(SEARCH_TOOLS, find))
-    tools = builtin_tools(bus.caller, tmp_path)
+    tools = make_builtin_tools(bus.caller, tmp_path)
     answer = await tools.call("home", "search_tools", {"query": "帮我提交代码", "tool_types": ["skill"]})
     await responder.drain()
     assert answer.text == "1. skill:git-commit (skill, score 0.90): git-commit. 生成Git提交信息"
@@ -183,13 +183,13 @@ async def test_search_tools_asks_the_retriever(bus: Bus, tmp_path: Path) -> None
 
 async def test_a_search_without_a_retriever_is_unavailable(bus: Bus, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
-        await builtin_tools(bus.caller, tmp_path).call("default", "search_tools", {"query": "x"})
+        await make_builtin_tools(bus.caller, tmp_path).call("default", "search_tools", {"query": "x"})
     assert raised.value.code is ErrorCode.UNAVAILABLE
 
 
 async def test_files_of_a_project_lie_below_the_folder_that_was_set(bus: Bus, tmp_path: Path) -> None:
     """tool-system.md § BuiltInToolsRegistry: FileWrite, FileRead"""
-    tools = builtin_tools(bus.caller, tmp_path / "files")
+    tools = make_builtin_tools(bus.caller, tmp_path / "files")
     await tools.call("home", "write_file", {"path": "a/b.txt", "content": "汉字"})
     assert (tmp_path / "files" / "home" / "a" / "b.txt").read_text() == "汉字"
     assert (await tools.call("home", "read_file", {"path": "a/b.txt"})).text == "汉字"

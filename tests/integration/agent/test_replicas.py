@@ -11,12 +11,12 @@ from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import McpServerState
 from skillbus.contracts.errors import ErrorCode, RequestError
 
-from .catalogue import Catalogue
+from .catalogue import AgentCatalogue
 from .conftest import Agent
 
 
 async def test_either_replica_calls_what_one_registered_and_neither_what_was_removed(
-    bus: Bus, catalogue: Catalogue, tmp_path: Path
+    bus: Bus, catalogue: AgentCatalogue, tmp_path: Path
 ) -> None:
     agent, settings = Agent(bus, catalogue), AgentSettings(data=tmp_path, stdio_servers=True)
     async with open_agent(bus, settings), open_agent(bus, settings):
@@ -32,7 +32,7 @@ async def test_either_replica_calls_what_one_registered_and_neither_what_was_rem
             assert caught.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_what_is_registered_outlives_a_restart(bus: Bus, catalogue: Catalogue, tmp_path: Path) -> None:
+async def test_what_is_registered_outlives_a_restart(bus: Bus, catalogue: AgentCatalogue, tmp_path: Path) -> None:
     agent, settings = Agent(bus, catalogue), AgentSettings(data=tmp_path, stdio_servers=True)
     async with open_agent(bus, settings):
         await agent.start("hostile", "plain")
@@ -41,7 +41,7 @@ async def test_what_is_registered_outlives_a_restart(bus: Bus, catalogue: Catalo
 
 
 async def test_a_server_that_has_to_be_started_is_refused_unless_it_is_allowed(
-    bus: Bus, catalogue: Catalogue, tmp_path: Path
+    bus: Bus, catalogue: AgentCatalogue, tmp_path: Path
 ) -> None:
     agent = Agent(bus, catalogue)
     async with open_agent(bus, AgentSettings(data=tmp_path, stdio_servers=True)):

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.agent.domain.following import FollowerPorts
-from skillbus.agent.domain.ports import Greeting
-from skillbus.agent.domain.registered import RegisteredServer, ServerKey
+from skillbus.agent.domain.ports import ServerGreeting
+from skillbus.agent.domain.servers.follower import FollowerPorts
+from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
+from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -71,8 +71,8 @@ class Server:
     calls: list[tuple[str, Mapping[str, JsonValue]]] = field(default_factory=list)
 
     @property
-    def greeting(self) -> Greeting:
-        return Greeting(self.name, "1", "2025-06-18")
+    def greeting(self) -> ServerGreeting:
+        return ServerGreeting(self.name, "1", "2025-06-18")
 
     def check(self) -> None:
         if self.fails is not None:
@@ -102,7 +102,7 @@ class Server:
         return ToolAnswer(text=tool)
 
 
-class Catalogue:
+class CatalogueInMemory:
     """Tools by project and id; what is described otherwise waits in quarantine."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ def _summary(tool: ToolDescription, state: ToolState) -> ToolSummary:
     )
 
 
-class Announcer:
+class AnnouncerInMemory:
     """Facts, in order."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ class Announcer:
         self.facts.append(("failed", fact))
 
 
-class Changes:
+class FeedInMemory:
     """Nothing but what a test says."""
 
     def __init__(self) -> None:
@@ -200,9 +200,9 @@ class World:
 
     server: Server = field(default_factory=Server)
     store: Store = field(default_factory=Store)
-    catalogue: Catalogue = field(default_factory=Catalogue)
-    announcer: Announcer = field(default_factory=Announcer)
-    changes: Changes = field(default_factory=Changes)
+    catalogue: CatalogueInMemory = field(default_factory=CatalogueInMemory)
+    announcer: AnnouncerInMemory = field(default_factory=AnnouncerInMemory)
+    changes: FeedInMemory = field(default_factory=FeedInMemory)
 
     def ports(self) -> FollowerPorts:
         return FollowerPorts(self.store, self.server, self.catalogue, self.announcer, lambda: NOW)

@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from skillbus.agent.domain.schema_shape import misshapen
+from skillbus.agent.domain.servers.schema_shape import find_shape_problem
 
 GOOD: list[JsonValue] = [
     {},
@@ -36,15 +36,15 @@ BAD: list[JsonValue] = [
 
 @pytest.mark.parametrize("schema", GOOD)
 def test_a_schema_is_one(schema: JsonValue) -> None:
-    assert misshapen(schema) is None
+    assert find_shape_problem(schema) is None
 
 
 @pytest.mark.parametrize("schema", BAD)
 def test_what_is_no_schema_is_told_with_its_place(schema: JsonValue) -> None:
-    assert (misshapen(schema) or "").startswith("$")
+    assert (find_shape_problem(schema) or "").startswith("$")
 
 
 @pytest.mark.parametrize("schema", [*GOOD, *BAD])
 def test_it_agrees_with_the_metaschema(schema: JsonValue) -> None:
     errors = list(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema))
-    assert bool(errors) is (misshapen(schema) is not None)
+    assert bool(errors) is (find_shape_problem(schema) is not None)

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.builtins.all_of_them import BuiltinTools
 from skillbus.agent.domain.builtins.arithmetic import evaluate
 from skillbus.agent.domain.builtins.calculate import CALCULATE, MAX_EXPRESSION
-from skillbus.agent.domain.builtins.errors import ToolFailedError
-from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 
 async def calculated(expression: str, digits: int = 15) -> ToolAnswer:
@@ -199,5 +198,5 @@ def test_decimals_are_exact(left: object, right: object) -> None:
 
 @given(st.text(max_size=200) | st.text(alphabet="0123456789+-*/%^(),.e sqrtpimax", max_size=200))
 def test_any_text_has_a_value_or_a_reason(text: str) -> None:
-    with suppress(ToolFailedError):
+    with suppress(BuiltinFailedError):
         assert isfinite(evaluate(text))

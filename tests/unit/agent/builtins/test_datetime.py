@@ -8,18 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.builtins.all_of_them import BuiltinTools
-from skillbus.agent.domain.builtins.date_and_time import datetime_tool
-from skillbus.agent.domain.builtins.errors import ToolFailedError
-from skillbus.agent.domain.builtins.moments import moment_of, zone_of
-from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.builtins.date_time import make_datetime_tool
+from skillbus.agent.domain.builtins.moments import parse_moment, parse_zone
+from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 NOW = datetime(2026, 11, 22, 4, 30, 15, 999, tzinfo=UTC)
 
 
 async def asked(**arguments: JsonValue) -> ToolAnswer:
-    return await BuiltinTools([datetime_tool(lambda: NOW)]).call("default", "datetime", arguments)
+    return await BuiltinTools([make_datetime_tool(lambda: NOW)]).call("default", "datetime", arguments)
 
 
 async def iso(**arguments: JsonValue) -> str:
@@ -147,13 +146,13 @@ async def test_arguments_that_do_not_fit_are_refused_with_their_place(
 
 @given(st.text(max_size=64), st.text(max_size=64))
 def test_any_text_is_a_moment_and_a_zone_or_has_a_reason(zone: str, moment: str) -> None:
-    with suppress(ToolFailedError):
-        assert NOW.astimezone(zone_of(zone)) == NOW
-    with suppress(ToolFailedError):
-        assert moment_of(moment, UTC).tzinfo is UTC
+    with suppress(BuiltinFailedError):
+        assert NOW.astimezone(parse_zone(zone)) == NOW
+    with suppress(BuiltinFailedError):
+        assert parse_moment(moment, UTC).tzinfo is UTC
 
 
 @given(st.integers(-(10**9), 10**10), st.sampled_from(["Asia/Shanghai", "America/Lima"]))
 def test_a_moment_in_iso_is_read_back(seconds: int, zone: str) -> None:
     moment = datetime.fromtimestamp(seconds, UTC)
-    assert moment_of(moment.astimezone(zone_of(zone)).isoformat(), UTC) == moment
+    assert parse_moment(moment.astimezone(parse_zone(zone)).isoformat(), UTC) == moment

@@ -11,18 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from skillbus.agent.adapters.builtins.disk_files import ABANDONED_S, INCOMING, Allowance, DiskFiles
-from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.builtins.all_of_them import BuiltinTools
+from skillbus.agent.adapters.builtins.disk_files import ABANDONED_S, INCOMING, DiskFiles, FileQuota
 from skillbus.agent.domain.builtins.file_tools import (
     MAX_LISTED,
     MAX_READ_BYTES,
-    list_files_tool,
-    read_file_tool,
-    write_file_tool,
+    make_list_files_tool,
+    make_read_file_tool,
+    make_write_file_tool,
 )
-from skillbus.agent.domain.builtins.files import parts_of
+from skillbus.agent.domain.builtins.files import parse_path
+from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 SECRET = "the neighbour's secret"
 
@@ -34,11 +34,11 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> BuiltinTools:
-    return tools_on(DiskFiles(root, Allowance()))
+    return tools_on(DiskFiles(root, FileQuota()))
 
 
 def tools_on(files: DiskFiles) -> BuiltinTools:
-    return BuiltinTools([read_file_tool(files), write_file_tool(files), list_files_tool(files)])
+    return BuiltinTools([make_read_file_tool(files), make_write_file_tool(files), make_list_files_tool(files)])
 
 
 async def write(tools: BuiltinTools, path: str, content: str, **more: JsonValue) -> ToolAnswer:
@@ -255,7 +255,7 @@ async def test_what_is_not_there_is_said_and_not_invented(tools: BuiltinTools) -
 
 
 async def test_a_project_keeps_no_more_than_it_may(root: Path) -> None:
-    tools = tools_on(DiskFiles(root, Allowance(total_bytes=100, entries=3)))
+    tools = tools_on(DiskFiles(root, FileQuota(total_bytes=100, entries=3)))
     assert not (await write(tools, "a", "x" * 60)).is_error
     assert (await write(tools, "b", "x" * 60)).is_error
     assert not (await write(tools, "a", "x" * 90)).is_error
@@ -265,7 +265,7 @@ async def test_a_project_keeps_no_more_than_it_may(root: Path) -> None:
 
 
 async def test_a_write_that_is_refused_leaves_no_folders(root: Path) -> None:
-    tools = tools_on(DiskFiles(root, Allowance(total_bytes=10, entries=5)))
+    tools = tools_on(DiskFiles(root, FileQuota(total_bytes=10, entries=5)))
     assert (await write(tools, "a/b/c/d", "x" * 11)).is_error
     assert (await write(tools, "1/2/3/4/5/6", "x")).is_error
     assert await listed(tools) == []
@@ -343,7 +343,7 @@ async def test_any_bytes_come_back_as_they_were(tools: BuiltinTools, data: bytes
 @given(st.text(max_size=60) | st.text(alphabet="./\\a~", max_size=30))
 def test_the_parts_of_any_path_lead_down(path: str) -> None:
     try:
-        parts = parts_of(path)
+        parts = parse_path(path)
     except ArgumentsInvalidError:
         return
     assert all(part not in {"", ".", ".."} and "/" not in part and "\0" not in part for part in parts)

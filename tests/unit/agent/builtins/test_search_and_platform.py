@@ -9,15 +9,15 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from skillbus.agent.adapters.builtins.disk_files import Allowance, DiskFiles
-from skillbus.agent.adapters.builtins.machine import ThisMachine
-from skillbus.agent.domain.builtins.all_of_them import BuiltinTools
+from skillbus.agent.adapters.builtins.disk_files import DiskFiles, FileQuota
+from skillbus.agent.adapters.builtins.tools import ThisMachine
 from skillbus.agent.domain.builtins.calculate import CALCULATE
-from skillbus.agent.domain.builtins.date_and_time import datetime_tool
-from skillbus.agent.domain.builtins.file_tools import list_files_tool, read_file_tool, write_file_tool
-from skillbus.agent.domain.builtins.moments import moment_of, zone_of
-from skillbus.agent.domain.builtins.platform import platform_tool
-from skillbus.agent.domain.builtins.search_tools import search_tool
+from skillbus.agent.domain.builtins.date_time import make_datetime_tool
+from skillbus.agent.domain.builtins.file_tools import make_list_files_tool, make_read_file_tool, make_write_file_tool
+from skillbus.agent.domain.builtins.moments import parse_moment, parse_zone
+from skillbus.agent.domain.builtins.platform import make_platform_tool
+from skillbus.agent.domain.builtins.search_tools import make_search_tool
+from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.errors import ArgumentsInvalidError, ToolUnknownError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
@@ -46,7 +46,7 @@ class Finder:
         self._hits = hits
         self._fails = fails
 
-    async def find(self, request: SearchTools) -> ToolsFound:
+    async def find_tools(self, request: SearchTools) -> ToolsFound:
         self.asked.append(request)
         if self._fails:
             raise self._fails
@@ -54,16 +54,16 @@ class Finder:
 
 
 def all_tools(finder: Finder | None = None) -> BuiltinTools:
-    files = DiskFiles(Path("nowhere"), Allowance())
+    files = DiskFiles(Path("nowhere"), FileQuota())
     return BuiltinTools(
         [
             CALCULATE,
-            datetime_tool(lambda: moment_of("2026-11-22", zone_of("UTC"))),
-            search_tool(finder or Finder()),
-            platform_tool(ThisMachine()),
-            read_file_tool(files),
-            write_file_tool(files),
-            list_files_tool(files),
+            make_datetime_tool(lambda: parse_moment("2026-11-22", parse_zone("UTC"))),
+            make_search_tool(finder or Finder()),
+            make_platform_tool(ThisMachine()),
+            make_read_file_tool(files),
+            make_write_file_tool(files),
+            make_list_files_tool(files),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""The agent's handlers: decode, one call of the domain, encode."""
+"""Handlers of the agent's requests."""
 
 import time
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Final
 
 import structlog
 
-from skillbus.agent.domain.auditing import Auditor
-from skillbus.agent.domain.builtins_port import Builtins
-from skillbus.agent.domain.calling import Caller
-from skillbus.agent.domain.registered import ServerKey
-from skillbus.agent.domain.servers import Servers
+from skillbus.agent.domain.auditor import CallableAuditor
+from skillbus.agent.domain.ports import BuiltinToolbox
+from skillbus.agent.domain.servers.registration import ServerKey
+from skillbus.agent.domain.servers.registry import ServerRegistry
+from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.common.bus import headers
 from skillbus.contracts.agent.mcp_servers import (
     REFRESH_MCP_SERVER,
@@ -34,11 +34,11 @@ from skillbus.contracts.agent.tool_calls import (
 from skillbus.contracts.message import Empty
 
 _TO_REPLY_S: Final = 1.0
-"""Kept back from the caller's time, so that it is told how things are rather than nothing."""
+"""Part of the caller's time reserved for the reply, so that the caller learns the state instead of a timeout."""
 _ANSWERS: Final = 2
-"""A server's first listing takes as many of its `timeout_s` at most: for the session, and for the list."""
-_ROOM_S: Final = 15.0
-"""For the catalogue to take what is listed, or for the process of a server that failed to end."""
+"""A first listing takes at most this many `timeout_s` of the server: one for the session, one for the list."""
+_SPARE_S: Final = 15.0
+"""Time for the catalogue to accept the tools, or for the process of a failed server to end."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,47 +47,47 @@ log = structlog.get_logger(__name__)
 class AgentHandlers:
     """Answers the agent's requests."""
 
-    servers: Servers
-    builtins: Builtins
-    caller: Caller
-    auditor: Auditor
+    servers: ServerRegistry
+    builtins: BuiltinToolbox
+    caller: ToolCaller
+    auditor: CallableAuditor
 
     async def register_mcp_server(self, request: RegisterMcpServer) -> McpServer:
-        """Register a server, and say how its first listing went if it ends in time."""
-        within_s = min(_left_s(REGISTER_MCP_SERVER.timeout_s), request.timeout_s * _ANSWERS + _ROOM_S)
-        server = (await self.servers.register(request, within_s)).told()
+        """Register a server and return it with the result of its first listing, if that ends in time."""
+        within_s = min(_left_s(REGISTER_MCP_SERVER.timeout_s), request.timeout_s * _ANSWERS + _SPARE_S)
+        server = (await self.servers.register(request, within_s)).describe()
         log.info("mcp_server_registered", server=server.name, state=server.state, tools=server.tools)
         return server
 
     async def list_mcp_servers(self, request: ListMcpServers) -> McpServersListed:
-        """The servers of a project."""
-        servers = await self.servers.all_of(request.project)
-        return McpServersListed(servers=tuple(server.told(briefly=True) for server in servers))
+        """List the servers of a project."""
+        servers = await self.servers.list_servers(request.project)
+        return McpServersListed(servers=tuple(server.describe(brief=True) for server in servers))
 
     async def get_mcp_server(self, request: McpServerSelector) -> McpServer:
-        """One server."""
-        return (await self.servers.get(_key(request))).told()
+        """Return one server."""
+        return (await self.servers.get_server(_key(request))).describe()
 
     async def refresh_mcp_server(self, request: McpServerSelector) -> McpServer:
         """List a server again."""
-        return (await self.servers.refresh(_key(request), _left_s(REFRESH_MCP_SERVER.timeout_s))).told()
+        return (await self.servers.refresh(_key(request), _left_s(REFRESH_MCP_SERVER.timeout_s))).describe()
 
     async def remove_mcp_server(self, request: McpServerSelector) -> McpServerRemoved:
         """Remove a server and its tools."""
-        removed = await self.servers.remove(_key(request))
+        removed = await self.servers.unregister(_key(request))
         log.info("mcp_server_removed", server=request.name, tools=removed)
         return McpServerRemoved(name=request.name, tools=removed)
 
     async def list_builtins(self, _: Empty) -> BuiltinsListed:
-        """The builtin tools."""
+        """List the builtin tools."""
         return BuiltinsListed(tools=self.builtins.describe())
 
     async def call_tool(self, request: CallTool) -> ToolCalled:
-        """Call a tool."""
-        begun = time.perf_counter()
+        """Call a tool and measure its duration."""
+        started = time.perf_counter()
         within_s = _left_s(CALL_TOOL.timeout_s)
         answer = await self.caller.call(request.project, request.id, request.arguments, within_s)
-        took_ms = (time.perf_counter() - begun) * 1000
+        took_ms = (time.perf_counter() - started) * 1000
         log.info("tool_called", tool=request.id, is_error=answer.is_error, took_ms=round(took_ms, 1))
         return ToolCalled(
             id=request.id,
@@ -101,7 +101,7 @@ class AgentHandlers:
 
     async def audit_callable(self, request: AuditCallable) -> CallableAudited:
         """Compare the catalogue with what can be called."""
-        return await self.auditor.audit(request.project, _left_s(AUDIT_CALLABLE.timeout_s), fix=request.fix)
+        return await self.auditor.audit_project(request.project, _left_s(AUDIT_CALLABLE.timeout_s), fix=request.fix)
 
 
 def _left_s(timeout_s: float) -> float:

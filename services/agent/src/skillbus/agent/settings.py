@@ -10,25 +10,25 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Project
 
 
 class AgentSettings(BaseSettings):
-    """Read from `SKILLBUS_AGENT_*`."""
+    """Settings read from `SKILLBUS_AGENT_*`."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_AGENT_", frozen=True)
 
     data: Path = Path("data/agent")
-    """Holds `files`, where the builtin tools read and write files, one folder a project."""
+    """Folder whose subfolder `files` holds the files of the builtin tools, one folder for each project."""
     stdio_servers: bool = False
-    """Whether MCP servers may be registered that the agent starts as processes of its own."""
+    """Allow registration of MCP servers that the agent starts as processes."""
     poll_every_s: float = Field(default=300.0, ge=1.0, allow_inf_nan=False)
-    """How often the tools of a server are listed that does not say that they changed."""
+    """Interval in which the tools of a server are listed that does not report changes."""
     secrets_folder: Path = Path("/run/secrets")
-    """The only folder below which a `file:PATH` of a header or variable may lie."""
+    """The only folder from which `file:PATH` references of headers and variables are read."""
     builtin_projects: tuple[Project, ...] = (DEFAULT_PROJECT,)
-    """Projects in whose catalogue the builtin tools are, beside those that have MCP servers; as a JSON list."""
+    """Projects that get the builtin tools, as a JSON list. Projects with MCP servers always get them."""
     without_builtins: tuple[str, ...] = ()
-    """Names of builtin tools that are not offered, as a JSON list."""
+    """Names of builtin tools that are switched off, as a JSON list."""
 
     def on_ones_own_machine(self) -> Self:
-        """The same where whoever registers a server can start it as well without us, unless it is set otherwise."""
+        """Allow stdio servers unless configured otherwise: whoever registers one can run commands here anyway."""
         if "stdio_servers" in self.model_fields_set:
             return self
         return self.model_copy(update={"stdio_servers": True})

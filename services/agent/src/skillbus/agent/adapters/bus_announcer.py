@@ -1,4 +1,4 @@
-"""Facts about servers, on the bus."""
+"""Events about servers, published on the bus."""
 
 from uuid import uuid4
 
@@ -8,8 +8,8 @@ from skillbus.contracts.agent.mcp_servers import MCP_SERVER_FAILED, MCP_SERVER_L
 from skillbus.contracts.endpoint import Event
 
 
-class BusAnnouncer:
-    """Implements `Announcer`."""
+class BusServerAnnouncer:
+    """Implements `ServerAnnouncer`."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -26,6 +26,6 @@ class BusAnnouncer:
             event,
             fact,
             identity=fact.name,
-            message_id=f"{event.entity}:{event.fact}:{uuid4().hex}",  # the same again is another fact
+            message_id=f"{event.entity}:{event.fact}:{uuid4().hex}",  # an equal event later is a new one
             project=fact.project,
         )

@@ -1,6 +1,6 @@
-"""The catalogue of tools, over the bus."""
+"""The catalogue of tools, by requests to the indexer."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from skillbus.common.bus.caller import Caller
@@ -31,12 +31,14 @@ _KINDS: Final = (ToolType.MCP, ToolType.BUILTIN)
 
 
 class BusCatalogue:
-    """Implements `Catalogue` by requests to the indexer."""
+    """Implements `AgentCatalogue`. `on_put` receives each project that gets tools of a server."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, on_put: Callable[[str], None]) -> None:
         self._caller = caller
+        self._on_put = on_put
 
     async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+        self._on_put(project)
         results: list[ToolPut] = []
         for batch in cut_batches(map(measure_json, tools), max_items=MAX_TOOLS):
             request = PutTools(
@@ -58,7 +60,14 @@ class BusCatalogue:
         return removed
 
     async def tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
-        return tuple([tool async for tool in self._listed(project, source) if _is_of_servers(tool.source)])
+        # Others import MCP tools too; those do not belong to registered servers.
+        return tuple(
+            [
+                tool
+                async for tool in self._iterate_tools(project, source)
+                if tool.source == BUILTIN_SOURCE or tool.source.startswith(MCP_SOURCE_PREFIX)
+            ]
+        )
 
     async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
         try:
@@ -68,18 +77,11 @@ class BusCatalogue:
                 return None
             raise
 
-    async def _listed(self, project: str, source: str | None) -> AsyncIterator[ToolSummary]:
+    async def _iterate_tools(self, project: str, source: str | None) -> AsyncIterator[ToolSummary]:
         after: str | None = None
-        limit = _PAGE
         while True:
-            request = ListTools(project=project, limit=limit, after=after, tool_types=_KINDS, source=source)
-            try:
-                page = await self._caller.call(LIST_TOOLS, request)
-            except RequestError as error:
-                if error.code is not ErrorCode.PAYLOAD_TOO_LARGE or limit == 1:
-                    raise
-                limit //= 2  # long names, or many tags
-                continue
+            request = ListTools(project=project, limit=_PAGE, after=after, tool_types=_KINDS, source=source)
+            page = await self._caller.call(LIST_TOOLS, request)
             for tool in page.tools:
                 yield tool
             after = page.next
@@ -87,6 +89,20 @@ class BusCatalogue:
                 return
 
 
-def _is_of_servers(source: str) -> bool:
-    """Others import MCP tools too; those are not of servers that are registered."""
-    return source == BUILTIN_SOURCE or source.startswith(MCP_SOURCE_PREFIX)
+class BusBuiltinCatalogue:
+    """Implements `BuiltinCatalogue`. One page holds all builtin tools."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def put(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+        described = tuple(tool.model_dump(mode="json") for tool in tools)
+        request = PutTools(project=project, tools=described, source=BUILTIN_SOURCE, review_changes=False)
+        return (await self._caller.call(PUT_TOOLS, request)).results
+
+    async def ids(self, project: str) -> frozenset[str]:
+        request = ListTools(project=project, source=BUILTIN_SOURCE, limit=_PAGE)
+        return frozenset(tool.id for tool in (await self._caller.call(LIST_TOOLS, request)).tools)
+
+    async def remove(self, project: str, ids: Sequence[str]) -> None:
+        await self._caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=tuple(ids), source=BUILTIN_SOURCE))

@@ -8,7 +8,7 @@ from typing import Final
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from skillbus.agent.domain.registered import RegisteredServer, ServerKey
+from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.records import StoredRecord
@@ -37,8 +37,8 @@ class KvServers:
         return tuple([stored.record async for _, stored in self._records.iterate()])
 
 
-class ServerChanges:
-    """Implements `Changes` with a subscription to the subjects of the bucket.
+class KvServerChanges:
+    """Implements `ServerChangeFeed` with a subscription to the subjects of the bucket.
 
     Writes are not received while the connection is down, so each reconnection is reported as "look at everything".
     """
@@ -69,9 +69,9 @@ class ServerChanges:
 
 
 @asynccontextmanager
-async def open_changes(bus: Bus) -> AsyncGenerator[ServerChanges]:
+async def open_server_changes(bus: Bus) -> AsyncGenerator[KvServerChanges]:
     """Receive changes while the context is open."""
-    changes = ServerChanges(bus)
+    changes = KvServerChanges(bus)
     subscription = await bus.client.subscribe(f"{_PREFIX}>", cb=changes.on_write)
     try:
         yield changes

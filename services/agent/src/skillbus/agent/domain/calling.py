@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from pydantic import JsonValue
-
 from skillbus.agent.domain.answer import ToolAnswer
 from skillbus.agent.domain.arguments import check_arguments
 from skillbus.agent.domain.builtins_port import Builtins
+from skillbus.agent.domain.registered import ServerKey
+
 from skillbus.agent.domain.errors import CallTimedOutError, ToolExternalError, ToolNotCallableError, ToolUnknownError
 from skillbus.agent.domain.ports import Catalogue
-from skillbus.agent.domain.registered import ServerKey
 from skillbus.agent.domain.servers import Servers
 from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, CatalogueTool, ToolState
 

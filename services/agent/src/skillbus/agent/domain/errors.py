@@ -1,17 +1,18 @@
-"""What can go wrong with a server, and with a call of a tool.
+"""Errors of servers and of tool calls.
 
     AgentError
     ├── ServerUnknownError       no server of that name is registered
     ├── ServerNotAllowedError    this deployment starts no processes for servers
-    ├── ServerFailedError        a server cannot be had, or not in time, or says what MCP does not
+    ├── ServerFailedError        a server cannot be reached, is too slow, or violates the protocol
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
     ├── ToolNotCallableError     it waits in quarantine, or is disabled
     ├── ToolExternalError        others provide it, and skillbus cannot call it
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
-    └── SchemaUnusableError      the tool's schema cannot be used to check them
+    └── SchemaUnusableError      the tool's schema cannot be used to check arguments
+    BuiltinFailedError           a builtin tool has no result; it becomes the tool's answer
 
-That a tool says it failed is no error: it is an answer with `is_error`.
+A tool that reports a failure is no error: its answer has `is_error`.
 """
 
 
@@ -24,15 +25,15 @@ class ServerUnknownError(AgentError):
 
 
 class ServerNotAllowedError(AgentError):
-    """A server that has to be started, where that is not allowed; the message says how to allow it."""
+    """A server that must be started, in a deployment that forbids it; the message says how to allow it."""
 
 
 class ServerFailedError(AgentError):
-    """What a server did or did not do; the message is for operators and holds none of its secrets."""
+    """A failure of a server. The message is for operators and holds none of the server's secrets."""
 
 
 class CallTimedOutError(AgentError):
-    """A call that is not waited for any longer."""
+    """A call that was not answered in time."""
 
 
 class ToolUnknownError(AgentError):
@@ -40,7 +41,7 @@ class ToolUnknownError(AgentError):
 
 
 class ToolNotCallableError(AgentError):
-    """A tool that is there and must not be called; the message says what to do."""
+    """A tool that must not be called now; the message says what to do."""
 
 
 class ToolExternalError(AgentError):
@@ -60,4 +61,8 @@ class ArgumentsInvalidError(AgentError):
 
 
 class SchemaUnusableError(AgentError):
-    """A schema that is not valid, refers elsewhere, or is too costly to check."""
+    """A schema that is invalid, refers elsewhere, or is too expensive to check."""
+
+
+class BuiltinFailedError(Exception):
+    """A builtin tool has no result. The message is for the model: what is wrong, or what to do instead."""

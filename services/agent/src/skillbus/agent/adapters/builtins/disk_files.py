@@ -1,8 +1,7 @@
-"""Files of projects on a disk: `<root>/<project>/…`, one folder a project.
+"""Files of projects on disk, in one folder for each project: `<root>/<project>/…`.
 
-A path is walked from an open folder to the next, none of which may be a symbolic link, so that nothing that is put
-there between a check and its use leads elsewhere. A file is written beside all projects, in `<root>/.incoming`, and
-then moved to where it belongs, in one step.
+A path is walked from one open folder to the next, and none may be a symbolic link, so that nothing that is placed there
+between a check and its use leads elsewhere. A file is written to `<root>/.incoming`, then moved atomically.
 """
 
 import asyncio
@@ -16,51 +15,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skillbus.agent.adapters.builtins.folders import Folder, FolderMissingError, entered, unusable
-from skillbus.agent.domain.builtins.errors import ToolFailedError
-from skillbus.agent.domain.builtins.files import Entry, Excerpt, Parts
+from skillbus.agent.adapters.builtins.folders import FolderMissingError, OpenFolder, explain_error, open_folder
+from skillbus.agent.domain.builtins.files import FileEntry, FileExcerpt, Parts
+from skillbus.agent.domain.errors import BuiltinFailedError
 
 INCOMING: Final = ".incoming"
-"""No project has such a name."""
+"""Not a valid name of a project."""
 ABANDONED_S: Final = 3_600.0
-"""Older files there are of a writer that is no more."""
+"""Files in `INCOMING` that are older belong to a writer that died."""
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """How much a project may keep."""
+class FileQuota:
+    """Storage limit of a project."""
 
     total_bytes: int = 64 * 1024 * 1024
     entries: int = 2_000
-    """Files and folders."""
+    """Number of files and folders."""
 
 
 class DiskFiles:
-    """The port `ProjectFiles` on one folder. Works in threads; writes come one after the other."""
+    """Implements `ProjectFiles` in one folder. It works in threads; writes are serialized."""
 
-    def __init__(self, root: Path, allowance: Allowance) -> None:
+    def __init__(self, root: Path, quota: FileQuota) -> None:
         self._root = root
-        self._allowance = allowance
+        self._quota = quota
         self._writing = threading.Lock()
 
-    async def read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> Excerpt:
+    async def read_file(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
         return await asyncio.to_thread(self._read, project, parts, offset, limit_bytes)
 
-    async def write(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
+    async def write_file(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
         return await asyncio.to_thread(self._write, project, parts, data, replace)
 
-    async def entries(self, project: str, parts: Parts) -> tuple[Entry, ...]:
-        return await asyncio.to_thread(self._entries, project, parts)
+    async def list_entries(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
+        return await asyncio.to_thread(self._list, project, parts)
 
-    def _read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> Excerpt:
-        with self._walked(project, parts[:-1]) as folder, folder.file(parts[-1]) as file:
+    def _read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
+        with self._open(project, parts[:-1]) as folder, folder.open_file(parts[-1]) as file:
             size = os.fstat(file).st_size
-            return Excerpt(os.pread(file, limit_bytes, offset), offset, size)
+            return FileExcerpt(os.pread(file, limit_bytes, offset), offset, size)
 
-    def _entries(self, project: str, parts: Parts) -> tuple[Entry, ...]:
+    def _list(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
         try:
-            with self._walked(project, parts) as folder:
-                return tuple(sorted(folder.entries(), key=lambda entry: entry.name))
+            with self._open(project, parts) as folder:
+                return tuple(sorted(folder.list_entries(), key=lambda entry: entry.name))
         except FolderMissingError:
             if parts:
                 raise
@@ -68,19 +67,19 @@ class DiskFiles:
 
     def _write(self, project: str, parts: Parts, data: bytes, replace: bool) -> bool:
         with self._writing:
-            old = self._size_of(project, parts)
+            old = self._find_size(project, parts)
             if old is not None and not replace:
-                raise ToolFailedError(f"{'/'.join(parts)} is there already: choose another name, or overwrite it")
+                raise BuiltinFailedError(f"{'/'.join(parts)} exists already: choose another name, or overwrite it")
             self._check_room(project, len(data) - (old or 0), new=0 if old is not None else len(parts))
             self._make_root()
-            with self._walked(project, parts[:-1], make=True) as folder, self._incoming(data) as (incoming, name):
-                folder.take(incoming, name, parts[-1])
+            with self._open(project, parts[:-1], make=True) as folder, self._incoming(data) as (incoming, name):
+                folder.move_in(incoming, name, parts[-1])
             return old is not None
 
-    def _size_of(self, project: str, parts: Parts) -> int | None:
+    def _find_size(self, project: str, parts: Parts) -> int | None:
         try:
-            with self._walked(project, parts[:-1]) as folder:
-                return folder.size_of(parts[-1])
+            with self._open(project, parts[:-1]) as folder:
+                return folder.get_size(parts[-1])
         except FolderMissingError:
             return None
 
@@ -88,44 +87,44 @@ class DiskFiles:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise unusable("the folder of all files", error) from None
+            raise explain_error("the folder of all files", error) from None
 
     @contextmanager
-    def _walked(self, project: str, parts: Parts, *, make: bool = False) -> Iterator[Folder]:
-        with entered(self._root, (project, *parts), make=make) as folder:
+    def _open(self, project: str, parts: Parts, *, make: bool = False) -> Iterator[OpenFolder]:
+        with open_folder(self._root, (project, *parts), make=make) as folder:
             yield folder
 
     @contextmanager
-    def _incoming(self, data: bytes) -> Iterator[tuple[Folder, str]]:
-        """The bytes on the disk, under a name that nobody knows; gone in the end unless they were taken."""
+    def _incoming(self, data: bytes) -> Iterator[tuple[OpenFolder, str]]:
+        """Write the bytes to disk under a random name; the file is deleted at the end unless it was moved."""
         name = secrets.token_hex(16)
-        with entered(self._root, (INCOMING,), make=True) as folder:
-            _sweep(folder)
+        with open_folder(self._root, (INCOMING,), make=True) as folder:
+            _delete_abandoned(folder)
             try:
-                folder.put(name, data)
+                folder.create_file(name, data)
                 yield folder, name
             finally:
-                folder.drop(name)
+                folder.delete_file(name)
 
     def _check_room(self, project: str, more_bytes: int, *, new: int) -> None:
-        """Before anything is made. `new` counts the folders on the way, whether they are there or not."""
+        """Check the quota before anything is created. `new` counts all folders of the path, existing ones too."""
         try:
-            with self._walked(project, ()) as folder:
-                kept_bytes, entries = folder.weight()
+            with self._open(project, ()) as folder:
+                kept_bytes, entries = folder.measure()
         except FolderMissingError:
             kept_bytes, entries = 0, 0
-        if more_bytes > 0 and kept_bytes + more_bytes > self._allowance.total_bytes:
-            raise ToolFailedError(
-                f"the project keeps {kept_bytes} bytes of files and may keep {self._allowance.total_bytes}: "
-                "write less, or make a file of it smaller"
+        if more_bytes > 0 and kept_bytes + more_bytes > self._quota.total_bytes:
+            raise BuiltinFailedError(
+                f"the project keeps {kept_bytes} bytes of files and may keep {self._quota.total_bytes}: "
+                "write less, or shorten one of its files"
             )
-        if new and entries + new > self._allowance.entries:
-            raise ToolFailedError(f"the project has {entries} files and folders and may have {self._allowance.entries}")
+        if new and entries + new > self._quota.entries:
+            raise BuiltinFailedError(f"the project has {entries} files and folders and may have {self._quota.entries}")
 
 
-def _sweep(folder: Folder) -> None:
-    """Take away what writers left that died."""
+def _delete_abandoned(folder: OpenFolder) -> None:
+    """Delete the files of writers that died."""
     oldest = time.time() - ABANDONED_S
-    for entry in folder.entries():
-        if folder.changed_at(entry.name) < oldest:
-            folder.drop(entry.name)
+    for entry in folder.list_entries():
+        if folder.get_mtime(entry.name) < oldest:
+            folder.delete_file(entry.name)

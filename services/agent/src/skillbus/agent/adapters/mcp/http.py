@@ -1,4 +1,4 @@
-"""Streamable HTTP, through a client that reads no more than it should and takes its headers nowhere else.
+"""Streamable HTTP transport: bounds the size of messages, and sends its headers to one origin only.
 
 The SDK follows redirects within the origin of the address, and no others.
 """
@@ -12,23 +12,24 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from skillbus.agent.adapters.mcp.limits import MESSAGE_BYTES
 from skillbus.agent.domain.errors import ServerFailedError
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 OnFault = Callable[[ServerFailedError], None]
 
+MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""Size of one message. A listing of 10,000 tools has some 5 MB, and so has the longest description reported so far."""
 _STREAM_READ_S: Final = 300.0
-"""Between two events; the SDK then opens the stream again."""
+"""Longest pause between two events; the SDK then opens the stream again."""
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 @asynccontextmanager
-async def http_streams(
+async def open_http_streams(
     url: str, headers: Mapping[str, str], timeout_s: float, on_fault: OnFault
 ) -> AsyncGenerator[Streams]:
-    """The messages of a server; `on_fault` hears what the SDK would keep to itself."""
-    # Compressed bodies are refused: what is counted must be what is kept.
+    """Open the message streams of a server. `on_fault` receives errors that the SDK does not report."""
+    # Compressed bodies are refused, because the size is counted before decompression.
     given = {**headers, "accept-encoding": "identity"}
     timeout = httpx.Timeout(timeout_s, read=_STREAM_READ_S)
     transport = _BoundedTransport(on_fault)
@@ -48,9 +49,9 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            raise self._fault("it compresses its answers, though it was asked not to")
+            raise self._fault("it compresses its answers although the client does not accept that")
         body = response.stream
-        assert isinstance(body, httpx.AsyncByteStream)  # noqa: S101 - httpx gives no other here
+        assert isinstance(body, httpx.AsyncByteStream)  # noqa: S101 - httpx returns no other type here
         events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         response.stream = _BoundedStream(body, self._fault, by_event=events)
         return response
@@ -62,7 +63,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """A body, or each event of one, of at most `MESSAGE_BYTES`."""
+    """A body whose size, or the size of each of its events, is at most `MESSAGE_BYTES`."""
 
     def __init__(
         self, body: httpx.AsyncByteStream, fault: Callable[[str], ServerFailedError], *, by_event: bool
@@ -74,12 +75,12 @@ class _BoundedStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._body:
-            size = self._counted(size, chunk)
+            size = self._count_bytes(size, chunk)
             if size > MESSAGE_BYTES:
                 raise self._fault(f"it sends a message of more than {MESSAGE_BYTES} bytes")
             yield chunk
 
-    def _counted(self, size: int, chunk: bytes) -> int:
+    def _count_bytes(self, size: int, chunk: bytes) -> int:
         ended = max(chunk.rfind(end) + len(end) if end in chunk else 0 for end in _EVENT_ENDS) if self._by_event else 0
         return len(chunk) - ended if ended else size + len(chunk)
 

@@ -1,6 +1,6 @@
-"""A server as a child process, in a process group of its own that ends with the session.
+"""Stdio transport: a server as a child process in its own process group, which ends with the session.
 
-The SDK's own transport keeps whatever is written without a line break, and leaves the children of a server that ended.
+The SDK's transport buffers output without a line break without limit, and leaves the children of an ended server.
 """
 
 import asyncio
@@ -18,45 +18,46 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
-from skillbus.agent.adapters.mcp.http import OnFault, Streams
-from skillbus.agent.adapters.mcp.limits import LAST_WORDS, LAST_WORDS_BYTES, MESSAGE_BYTES
+from skillbus.agent.adapters.mcp.http import MESSAGE_BYTES, OnFault, Streams
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.common.background import finish_within
 
-HARMLESS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""Of our own environment: what a program needs to find its files, and no more."""
+PASSED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""Environment variables that a server inherits: those that programs need to find their files."""
+LAST_LINES: Final = 5
+LAST_WORDS_BYTES: Final = 8 * 1024
 _CHUNK: Final = 64 * 1024
 _GRACE_S: Final = 1.0
 _PR_SET_PDEATHSIG: Final = 1
 
 
 class LastWords:
-    """The end of what a process wrote to standard error."""
+    """The end of the standard error output of a process."""
 
     def __init__(self) -> None:
         self._kept: deque[bytes] = deque()
         self._size = 0
 
-    async def read(self, stream: asyncio.StreamReader) -> None:
-        """Read to the end, and keep the last of it."""
+    async def read_stream(self, stream: asyncio.StreamReader) -> None:
+        """Read to the end, and keep the last `LAST_WORDS_BYTES`."""
         while chunk := await stream.read(_CHUNK):
             self._kept.append(chunk[-LAST_WORDS_BYTES:])
             self._size += len(self._kept[-1])
             while self._size - len(self._kept[0]) >= LAST_WORDS_BYTES:
                 self._size -= len(self._kept.popleft())
 
-    def told(self) -> str:
-        """The last lines."""
+    def format_lines(self) -> str:
+        """Return the last lines on one line."""
         lines = b"".join(self._kept)[-LAST_WORDS_BYTES:].decode(errors="replace").strip().splitlines()
-        return " / ".join(line.strip()[:200] for line in lines[-LAST_WORDS:])
+        return " / ".join(line.strip()[:200] for line in lines[-LAST_LINES:])
 
 
 @asynccontextmanager
-async def process_streams(
+async def open_process_streams(
     command: Sequence[str], environment: Mapping[str, str], on_fault: OnFault, words: LastWords
 ) -> AsyncGenerator[Streams]:
-    """The messages of a server that is started for them. Raises ServerFailedError or OSError when it cannot be."""
-    process = await _started(command, environment)
+    """Start a server and open its message streams. Raises ServerFailedError or OSError if it cannot be started."""
+    process = await _start(command, environment)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
@@ -71,20 +72,20 @@ async def process_streams(
         for task in tasks:
             task.cancel()
         with anyio.CancelScope(shield=True):
-            await _to_the_end(asyncio.create_task(_end(process, tasks)))
+            await _await_shielded(asyncio.create_task(_end(process, tasks)))
 
 
-async def _started(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    """Whoever is cancelled while it starts would never hear of the process, and leave it."""
-    starting = asyncio.create_task(_spawned(command, environment))
+async def _start(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """Start the process. If the caller is cancelled meanwhile, the process is killed as soon as it exists."""
+    starting = asyncio.create_task(_spawn(command, environment))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        starting.add_done_callback(_end_unwanted)
+        starting.add_done_callback(_kill_unwanted)
         raise
 
 
-def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+def _kill_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
     if starting.cancelled() or starting.exception() is not None:
         return
     process = starting.result()
@@ -92,21 +93,21 @@ def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as at the end of a session
 
 
-async def _spawned(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    harmless = {name: os.environ[name] for name in HARMLESS if name in os.environ}
+async def _spawn(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    inherited = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     try:
         return await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**harmless, **environment},
+            env={**inherited, **environment},
             start_new_session=True,
             preexec_fn=_die_with_parent,
             limit=MESSAGE_BYTES,
         )
     except FileNotFoundError:
-        # Not every event loop says of which file.
+        # Not every event loop names the file.
         raise ServerFailedError(
             f"there is no command {command[0][:300]}: name one that is on the agent's PATH"
         ) from None
@@ -118,14 +119,14 @@ async def _receive(
     on_fault: OnFault,
     words: LastWords,
 ) -> None:
-    """Pass on what it says, a message a line, until it ends; what is no message is passed over."""
+    """Pass on the messages, one for each line, until the process ends. Other lines are skipped."""
     stdout, stderr = process.stdout, process.stderr
     assert stdout is not None  # noqa: S101 - asked for above
     assert stderr is not None  # noqa: S101 - as above
     async with asyncio.TaskGroup() as group:
-        reading = group.create_task(words.read(stderr))
+        reading = group.create_task(words.read_stream(stderr))
         try:
-            await _pass_on(stdout, incoming)
+            await _pass_messages(stdout, incoming)
         except ServerFailedError as error:
             on_fault(error)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -133,11 +134,13 @@ async def _receive(
         finally:
             await asyncio.wait({reading}, timeout=_GRACE_S)
             reading.cancel()
-    said = words.told()
-    on_fault(ServerFailedError(f"its process ended{f'; its last words: {said}' if said else ''}"))
+    last = words.format_lines()
+    on_fault(ServerFailedError(f"its process ended{f'; its last output: {last}' if last else ''}"))
 
 
-async def _pass_on(stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+async def _pass_messages(
+    stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+) -> None:
     while True:
         try:
             line = await stdout.readuntil(b"\n")
@@ -148,20 +151,20 @@ async def _pass_on(stdout: asyncio.StreamReader, incoming: MemoryObjectSendStrea
         try:
             message = JSONRPCMessage.model_validate_json(line)
         except ValidationError:
-            continue  # banners and log lines; a request that is not answered for it ends at its time
+            continue  # banners and log lines; a request whose answer is lost this way times out
         await incoming.send(SessionMessage(message))
 
 
 async def _send(process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
     assert process.stdin is not None  # noqa: S101 - asked for above
-    with suppress(OSError, anyio.ClosedResourceError):  # it closed its input: that it ended is told by its output
+    with suppress(OSError, anyio.ClosedResourceError):  # it closed its input; its output shows that it ended
         async for sent in outgoing:
             process.stdin.write(sent.message.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
             await process.stdin.drain()
 
 
 async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Close its input; a moment later ask it to end; then end it, and whatever it started."""
+    """Close its input; then send SIGTERM; then kill it and all processes that it started."""
     await asyncio.wait(tasks)
     if process.stdin is not None:
         process.stdin.close()
@@ -172,12 +175,12 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
             break
     _signal(process.pid, signal.SIGKILL)
     await finish_within(process.wait(), _GRACE_S)
-    # What it wrote and nobody read keeps the pipes open, and so does a child that left its group.
+    # Unread output keeps the pipes open, and so does a child that left the process group.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio offers no other way
 
 
-async def _to_the_end(ending: asyncio.Task[None]) -> None:
-    """Wait for it, however often this is cancelled meanwhile: a process must not outlive its session."""
+async def _await_shielded(ending: asyncio.Task[None]) -> None:
+    """Wait for the task also through cancellations: a process must not outlive its session."""
     cancelled: asyncio.CancelledError | None = None
     while not ending.done():
         try:
@@ -195,5 +198,5 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 
 def _die_with_parent() -> None:
-    # An agent that is killed closes no session.
+    # A killed agent cannot close its sessions.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

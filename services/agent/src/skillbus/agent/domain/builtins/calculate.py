@@ -9,15 +9,15 @@ from pydantic import Field
 
 from skillbus.agent.domain.builtins.arithmetic import evaluate
 from skillbus.agent.domain.builtins.functions import Number
-from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 
 MAX_EXPRESSION: Final = 1_000
-"""Characters. The costliest expressions of that length that were found take some 15 ms."""
+"""Characters. The most expensive expressions found of that length take some 15 ms."""
 _FLOAT_DIGITS: Final = 15
-"""Decimal digits that a float holds for certain (IEEE 754)."""
+"""Decimal digits that a float always holds (IEEE 754)."""
 
 
-class Calculate(Arguments):
+class CalculateArguments(BuiltinArguments):
     expression: Annotated[
         str,
         Field(
@@ -31,25 +31,25 @@ class Calculate(Arguments):
     ] = 15
 
 
-async def _calculate(_project: str, arguments: Calculate) -> Answer:
+async def _calculate(_project: str, arguments: CalculateArguments) -> BuiltinAnswer:
     value = evaluate(arguments.expression)
-    text, exact = shown(value, arguments.digits)
-    return Answer(text, {"result": text, "exact": exact})
+    text, exact = format_number(value, arguments.digits)
+    return BuiltinAnswer(text, {"result": text, "exact": exact})
 
 
-def shown(value: Number, digits: int) -> tuple[str, bool]:
-    """A number as people write it, and whether that is its value to the last digit. Whole numbers are not cut."""
+def format_number(value: Number, digits: int) -> tuple[str, bool]:
+    """Return a number as people write it, and True if that is its exact value. Whole numbers are never cut."""
     if isinstance(value, Fraction) and value.denominator == 1:
         return str(value.numerator), True
     if isinstance(value, float):
         rounded = Context(prec=min(digits, _FLOAT_DIGITS)).create_decimal_from_float(value)
-        return plain(rounded), False
+        return format_decimal(rounded), False
     quotient = Context(prec=digits).divide(Decimal(value.numerator), Decimal(value.denominator))
-    return plain(quotient), Fraction(quotient) == value
+    return format_decimal(quotient), Fraction(quotient) == value
 
 
-def plain(value: Decimal) -> str:
-    """Without an exponent where that stays readable, and without zeros at the end."""
+def format_decimal(value: Decimal) -> str:
+    """Format without trailing zeros, and without an exponent where that is readable."""
     if value == 0:
         return "0"
     size = math.floor(value.log10()) if value > 0 else math.floor((-value).log10())
@@ -58,8 +58,8 @@ def plain(value: Decimal) -> str:
     return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + exponent + power
 
 
-CALCULATE: Final = Builtin(
-    About(
+CALCULATE: Final = FunctionTool(
+    BuiltinProfile(
         name="calculate",
         english="Evaluate an arithmetic expression exactly: decimals, percentages, powers, roots, logarithms, "
         "sine, cosine and other trigonometry, factorials, averages.",
@@ -74,6 +74,6 @@ CALCULATE: Final = Builtin(
             "1260 打八五折是多少钱",
         ),
     ),
-    Calculate,
+    CalculateArguments,
     _calculate,
 )

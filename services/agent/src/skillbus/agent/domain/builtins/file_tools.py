@@ -9,20 +9,20 @@ from pydantic import Field, JsonValue
 
 from skillbus.agent.domain.builtins.files import (
     MAX_PATH,
-    Entry,
-    EntryKind,
-    Excerpt,
+    FileEntry,
+    FileExcerpt,
+    FileKind,
     ProjectFiles,
-    file_parts_of,
-    parts_of,
+    parse_file_path,
+    parse_path,
 )
-from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 
 MAX_READ_BYTES: Final = 128 * 1024
-"""Of one answer: twice as much in JSON's worst case, and base64, stay below the 1 MiB of a message."""
+"""Bytes of one answer: base64, or twice as much in the worst case of JSON, stays below the 1 MiB of a message."""
 MAX_WRITE_CHARACTERS: Final = 400_000
-"""Of one request, for the same reason."""
+"""Characters of one request, for the same reason."""
 MAX_LISTED: Final = 500
 _PLAIN_CONTROLS: Final = frozenset("\t\n\r")
 
@@ -32,20 +32,20 @@ _FilePath = Annotated[
 _Encoding = Literal["utf-8", "base64"]
 
 
-class ReadFile(Arguments):
+class ReadFileArguments(BuiltinArguments):
     path: _FilePath
     offset: Annotated[int, Field(ge=0, le=2**53, description="First byte: `next_offset` of the answer before.")] = 0
     max_bytes: Annotated[int, Field(ge=4, le=MAX_READ_BYTES, description="How much to read at most.")] = 64 * 1024
 
 
-class WriteFile(Arguments):
+class WriteFileArguments(BuiltinArguments):
     path: _FilePath
     content: Annotated[str, Field(max_length=MAX_WRITE_CHARACTERS, description="The whole content of the file.")]
-    encoding: Annotated[_Encoding, Field(description="What `content` is: text, or base64 of any bytes.")] = "utf-8"
-    overwrite: Annotated[bool, Field(description="Whether a file that is there is replaced, or the call fails.")] = True
+    encoding: Annotated[_Encoding, Field(description="Encoding of `content`: text, or base64 of any bytes.")] = "utf-8"
+    overwrite: Annotated[bool, Field(description="Replace an existing file; otherwise the call fails.")] = True
 
 
-class ListFiles(Arguments):
+class ListFilesArguments(BuiltinArguments):
     path: Annotated[str, Field(max_length=MAX_PATH, description="Folder in the project's files; the top if empty.")] = (
         ""
     )
@@ -54,7 +54,7 @@ class ListFiles(Arguments):
     ] = None
 
 
-READ_FILE: Final = About(
+READ_FILE: Final = BuiltinProfile(
     name="read_file",
     english="Read a file of the project: text as it is, anything else as base64.",
     chinese="读取文件：读取项目目录中的文件内容，文本直接返回，其他格式以 base64 返回。",
@@ -66,7 +66,7 @@ READ_FILE: Final = About(
         "打开 config.json 看看里面写了什么",
     ),
 )
-WRITE_FILE: Final = About(
+WRITE_FILE: Final = BuiltinProfile(
     name="write_file",
     english="Save text, notes or any bytes to a file of the project, making it or replacing what it holds.",
     chinese="写入文件：把文本或任意内容保存到项目目录：新建文件，或覆盖已有文件。",
@@ -78,7 +78,7 @@ WRITE_FILE: Final = About(
         "新建一个文件 todo.txt 并写入内容",
     ),
 )
-LIST_FILES: Final = About(
+LIST_FILES: Final = BuiltinProfile(
     name="list_files",
     english="List which files and folders the project has, with their sizes.",
     chinese="列出文件：查看项目目录中有哪些文件和文件夹及其大小。",
@@ -92,38 +92,39 @@ LIST_FILES: Final = About(
 )
 
 
-def read_file_tool(files: ProjectFiles) -> Builtin[ReadFile]:
-    async def run(project: str, asked: ReadFile) -> Answer:
-        excerpt = await files.read(project, file_parts_of(asked.path), asked.offset, asked.max_bytes)
-        return _read(asked.path, excerpt)
+def make_read_file_tool(files: ProjectFiles) -> FunctionTool[ReadFileArguments]:
+    async def run(project: str, arguments: ReadFileArguments) -> BuiltinAnswer:
+        excerpt = await files.read_file(project, parse_file_path(arguments.path), arguments.offset, arguments.max_bytes)
+        return _answer_excerpt(arguments.path, excerpt)
 
-    return Builtin(READ_FILE, ReadFile, run)
+    return FunctionTool(READ_FILE, ReadFileArguments, run)
 
 
-def write_file_tool(files: ProjectFiles) -> Builtin[WriteFile]:
-    async def run(project: str, asked: WriteFile) -> Answer:
-        data = _bytes_of(asked)
-        replaced = await files.write(project, file_parts_of(asked.path), data, replace=asked.overwrite)
+def make_write_file_tool(files: ProjectFiles) -> FunctionTool[WriteFileArguments]:
+    async def run(project: str, arguments: WriteFileArguments) -> BuiltinAnswer:
+        data = _decode_content(arguments)
+        replaced = await files.write_file(project, parse_file_path(arguments.path), data, replace=arguments.overwrite)
         done = "replaced" if replaced else "created"
-        return Answer(
-            f"{asked.path} {done}: {len(data)} bytes", {"path": asked.path, "size_bytes": len(data), "outcome": done}
+        return BuiltinAnswer(
+            f"{arguments.path} {done}: {len(data)} bytes",
+            {"path": arguments.path, "size_bytes": len(data), "outcome": done},
         )
 
-    return Builtin(WRITE_FILE, WriteFile, run)
+    return FunctionTool(WRITE_FILE, WriteFileArguments, run)
 
 
-def list_files_tool(files: ProjectFiles) -> Builtin[ListFiles]:
-    async def run(project: str, asked: ListFiles) -> Answer:
-        found = await files.entries(project, parts_of(asked.path))
-        later = tuple(entry for entry in found if asked.after is None or entry.name > asked.after)
-        return _listed(later[:MAX_LISTED], more=len(later) > MAX_LISTED)
+def make_list_files_tool(files: ProjectFiles) -> FunctionTool[ListFilesArguments]:
+    async def run(project: str, arguments: ListFilesArguments) -> BuiltinAnswer:
+        found = await files.list_entries(project, parse_path(arguments.path))
+        later = tuple(entry for entry in found if arguments.after is None or entry.name > arguments.after)
+        return _answer_entries(later[:MAX_LISTED], more=len(later) > MAX_LISTED)
 
-    return Builtin(LIST_FILES, ListFiles, run)
+    return FunctionTool(LIST_FILES, ListFilesArguments, run)
 
 
-def _read(path: str, excerpt: Excerpt) -> Answer:
-    """The content once, as `text`; how to read it in `structured`."""
-    text = _text_of(excerpt)
+def _answer_excerpt(path: str, excerpt: FileExcerpt) -> BuiltinAnswer:
+    """Answer with the content in `text`, and its position and encoding in `structured`."""
+    text = _decode_text(excerpt)
     taken = len(excerpt.data) if text is None else len(text.encode())
     end = excerpt.offset + taken
     about: dict[str, JsonValue] = {
@@ -133,11 +134,11 @@ def _read(path: str, excerpt: Excerpt) -> Answer:
         "offset": excerpt.offset,
         "next_offset": end if end < excerpt.size_bytes and taken else None,
     }
-    return Answer(base64.b64encode(excerpt.data).decode() if text is None else text, about)
+    return BuiltinAnswer(base64.b64encode(excerpt.data).decode() if text is None else text, about)
 
 
-def _text_of(excerpt: Excerpt) -> str | None:
-    """Text without controls that text has no use for; a character that the end cuts is left for the next excerpt."""
+def _decode_text(excerpt: FileExcerpt) -> str | None:
+    """Return the excerpt as text; None if it is binary. A character cut off at the end is left to the next excerpt."""
     at_end = excerpt.offset + len(excerpt.data) >= excerpt.size_bytes
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(excerpt.data, final=at_end)
@@ -147,27 +148,27 @@ def _text_of(excerpt: Excerpt) -> str | None:
     return None if odd or (excerpt.data and not text) else text
 
 
-def _bytes_of(asked: WriteFile) -> bytes:
+def _decode_content(arguments: WriteFileArguments) -> bytes:
     try:
-        if asked.encoding == "base64":
-            return base64.b64decode(asked.content, validate=True)
-        return asked.content.encode()
+        if arguments.encoding == "base64":
+            return base64.b64decode(arguments.content, validate=True)
+        return arguments.content.encode()
     except (binascii.Error, ValueError) as error:
-        raise ArgumentsInvalidError(f"is not {asked.encoding}: {error}", "$.content") from None
+        raise ArgumentsInvalidError(f"is not {arguments.encoding}: {error}", "$.content") from None
 
 
-def _listed(entries: tuple[Entry, ...], *, more: bool) -> Answer:
-    lines = [_line(entry) for entry in entries]
+def _answer_entries(entries: tuple[FileEntry, ...], *, more: bool) -> BuiltinAnswer:
+    lines = [_format_entry(entry) for entry in entries]
     structured: dict[str, JsonValue] = {
         "entries": [{"name": one.name, "kind": one.kind.value, "size_bytes": one.size_bytes} for one in entries],
         "next": entries[-1].name if more else None,
     }
     if more:
         lines.append(f"There are more, after {entries[-1].name!r}.")
-    return Answer("\n".join(lines) or "Nothing is here yet.", structured)
+    return BuiltinAnswer("\n".join(lines) or "Nothing is here yet.", structured)
 
 
-def _line(entry: Entry) -> str:
-    if entry.kind is EntryKind.FILE:
+def _format_entry(entry: FileEntry) -> str:
+    if entry.kind is FileKind.FILE:
         return f"{entry.name} ({entry.size_bytes} bytes)"
-    return f"{entry.name}/" if entry.kind is EntryKind.FOLDER else f"{entry.name} (no file: cannot be read)"
+    return f"{entry.name}/" if entry.kind is FileKind.FOLDER else f"{entry.name} (no file: cannot be read)"

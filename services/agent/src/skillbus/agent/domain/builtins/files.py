@@ -1,6 +1,6 @@
-"""Files of a project: where they may lie, and the port to where they do.
+"""Files of a project: rules for their paths, and the interface to the storage.
 
-A path is relative to the project's own folder. No path leads out of it, whatever lies there: see the adapter.
+A path is relative to the project's folder. No path leads out of it, not even through links: see the adapter.
 """
 
 import unicodedata
@@ -17,31 +17,31 @@ MAX_NAME_BYTES: Final = 255
 """NAME_MAX of Linux."""
 
 Parts: TypeAlias = tuple[str, ...]
-"""Names from the project's folder down; empty for the folder itself."""
+"""Names below the project's folder; empty for the folder itself."""
 
 
-class EntryKind(StrEnum):
-    """What lies in a folder."""
+class FileKind(StrEnum):
+    """Kind of an entry in a folder."""
 
     FILE = "file"
     FOLDER = "folder"
     OTHER = "other"
-    """A link, a device, a socket: never opened."""
+    """A link, device or socket, which is never opened."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One name in a folder."""
+class FileEntry:
+    """An entry in a folder."""
 
     name: str
-    kind: EntryKind
+    kind: FileKind
     size_bytes: int
-    """0 for what is no file."""
+    """0 for anything but a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Bytes of a file from `offset` on, and how long it is."""
+class FileExcerpt:
+    """Bytes of a file from `offset` on, and the size of the file."""
 
     data: bytes
     offset: int
@@ -49,46 +49,46 @@ class Excerpt:
 
 
 class ProjectFiles(Protocol):
-    """Files of each project, apart from those of all others. Its methods raise ToolFailedError with the reason."""
+    """Storage of files, separate for each project. Its methods raise BuiltinFailedError with the reason."""
 
-    async def read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> Excerpt:
-        """At most `limit_bytes` of a file."""
+    async def read_file(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
+        """Return at most `limit_bytes` of a file."""
         ...
 
-    async def write(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
-        """The whole file or nothing; folders on the way are made. Whether there was one before."""
+    async def write_file(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
+        """Write a file atomically and create its folders. Return True if it replaced a file."""
         ...
 
-    async def entries(self, project: str, parts: Parts) -> tuple[Entry, ...]:
-        """What lies in a folder, by name; nothing in that of a project that never wrote."""
+    async def list_entries(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
+        """Return the entries of a folder, ordered by name; none for a project that never wrote a file."""
         ...
 
 
-def parts_of(path: str) -> Parts:
-    """The names of a path, which is written with `/`.
+def parse_path(path: str) -> Parts:
+    """Split a path with `/` into names.
 
     Raises:
-        ArgumentsInvalidError: It leads elsewhere, or no file can have it.
+        ArgumentsInvalidError: The path leads out of the folder, or no file can have it.
     """
     if path.startswith("/"):
-        raise _no_path("is absolute: write it from the project's own folder, like notes/today.md")
+        raise _refuse_path("is absolute: write it from the project's own folder, like notes/today.md")
     parts = tuple(part for part in path.split("/") if part not in {"", "."})
     if ".." in parts:
-        raise _no_path("leads out of its folder: leave out `..`")
+        raise _refuse_path("leads out of its folder: leave out `..`")
     if "\\" in path or any(unicodedata.category(char) in {"Cc", "Cs"} for char in path):
-        raise _no_path("holds a backslash or a control character: write names with `/` between them")
+        raise _refuse_path("holds a backslash or a control character: write names with `/` between them")
     if len(parts) > MAX_DEPTH or any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
-        raise _no_path(f"is too long: at most {MAX_DEPTH} names of {MAX_NAME_BYTES} bytes")
+        raise _refuse_path(f"is too long: at most {MAX_DEPTH} names of {MAX_NAME_BYTES} bytes")
     return parts
 
 
-def file_parts_of(path: str) -> Parts:
-    """The names of a file's path. Raises ArgumentsInvalidError."""
-    parts = parts_of(path)
+def parse_file_path(path: str) -> Parts:
+    """Split the path of a file into names. Raises ArgumentsInvalidError."""
+    parts = parse_path(path)
     if not parts or path.endswith("/"):
-        raise _no_path("names a folder: name a file")
+        raise _refuse_path("names a folder: name a file")
     return parts
 
 
-def _no_path(reason: str) -> ArgumentsInvalidError:
+def _refuse_path(reason: str) -> ArgumentsInvalidError:
     return ArgumentsInvalidError(reason, "$.path")

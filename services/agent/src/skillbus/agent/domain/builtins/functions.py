@@ -1,4 +1,4 @@
-"""The functions that an arithmetic expression may call."""
+"""Functions and constants of arithmetic expressions."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,17 +6,17 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 Number: TypeAlias = Fraction | float
-"""Exact until a function whose result is irrational makes it a float."""
+"""Exact, or a float after a function with an irrational result."""
 Function: TypeAlias = Callable[..., Number]
 
 MAX_BITS: Final = 13_000
-"""Of numerator and denominator together: some 3,900 digits, under the 4,300 that Python writes out."""
+"""Bits of numerator and denominator together: some 3,900 digits, less than the 4,300 that Python prints."""
 MAX_FACTORIAL: Final = 1_000
 MAX_PLACES: Final = 100
 
 
-def bounded(value: Number) -> Number:
-    """The number. Raises OverflowError when it is too long to go on with, or not finite."""
+def check_size(value: Number) -> Number:
+    """Return the number. Raise OverflowError if it is too long to continue with, or not finite."""
     if isinstance(value, Fraction):
         too_large = value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS
     else:
@@ -26,17 +26,17 @@ def bounded(value: Number) -> Number:
     return value
 
 
-def total(*values: Number) -> Number:
+def add_all(*values: Number) -> Number:
     whole_sum: Number = Fraction(0)
     for value in values:
-        whole_sum = bounded(whole_sum + value)
+        whole_sum = check_size(whole_sum + value)
     return whole_sum
 
 
 def least_common(*values: Number) -> Number:
     multiple = 1
     for value in values:
-        bounded(Fraction(multiple := math.lcm(multiple, whole(value))))
+        check_size(Fraction(multiple := math.lcm(multiple, whole(value))))
     return Fraction(multiple)
 
 
@@ -59,7 +59,7 @@ def choose(rule: Callable[[int, int], int], total: Number, taken: Number) -> Num
 
 
 def square_root(value: Number) -> Number:
-    """Exact where the root is rational."""
+    """Return the exact root if it is rational."""
     if isinstance(value, Fraction) and value >= 0:
         top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
         if Fraction(top * top, bottom * bottom) == value:
@@ -68,12 +68,12 @@ def square_root(value: Number) -> Number:
 
 
 def rounded(value: Number, places: Number = Fraction(0)) -> Number:
-    """Half to even, as accountants and Python do."""
+    """Round half to even, as accountants and Python do."""
     return round(Fraction(value), max(-MAX_PLACES, min(whole(places), MAX_PLACES)))
 
 
 def mean(*values: Number) -> Number:
-    return total(*values) / len(values)
+    return add_all(*values) / len(values)
 
 
 def median(*values: Number) -> Number:
@@ -83,7 +83,7 @@ def median(*values: Number) -> Number:
 
 
 def logarithm(rule: Callable[[int | float], float], value: Number) -> Number:
-    """Also of whole numbers that no float holds."""
+    """Compute the logarithm also of whole numbers that are too large for a float."""
     return rule(value.numerator if isinstance(value, Fraction) and value.denominator == 1 else float(value))
 
 
@@ -95,7 +95,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "ceil": lambda value: Fraction(math.ceil(value)),
     "min": lambda first, *rest: min((first, *rest)),
     "max": lambda first, *rest: max((first, *rest)),
-    "sum": total,
+    "sum": add_all,
     "mean": mean,
     "median": median,
     "factorial": factorial,

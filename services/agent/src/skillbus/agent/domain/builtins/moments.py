@@ -1,8 +1,8 @@
-"""Moments in time and the zones they are told in.
+"""Parsing, conversion and arithmetic of moments in time zones.
 
-Days, weeks, months and years are added to the calendar of the zone: ten o'clock stays ten o'clock over a change of the
-clocks. Hours, minutes and seconds are added to the time that passes. A local time that the clocks skip is read by the
-offset before the change, and of one that comes twice the first is meant (RFC 5545, 3.3.5).
+Days, weeks, months and years are added to the local calendar: ten o'clock stays ten o'clock across a clock change.
+Hours, minutes and seconds are added to the elapsed time. A local time that the clocks skip is read with the offset
+before the change; a local time that occurs twice means the first one (RFC 5545, 3.3.5).
 """
 
 import calendar
@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from skillbus.agent.domain.builtins.errors import ToolFailedError
+from skillbus.agent.domain.errors import BuiltinFailedError
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
 _EPOCH: Final = re.compile(r"@(-?\d{1,12})", re.ASCII)
@@ -19,8 +19,8 @@ _EPOCH: Final = re.compile(r"@(-?\d{1,12})", re.ASCII)
 _OUT_OF_YEARS: Final = "the result is not between the years 1 and 9999"
 
 
-def zone_of(name: str) -> tzinfo:
-    """A zone by its name in the IANA database, or an offset such as +08:00 or UTC+8. Raises ToolFailedError."""
+def parse_zone(name: str) -> tzinfo:
+    """Return a zone by its IANA name or by an offset such as +08:00 or UTC+8. Raises BuiltinFailedError."""
     if name.upper() in {"UTC", "GMT", "Z"}:
         return UTC
     if offset := _OFFSET.fullmatch(name):
@@ -30,66 +30,65 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ToolFailedError(
+        raise BuiltinFailedError(
             f"there is no time zone {name[:60]!r}: use a name such as Asia/Shanghai or Europe/Berlin, or +08:00"
         ) from None
 
 
-def moment_of(text: str, zone: tzinfo) -> datetime:
-    """A moment from ISO 8601 text, `@` and seconds since 1970, or a date alone (its midnight), told in the zone.
+def parse_moment(text: str, zone: tzinfo) -> datetime:
+    """Parse ISO 8601 text, `@` and seconds since 1970, or a date alone (its midnight), and convert it to the zone.
 
-    What names no zone of its own is meant in this one. Raises ToolFailedError.
+    Text without a zone is local time of `zone`. Raises BuiltinFailedError.
     """
     text = text.strip()
     try:
         if epoch := _EPOCH.fullmatch(text):
             return datetime.fromtimestamp(int(epoch[1]), zone)
         read = datetime.fromisoformat(text)
-        return read.astimezone(zone) if read.tzinfo else shown_by_clocks(read.replace(tzinfo=zone))
+        return read.astimezone(zone) if read.tzinfo else normalize_local_time(read.replace(tzinfo=zone))
     except (ValueError, OverflowError, OSError):
-        raise ToolFailedError(
-            f"{text[:60]!r} is no moment that can be read: write it like 2026-03-31, 2026-03-31T18:30 or "
-            "2026-03-31T18:30:00+08:00"
+        raise BuiltinFailedError(
+            f"{text[:60]!r} is not a time: write it like 2026-03-31, 2026-03-31T18:30 or 2026-03-31T18:30:00+08:00"
         ) from None
 
 
-def converted(moment: datetime, zone: tzinfo) -> datetime:
-    """The same moment as another zone tells it. Raises ToolFailedError."""
+def convert_moment(moment: datetime, zone: tzinfo) -> datetime:
+    """Return the same moment in another zone. Raises BuiltinFailedError."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
-        raise ToolFailedError(_OUT_OF_YEARS) from None
+        raise BuiltinFailedError(_OUT_OF_YEARS) from None
 
 
-def shown_by_clocks(moment: datetime) -> datetime:
-    """The moment as the clocks of its zone show it: another local time only where they skip it."""
+def normalize_local_time(moment: datetime) -> datetime:
+    """Return the moment as the clocks of its zone show it. It differs only for local times that they skip."""
     return moment.astimezone(UTC).astimezone(moment.tzinfo)
 
 
-def moved(moment: datetime, *, months: int, days: int, seconds: int) -> datetime:
-    """First the months, to the last day of a shorter one; then the days; then the time that passes.
+def shift_moment(moment: datetime, *, months: int, days: int, seconds: int) -> datetime:
+    """Add months (the 31st becomes the last day of a shorter month), then days, then elapsed seconds.
 
     Raises:
-        ToolFailedError: The result is before the year 1 or after 9999.
+        BuiltinFailedError: The result is before the year 1 or after 9999.
     """
     try:
-        day = _months_later(moment.date(), months) + timedelta(days=days)
+        day = _add_months(moment.date(), months) + timedelta(days=days)
         local = datetime.combine(day, time(moment.hour, moment.minute, moment.second, moment.microsecond))
-        there = shown_by_clocks(local.replace(tzinfo=moment.tzinfo)) if months or days else moment
+        there = normalize_local_time(local.replace(tzinfo=moment.tzinfo)) if months or days else moment
         return (there.astimezone(UTC) + timedelta(seconds=seconds)).astimezone(moment.tzinfo)
     except (ValueError, OverflowError):
-        raise ToolFailedError(_OUT_OF_YEARS) from None
+        raise BuiltinFailedError(_OUT_OF_YEARS) from None
 
 
-def _months_later(day: date, months: int) -> date:
+def _add_months(day: date, months: int) -> date:
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not 1 <= year <= 9999:
         raise OverflowError
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def in_words(duration: timedelta) -> str:
-    """Like `-2 days 3 h 4 min 5 s`, every unit that is not zero."""
+def describe_duration(duration: timedelta) -> str:
+    """Describe a duration as in `-2 days 3 h 4 min 5 s`, leaving out units that are zero."""
     seconds = abs(int(duration.total_seconds()))
     days, rest = divmod(seconds, 86_400)
     hours, rest = divmod(rest, 3_600)

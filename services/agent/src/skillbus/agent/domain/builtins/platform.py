@@ -4,22 +4,22 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 
 
-class Machine(Protocol):
-    """What may be told of the machine: nothing that names it, its users, its folders or its network."""
+class MachineInfo(Protocol):
+    """Facts about the machine, but nothing that identifies it, its users, its folders or its network."""
 
-    def facts(self) -> dict[str, str]:
-        """Name of a fact to what it is, in the order to tell them."""
+    def list_facts(self) -> dict[str, str]:
+        """Return the facts by name, in the order of the answer."""
         ...
 
 
-class Platform(Arguments):
-    """Nothing."""
+class PlatformArguments(BuiltinArguments):
+    """No arguments."""
 
 
-ABOUT: Final = About(
+ABOUT: Final = BuiltinProfile(
     name="platform",
     english="Tell what system skillbus runs on: operating system (Linux, Windows or macOS), processor architecture and "
     "Python version.",
@@ -34,12 +34,12 @@ ABOUT: Final = About(
 )
 
 
-def platform_tool(machine: Machine) -> Builtin[Platform]:
-    """The tool for this machine."""
+def make_platform_tool(machine: MachineInfo) -> FunctionTool[PlatformArguments]:
+    """Make the tool for a machine."""
 
-    async def run(_project: str, _asked: Platform) -> Answer:
-        facts = machine.facts()
+    async def run(_project: str, _arguments: PlatformArguments) -> BuiltinAnswer:
+        facts = machine.list_facts()
         structured: dict[str, JsonValue] = dict(facts)
-        return Answer("\n".join(f"{name}: {value}" for name, value in facts.items()), structured)
+        return BuiltinAnswer("\n".join(f"{name}: {value}" for name, value in facts.items()), structured)
 
-    return Builtin(ABOUT, Platform, run)
+    return FunctionTool(ABOUT, PlatformArguments, run)

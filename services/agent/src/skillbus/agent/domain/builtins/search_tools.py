@@ -4,27 +4,27 @@ from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolsFound
 
 MAX_HITS: Final = 20
-_TOLD: Final = 300
+_TEXT_CHARACTERS: Final = 300
 """Characters of a description in the text of an answer."""
-_KEPT: Final = 2_000
-"""And in its structure."""
+_STRUCTURED_CHARACTERS: Final = 2_000
+"""Characters of a description in the structure of an answer."""
 
 
 class ToolFinder(Protocol):
     """Searches the catalogue."""
 
-    async def find(self, request: SearchTools) -> ToolsFound:
-        """Raises RequestError."""
+    async def find_tools(self, request: SearchTools) -> ToolsFound:
+        """Search for tools. Raises RequestError."""
         ...
 
 
-class SearchForTools(Arguments):
+class SearchToolsArguments(BuiltinArguments):
     query: Annotated[
         str,
         Field(
@@ -38,7 +38,7 @@ class SearchForTools(Arguments):
     ] = []  # noqa: RUF012 - a frozen model's default, which pydantic copies
 
 
-ABOUT: Final = About(
+ABOUT: Final = BuiltinProfile(
     name="search_tools",
     english="Find tools for a task by describing it: searches all skills, MCP tools and builtin tools and returns the "
     "few that fit.",
@@ -53,38 +53,44 @@ ABOUT: Final = About(
 )
 
 
-def search_tool(finder: ToolFinder) -> Builtin[SearchForTools]:
-    """The tool over this search."""
+def make_search_tool(finder: ToolFinder) -> FunctionTool[SearchToolsArguments]:
+    """Make the tool with a search."""
 
-    async def run(project: str, asked: SearchForTools) -> Answer:
-        if not asked.query.strip() or "\0" in asked.query:
+    async def run(project: str, arguments: SearchToolsArguments) -> BuiltinAnswer:
+        if not arguments.query.strip() or "\0" in arguments.query:
             raise ArgumentsInvalidError("say what the tool should do", "$.query")
-        kinds = tuple(map(ToolType, asked.tool_types))
-        found = await finder.find(SearchTools(query=asked.query, limit=asked.limit, tool_types=kinds, project=project))
-        return _told(found)
+        kinds = tuple(map(ToolType, arguments.tool_types))
+        found = await finder.find_tools(
+            SearchTools(query=arguments.query, limit=arguments.limit, tool_types=kinds, project=project)
+        )
+        return _answer_hits(found)
 
-    return Builtin(ABOUT, SearchForTools, run)
+    return FunctionTool(ABOUT, SearchToolsArguments, run)
 
 
-def _told(found: ToolsFound) -> Answer:
-    lines = [_line(place, hit) for place, hit in enumerate(found.results, 1)]
+def _answer_hits(found: ToolsFound) -> BuiltinAnswer:
+    lines = [_format_hit(place, hit) for place, hit in enumerate(found.results, 1)]
     structured: dict[str, JsonValue] = {
-        "results": [_summary(hit) for hit in found.results],
+        "results": [_summarize_hit(hit) for hit in found.results],
         "degraded": found.degraded,
     }
-    return Answer("\n".join(lines) or "No tool fits. Say it otherwise, or do without one.", structured)
+    return BuiltinAnswer(
+        "\n".join(lines) or "No tool fits. Describe the task in other words, or solve it without a tool.", structured
+    )
 
 
-def _line(place: int, hit: ToolHit) -> str:
-    return f"{place}. {hit.id} ({hit.tool_type}, score {hit.score:.2f}): {hit.name}. {hit.description[:_TOLD]}"
+def _format_hit(place: int, hit: ToolHit) -> str:
+    return (
+        f"{place}. {hit.id} ({hit.tool_type}, score {hit.score:.2f}): {hit.name}. {hit.description[:_TEXT_CHARACTERS]}"
+    )
 
 
-def _summary(hit: ToolHit) -> JsonValue:
-    """The kind at top level and in the metadata (tool-type.md § 3.4)."""
+def _summarize_hit(hit: ToolHit) -> JsonValue:
+    """Return a hit with its type at top level and in the metadata (tool-type.md § 3.4)."""
     return {
         "id": hit.id,
         "name": hit.name,
-        "description": hit.description[:_KEPT],
+        "description": hit.description[:_STRUCTURED_CHARACTERS],
         "score": round(hit.score, 4),
         "tool_type": hit.tool_type.value,
         "tags": list(hit.tags),

@@ -1,113 +1,132 @@
-"""A builtin tool: what it is, what it takes, and what it does."""
+"""Builtin tools: a description, typed arguments, and a function; and all of them by name."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError, ToolUnknownError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType
 
 ID_PREFIX: Final = "builtin:"
+_SCHEMA_KEYWORDS: Final = ("type", "properties", "required", "additionalProperties")
 
 
-class Arguments(BaseModel):
-    """What a tool takes. Its JSON Schema is what the catalogue tells of it."""
+class BuiltinArguments(BaseModel):
+    """Base of the arguments of a tool. Their JSON Schema is shown in the catalogue."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+ArgumentsT = TypeVar("ArgumentsT", bound=BuiltinArguments)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a tool answers: for a model to read, and for a program."""
+class BuiltinAnswer:
+    """The answer of a builtin tool: text for a model and a structure for programs."""
 
     text: str
     structured: JsonValue = None
 
 
 class BuiltinTool(Protocol):
-    """One tool, whatever it takes."""
+    """A builtin tool with arguments of any type."""
 
     @property
     def description(self) -> ToolDescription:
-        """As the catalogue has it."""
+        """The description for the catalogue."""
         ...
 
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> Answer:
-        """Raises ArgumentsInvalidError and ToolFailedError."""
+    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
+        """Run the tool. Raises ArgumentsInvalidError and BuiltinFailedError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What is said of a tool: English and Chinese, one sentence each."""
+class BuiltinProfile:
+    """Texts that describe a tool: one sentence in English and one in Chinese."""
 
     name: str
     english: str
     chinese: str
     tags: tuple[str, ...]
     examples: tuple[str, ...]
-    """Requests that it answers, in both languages."""
+    """Requests that the tool answers, in both languages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin(Generic[ArgumentsT]):
-    """A tool made of a function."""
+class FunctionTool(Generic[ArgumentsT]):
+    """A builtin tool made of a function that takes the project and the arguments."""
 
-    about: About
+    profile: BuiltinProfile
     takes: type[ArgumentsT]
-    run: Callable[[str, ArgumentsT], Awaitable[Answer]]
-    """Given the project and the arguments."""
+    run: Callable[[str, ArgumentsT], Awaitable[BuiltinAnswer]]
 
     @property
     def description(self) -> ToolDescription:
         return ToolDescription(
-            id=ID_PREFIX + self.about.name,
-            name=self.about.name,
-            description=f"{self.about.english} {self.about.chinese}",
+            id=ID_PREFIX + self.profile.name,
+            name=self.profile.name,
+            description=f"{self.profile.english} {self.profile.chinese}",
             tool_type=ToolType.BUILTIN,
-            tags=self.about.tags,
-            parameters=parameters_of(self.takes),
-            examples=self.about.examples,
+            tags=self.profile.tags,
+            parameters=_make_schema(self.takes),
+            examples=self.profile.examples,
             provider="skillbus",
             source=BUILTIN_SOURCE,
         )
 
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> Answer:
-        return await self.run(project, parsed(self.takes, arguments))
+    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
+        return await self.run(project, _parse_arguments(self.takes, arguments))
 
 
-def parsed(takes: type[ArgumentsT], arguments: Mapping[str, JsonValue]) -> ArgumentsT:
-    """Raises ArgumentsInvalidError at the first argument that does not fit."""
+class BuiltinTools:
+    """All builtin tools; implements `BuiltinToolbox`."""
+
+    def __init__(self, tools: Iterable[BuiltinTool]) -> None:
+        self._tools = {tool.description.name: tool for tool in sorted(tools, key=lambda tool: tool.description.name)}
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def describe(self) -> tuple[ToolDescription, ...]:
+        return tuple(tool.description for tool in self._tools.values())
+
+    async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        if (tool := self._tools.get(name)) is None:
+            raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}; there are {', '.join(self._tools)}")
+        try:
+            answer = await tool.call(project, arguments)
+        except BuiltinFailedError as error:
+            return ToolAnswer(text=str(error), is_error=True)
+        return ToolAnswer(text=answer.text, structured=answer.structured)
+
+
+def _parse_arguments(takes: type[ArgumentsT], arguments: Mapping[str, JsonValue]) -> ArgumentsT:
     try:
         return takes.model_validate(dict(arguments))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise ArgumentsInvalidError(first["msg"], place(first["loc"])) from None
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
+        raise ArgumentsInvalidError(first["msg"], f"${path}") from None
 
 
-def place(location: tuple[int | str, ...]) -> str:
-    """Where an argument is, like `$.path`."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in location)
-
-
-def parameters_of(takes: type[Arguments]) -> dict[str, JsonValue]:
-    """The JSON Schema of a tool's arguments, without the titles that pydantic makes of names."""
+def _make_schema(takes: type[BuiltinArguments]) -> dict[str, JsonValue]:
+    """Return the JSON Schema of the arguments without the titles that pydantic derives from names."""
     schema: dict[str, JsonValue] = takes.model_json_schema()
-    return {key: _untitled(value) if key == "properties" else value for key, value in schema.items() if key in _KEPT}
-
-
-_KEPT: Final = ("type", "properties", "required", "additionalProperties")
-
-
-def _untitled(value: JsonValue) -> JsonValue:
-    """Properties without their titles; a property may itself be called `title`."""
-    properties = value if isinstance(value, dict) else {}
     return {
-        name: {key: said for key, said in about.items() if key != "title"} if isinstance(about, dict) else about
+        key: _drop_titles(value) if key == "properties" else value
+        for key, value in schema.items()
+        if key in _SCHEMA_KEYWORDS
+    }
+
+
+def _drop_titles(properties: JsonValue) -> JsonValue:
+    """Remove the title of each property; a property may itself be called `title`."""
+    assert isinstance(properties, dict)  # noqa: S101 - as JSON Schema defines it
+    return {
+        name: {key: text for key, text in about.items() if key != "title"} if isinstance(about, dict) else about
         for name, about in properties.items()
     }

@@ -1,8 +1,7 @@
-"""A registered server as it is kept: what was registered, and what its last listing gave."""
+"""A registered server: its registration, the result of its last listing, and the store of both."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -13,11 +12,18 @@ from skillbus.contracts.message import Message
 
 _BRIEF_ADDRESS: Final = 300
 _BRIEF_FINDINGS: Final = 5
-"""In a list, whose hundreds of servers have to fit one message."""
+"""Bounds in a list, whose hundreds of servers have to fit into one message."""
+
+
+class ServerKey(NamedTuple):
+    """Identity of a server."""
+
+    project: str
+    name: str
 
 
 class ServerSeen(Message):
-    """How a server was when one of the replicas last looked."""
+    """State of a server when a replica last looked at it."""
 
     state: McpServerState = McpServerState.CONNECTING
     problem: str | None = None
@@ -29,37 +35,32 @@ class ServerSeen(Message):
     findings: tuple[ToolFinding, ...] = ()
     listed_at: datetime | None = None
     known_as: str | None = None
-    """What it called itself when it was first listed; its tools are attributed to that name."""
+    """Name that the server reported at its first listing; its tools are attributed to that name."""
 
 
 class RegisteredServer(Message):
-    """A server of a project. Values of its headers and variables are in it, and go nowhere else."""
+    """A server of a project. It holds the values of headers and variables, which must not be passed on."""
 
     registration: RegisterMcpServer
     id: str
-    """Of this registration: another for each time that a server is registered under its name."""
+    """Id of this registration; a new one for each registration under the same name."""
     registered_at: datetime
     seen: ServerSeen = Field(default_factory=ServerSeen)
 
     @property
-    def key(self) -> "ServerKey":
-        """Which server it is."""
+    def key(self) -> ServerKey:
+        """The server's identity."""
         return ServerKey(self.registration.project, self.registration.name)
 
-    @property
-    def address(self) -> str:
-        """The URL, or the command with its arguments."""
-        registration = self.registration
-        return registration.url or " ".join((registration.command or "", *registration.args))
-
-    def told(self, *, briefly: bool = False) -> McpServer:
-        """The server as callers see it: names of its headers and variables, and no values."""
+    def describe(self, *, brief: bool = False) -> McpServer:
+        """Return the server for callers: names of its headers and variables without their values."""
         registration, seen = self.registration, self.seen
+        address = registration.url or " ".join((registration.command or "", *registration.args))
         return McpServer(
             project=registration.project,
             name=registration.name,
             transport=McpTransport.STDIO if registration.url is None else McpTransport.HTTP,
-            address=self.address[:_BRIEF_ADDRESS] if briefly else self.address,
+            address=address[:_BRIEF_ADDRESS] if brief else address,
             header_names=tuple(sorted(registration.headers)),
             env_names=tuple(sorted(registration.env)),
             timeout_s=registration.timeout_s,
@@ -70,35 +71,27 @@ class RegisteredServer(Message):
             protocol=seen.protocol,
             tools=seen.tools,
             quarantined=seen.quarantined,
-            findings=seen.findings[:_BRIEF_FINDINGS] if briefly else seen.findings,
+            findings=seen.findings[:_BRIEF_FINDINGS] if brief else seen.findings,
             listed_at=seen.listed_at,
             registered_at=self.registered_at,
         )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ServerKey:
-    """Which server."""
-
-    project: str
-    name: str
-
-
 class ServerStore(Protocol):
-    """Where registered servers are kept, for all replicas. Raises RequestError when it cannot be reached."""
+    """Stores the registered servers for all replicas. Raises RequestError when it cannot be reached."""
 
     async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
-        """The server; None if there is none."""
+        """Return the server, or None."""
         ...
 
     async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
-        """Write it if it is still at `revision`, 0 for one that is new. Raises WriteConflictError if it is not."""
+        """Write the server over `revision`, 0 for a new one. Raises WriteConflictError if it was written since."""
         ...
 
     async def delete(self, key: ServerKey) -> None:
-        """Forget it. That it is not there is fine."""
+        """Delete the server if it exists."""
         ...
 
     async def all(self) -> tuple[RegisteredServer, ...]:
-        """All servers of all projects."""
+        """Return the servers of all projects."""
         ...

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from skillbus.agent.domain.builtins.cataloguing import BuiltinsInCatalogue
+from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.common.testing import WAIT_S
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolPut, ToolPutOutcome, ToolType
@@ -11,7 +11,7 @@ from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, To
 NOW = ToolDescription(id="builtin:now", name="now", tool_type=ToolType.BUILTIN, source=BUILTIN_SOURCE)
 
 
-class Catalogue:
+class CatalogueInMemory:
     """Fails as often as it is told, before it does anything."""
 
     def __init__(self, fails: int = 0, outcome: ToolPutOutcome = ToolPutOutcome.CREATED, **tools: set[str]) -> None:
@@ -38,10 +38,10 @@ class Catalogue:
         self.tools[project].difference_update(ids)
 
 
-async def run_until_done(catalogue: Catalogue, *projects: str) -> None:
-    cataloguer = BuiltinsInCatalogue(catalogue, [NOW], first_wait_s=0.001)
+async def run_until_done(catalogue: CatalogueInMemory, *projects: str) -> None:
+    cataloguer = BuiltinPublisher(catalogue, [NOW], first_retry_s=0.001)
     for project in projects:
-        cataloguer.want(project)
+        cataloguer.add_project(project)
     running = asyncio.create_task(cataloguer.run())
     try:
         async with asyncio.timeout(WAIT_S):
@@ -52,26 +52,26 @@ async def run_until_done(catalogue: Catalogue, *projects: str) -> None:
 
 
 async def test_each_project_that_is_to_have_them_gets_them_once() -> None:
-    catalogue = Catalogue()
+    catalogue = CatalogueInMemory()
     await run_until_done(catalogue, "default", "home", "default")
     assert catalogue.tools == {"default": {"builtin:now"}, "home": {"builtin:now"}}
     assert catalogue.calls == 2
 
 
 async def test_an_indexer_that_is_not_there_yet_is_waited_for() -> None:
-    catalogue = Catalogue(fails=3)
+    catalogue = CatalogueInMemory(fails=3)
     await run_until_done(catalogue, "default")
     assert catalogue.tools == {"default": {"builtin:now"}}
     assert catalogue.calls == 4
 
 
 async def test_tools_that_this_version_does_not_have_are_removed() -> None:
-    catalogue = Catalogue(default={"builtin:now", "builtin:then"})
-    await BuiltinsInCatalogue(catalogue, [NOW]).sync("default")
+    catalogue = CatalogueInMemory(default={"builtin:now", "builtin:then"})
+    await BuiltinPublisher(catalogue, [NOW]).sync_project("default")
     assert catalogue.tools == {"default": {"builtin:now"}}
 
 
 async def test_a_tool_that_the_catalogue_refuses_stops_nothing() -> None:
-    catalogue = Catalogue(outcome=ToolPutOutcome.REJECTED, default={"builtin:then"})
-    await BuiltinsInCatalogue(catalogue, [NOW]).sync("default")
+    catalogue = CatalogueInMemory(outcome=ToolPutOutcome.REJECTED, default={"builtin:then"})
+    await BuiltinPublisher(catalogue, [NOW]).sync_project("default")
     assert catalogue.tools == {"default": set()}

@@ -1,6 +1,6 @@
-"""What of a server's messages reaches the SDK: answers and pings.
+"""Filter between a transport and the SDK. Only answers and pings reach the SDK.
 
-The SDK logs what it does not understand, whole, and a server decides how much that is.
+The SDK logs messages that it does not understand in full, and their size is up to the server.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ _LIST_CHANGED = "notifications/tools/list_changed"
 _PING = "ping"
 
 
-class Sieve:
-    """Passes messages on from a transport to a session."""
+class MessageFilter:
+    """Passes messages from a transport to a session."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Sieve:
         self._on_fault = on_fault
 
     async def run(self, session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on until the transport ends; then the session ends too."""
+        """Pass messages until the transport ends, then end the session."""
         async with session:
             try:
                 async for message in self._transport:
@@ -55,7 +55,7 @@ class Sieve:
                     self._on_change()
                 return False
             case JSONRPCRequest(method=method, id=request_id) if method != _PING:
-                error = ErrorData(code=METHOD_NOT_FOUND, message="this client calls tools, and does nothing else")
+                error = ErrorData(code=METHOD_NOT_FOUND, message="this client only calls tools")
                 refusal = JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
                 await self._answer.send(SessionMessage(JSONRPCMessage(refusal)))
                 return False

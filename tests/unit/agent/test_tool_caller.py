@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 import pytest
 from pydantic import JsonValue
 
-from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.calling import Caller
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
@@ -17,13 +15,15 @@ from skillbus.agent.domain.errors import (
     ToolNotCallableError,
     ToolUnknownError,
 )
-from skillbus.agent.domain.following import Timing
-from skillbus.agent.domain.servers import Servers
+from skillbus.agent.domain.servers.follower import FollowTiming
+from skillbus.agent.domain.servers.registry import ServerRegistry
+from skillbus.agent.domain.tool_answer import ToolAnswer
+from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
 from skillbus.contracts.indexer.tools import ToolDescription, ToolState, ToolType
 
 from .fakes import World
-from .test_servers import QUICK, RAW, WAIT_S
+from .test_registry import QUICK, RAW, WAIT_S
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",
@@ -32,7 +32,7 @@ SCHEMA: dict[str, JsonValue] = {
 }
 
 
-class Builtins:
+class BuiltinToolbox:
     """One tool that waits as long as it is told."""
 
     def names(self) -> tuple[str, ...]:
@@ -57,26 +57,26 @@ def world() -> World:
 
 
 @pytest.fixture
-async def caller(world: World) -> AsyncGenerator[Caller]:
-    servers = Servers(world.ports(), QUICK, stdio_allowed=False)
-    async with servers.running(world.changes):
+async def caller(world: World) -> AsyncGenerator[ToolCaller]:
+    servers = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
-        yield Caller(world.catalogue, servers, Builtins())
+        yield ToolCaller(world.catalogue, servers, BuiltinToolbox())
 
 
-async def test_a_tool_is_called_by_its_own_name(world: World, caller: Caller) -> None:
+async def test_a_tool_is_called_by_its_own_name(world: World, caller: ToolCaller) -> None:
     assert (await caller.call("default", "mcp:raw/read", {"path": "aa"}, WAIT_S)).text == "read"
     assert world.server.calls == [("read", {"path": "aa"})]
 
 
-async def test_the_argument_schema_of_a_stranger_costs_no_more_than_it_should(world: World, caller: Caller) -> None:
+async def test_the_argument_schema_of_a_stranger_costs_no_more_than_it_should(world: World, caller: ToolCaller) -> None:
     with pytest.raises(ArgumentsInvalidError) as caught:
         await caller.call("default", "mcp:raw/read", {"path": "a" * 60_000 + "b"}, WAIT_S)
     assert (caught.value.path, world.server.calls) == ("$.path", [])
 
 
 @pytest.mark.parametrize("state", [ToolState.QUARANTINED, ToolState.DISABLED])
-async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Caller, state: ToolState) -> None:
+async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: ToolCaller, state: ToolState) -> None:
     key = ("default", "mcp:raw/read")
     world.catalogue.kept[key] = world.catalogue.kept[key][0], state
     with pytest.raises(ToolNotCallableError):
@@ -97,26 +97,26 @@ async def test_a_tool_of_another_project_is_not_there(caller: Caller) -> None:
         await caller.call("other", "mcp:raw/read", {"path": "a"}, WAIT_S)
 
 
-async def test_a_catalogued_tool_whose_server_is_gone_cannot_be_called(world: World, caller: Caller) -> None:
+async def test_a_catalogued_tool_whose_server_is_gone_cannot_be_called(world: World, caller: ToolCaller) -> None:
     world.store.kept.clear()
     with pytest.raises(ServerUnknownError):
         await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
 
 
 async def test_a_server_that_is_away_is_tried_at_once_and_told(world: World) -> None:
-    slow = Servers(world.ports(), Timing(first_retry_s=3600, last_retry_s=3600), stdio_allowed=False)
-    async with slow.running(world.changes):
+    slow = ServerRegistry(world.ports(), FollowTiming(first_retry_s=3600, last_retry_s=3600), stdio_allowed=False)
+    async with slow.follow_all(world.changes):
         await slow.register(RAW, WAIT_S)
         world.server.fails = "no route"
         world.server.on_change()
-        caller = Caller(world.catalogue, slow, Builtins())
+        caller = ToolCaller(world.catalogue, slow, BuiltinToolbox())
         with pytest.raises(ServerFailedError, match="no route"):
             await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
         world.server.fails = None
         assert (await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)).text == "read"
 
 
-async def test_a_builtin_is_called_for_its_project_within_its_time(caller: Caller) -> None:
+async def test_a_builtin_is_called_for_its_project_within_its_time(caller: ToolCaller) -> None:
     assert (await caller.call("other", "builtin:wait", {"seconds": 0}, WAIT_S)).text == "other wait"
     with pytest.raises(CallTimedOutError):
         await caller.call("other", "builtin:wait", {"seconds": 60}, 0.05)

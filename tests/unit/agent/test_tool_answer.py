@@ -4,8 +4,14 @@ import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from skillbus.agent.domain.answer import ToolAnswer
-from skillbus.agent.domain.bounding import CONTENT_BYTES, STRUCTURED_BYTES, TEXT_BYTES, bounded, cut
+from skillbus.agent.domain.tool_answer import (
+    CONTENT_BYTES,
+    STRUCTURED_BYTES,
+    TEXT_BYTES,
+    ToolAnswer,
+    bound_answer,
+    cut_text,
+)
 
 
 def text(said: str) -> JsonValue:
@@ -14,26 +20,26 @@ def text(said: str) -> JsonValue:
 
 def test_a_small_answer_stays_as_it_is() -> None:
     parts: list[JsonValue] = [text("one"), {"type": "image", "data": "…"}, text("two"), 7]
-    assert bounded(parts, {"a": 1}) == ToolAnswer("one\ntwo", tuple(parts), {"a": 1})
+    assert bound_answer(parts, {"a": 1}) == ToolAnswer("one\ntwo", tuple(parts), {"a": 1})
 
 
 def test_a_large_part_is_left_out_and_told() -> None:
-    answer = bounded([{"type": "image", "data": "x" * CONTENT_BYTES}, text("two")])
+    answer = bound_answer([{"type": "image", "data": "x" * CONTENT_BYTES}, text("two")])
     assert (answer.content, answer.text, answer.truncated) == ((text("two"),), "two", True)
 
 
 def test_a_large_structured_answer_is_left_out_and_told() -> None:
-    answer = bounded([], {"rows": "x" * STRUCTURED_BYTES})
+    answer = bound_answer([], {"rows": "x" * STRUCTURED_BYTES})
     assert (answer.structured, answer.truncated) == (None, True)
 
 
 @pytest.mark.parametrize("character", ["a", "中", "\x01", '"', "😀"])
 def test_the_largest_answer_fits_a_message_whatever_its_characters(character: str) -> None:
-    answer = bounded([text(character * 60_000)] * 40, {"a": character * 20_000}, is_error=True)
+    answer = bound_answer([text(character * 60_000)] * 40, {"a": character * 20_000}, is_error=True)
     assert answer.truncated
     assert answer.is_error
     assert len(to_json([answer.text, answer.content, answer.structured])) < 900_000
 
 
 def test_a_cut_keeps_as_much_as_fits() -> None:
-    assert 0.9 * TEXT_BYTES < len(to_json(cut("中" * TEXT_BYTES, TEXT_BYTES))) <= TEXT_BYTES
+    assert 0.9 * TEXT_BYTES < len(to_json(cut_text("中" * TEXT_BYTES, TEXT_BYTES))) <= TEXT_BYTES

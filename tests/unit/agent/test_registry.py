@@ -1,4 +1,4 @@
-"""Servers followed by one replica and by several, through all that a server and a catalogue do."""
+"""Servers followed by one replica and by several, while servers and catalogue change and fail."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,19 +7,20 @@ from contextlib import AsyncExitStack
 import pytest
 
 from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
-from skillbus.agent.domain.following import Timing
-from skillbus.agent.domain.registered import ServerKey
-from skillbus.agent.domain.servers import Servers
+from skillbus.agent.domain.servers.follower import FollowTiming, ServerFollower
+from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
+from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.common.testing import eventually
 from skillbus.contracts.agent.mcp_servers import McpServerState, RegisterMcpServer
 from skillbus.contracts.indexer.tools import ToolState
 
-from .fakes import Changes, World, tool
+from .fakes import NOW, FeedInMemory, World, tool
 
 KEY = ServerKey("default", "raw")
 RAW = RegisterMcpServer(name="raw", url="http://raw/mcp", timeout_s=0.5)
-QUICK = Timing(poll_every_s=60, settle_s=0.01, first_retry_s=0.01, last_retry_s=0.05)
+QUICK = FollowTiming(poll_every_s=60, settle_s=0.01, first_retry_s=0.01, last_retry_s=0.05)
 WAIT_S = 5.0
+NEVER_S = 300.0
 
 
 @pytest.fixture
@@ -30,14 +31,14 @@ def world() -> World:
 
 
 @pytest.fixture
-async def servers(world: World) -> AsyncGenerator[Servers]:
-    opened = Servers(world.ports(), QUICK, stdio_allowed=False)
-    async with opened.running(world.changes):
+async def servers(world: World) -> AsyncGenerator[ServerRegistry]:
+    opened = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    async with opened.follow_all(world.changes):
         yield opened
 
 
 async def holds(read: object) -> bool:
-    """Wait until a condition holds that nobody tells of."""
+    """Wait until a condition holds of which no event is sent."""
     assert callable(read)
 
     async def now() -> bool:
@@ -46,7 +47,7 @@ async def holds(read: object) -> bool:
     return await eventually(now, bool)
 
 
-async def test_a_server_is_listed_when_it_is_registered(world: World, servers: Servers) -> None:
+async def test_a_server_is_listed_when_it_is_registered(world: World, servers: ServerRegistry) -> None:
     server = await servers.register(RAW, WAIT_S)
     assert (server.seen.state, server.seen.tools, server.seen.known_as) == (McpServerState.CONNECTED, 2, "raw")
     assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
@@ -54,7 +55,7 @@ async def test_a_server_is_listed_when_it_is_registered(world: World, servers: S
     assert (kind, fact.created) == ("listed", 2)
 
 
-async def test_registering_again_replaces_and_takes_out_what_is_gone(world: World, servers: Servers) -> None:
+async def test_registering_again_replaces_and_takes_out_what_is_gone(world: World, servers: ServerRegistry) -> None:
     first = await servers.register(RAW, WAIT_S)
     world.server.tools = [tool("three")]
     second = await servers.register(RAW, WAIT_S)
@@ -63,7 +64,7 @@ async def test_registering_again_replaces_and_takes_out_what_is_gone(world: Worl
 
 
 async def test_a_change_that_is_heard_while_a_server_is_replaced_leaves_one_session(
-    world: World, servers: Servers
+    world: World, servers: ServerRegistry
 ) -> None:
     await servers.register(RAW, WAIT_S)
     world.server.ends = asyncio.Event()
@@ -75,20 +76,23 @@ async def test_a_change_that_is_heard_while_a_server_is_replaced_leaves_one_sess
     assert (await replacing).seen.state is McpServerState.CONNECTED
     assert await holds(world.changes.queue.empty)
     assert (world.server.opened, world.server.open_now) == (2, 1)
-    await servers.remove(KEY)
+    await servers.unregister(KEY)
     assert world.server.open_now == 0
 
 
-async def test_many_who_register_one_server_at_once_leave_one_session(world: World, servers: Servers) -> None:
-    registered = await asyncio.gather(*(servers.register(RAW, WAIT_S) for _ in range(3)))
+async def test_many_who_register_one_server_at_once_leave_one_session_and_none_waits_for_the_time_limit(
+    world: World, servers: ServerRegistry
+) -> None:
+    async with asyncio.timeout(WAIT_S):
+        registered = await asyncio.gather(*(servers.register(RAW, NEVER_S) for _ in range(3)))
     assert len({server.id for server in registered}) == 3
-    follower = await servers.follower(KEY)
-    await follower.looked(WAIT_S)
+    follower = await servers.find_follower(KEY)
+    await follower.wait_listed(WAIT_S)
     assert follower.server.id == world.store.kept[KEY].record.id
     assert (follower.server.seen.state, world.server.open_now) == (McpServerState.CONNECTED, 1)
 
 
-async def test_a_registration_that_another_replaces_is_not_waited_for(world: World, servers: Servers) -> None:
+async def test_a_registration_that_another_replaces_is_not_waited_for(world: World, servers: ServerRegistry) -> None:
     world.server.hangs = True
     first = asyncio.create_task(servers.register(RAW.model_copy(update={"timeout_s": 300.0}), 300.0))
     assert await holds(lambda: world.server.lists == 1)
@@ -98,18 +102,29 @@ async def test_a_registration_that_another_replaces_is_not_waited_for(world: Wor
         assert (await first).seen.state is McpServerState.CONNECTING
 
 
-async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allowed(servers: Servers) -> None:
+async def test_nobody_waits_for_a_follower_that_was_stopped_before_its_first_step(world: World) -> None:
+    stored = await world.store.put(RegisteredServer(registration=RAW, id="first", registered_at=NOW), 0)
+    follower = ServerFollower(stored.record, world.ports(), QUICK)
+    follower.start()
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.gather(follower.wait_listed(NEVER_S), follower.stop())
+        await follower.relist(NEVER_S)
+    assert follower.ended
+    assert world.server.opened == 0
+
+
+async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allowed(servers: ServerRegistry) -> None:
     with pytest.raises(ServerNotAllowedError, match="SKILLBUS_AGENT_STDIO_SERVERS"):
         await servers.register(RegisterMcpServer(name="raw", command="server"), WAIT_S)
 
 
-async def test_nothing_is_told_twice(world: World, servers: Servers) -> None:
+async def test_nothing_is_told_twice(world: World, servers: ServerRegistry) -> None:
     await servers.register(RAW, WAIT_S)
     await servers.refresh(KEY, WAIT_S)
     assert len(world.announcer.facts) == 1
 
 
-async def test_a_server_that_says_its_list_changed_is_listed_again(world: World, servers: Servers) -> None:
+async def test_a_server_that_says_its_list_changed_is_listed_again(world: World, servers: ServerRegistry) -> None:
     await servers.register(RAW, WAIT_S)
     world.server.tools = [tool("one"), tool("two", "Does another thing.")]
     world.server.on_change()
@@ -120,7 +135,7 @@ async def test_a_server_that_says_its_list_changed_is_listed_again(world: World,
 
 @pytest.mark.parametrize("state", [ToolState.DISABLED, ToolState.QUARANTINED])
 async def test_a_server_cannot_undo_what_an_operator_decided_by_listing_a_tool_no_longer_for_a_moment(
-    world: World, servers: Servers, state: ToolState
+    world: World, servers: ServerRegistry, state: ToolState
 ) -> None:
     await servers.register(RAW, WAIT_S)
     two = "default", "mcp:raw/two"
@@ -134,8 +149,8 @@ async def test_a_server_cannot_undo_what_an_operator_decided_by_listing_a_tool_n
 
 
 async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -> None:
-    servers = Servers(world.ports(), Timing(poll_every_s=0.02), stdio_allowed=False)
-    async with servers.running(world.changes):
+    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.02), stdio_allowed=False)
+    async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         world.server.tools = [tool("one")]
         assert await holds(lambda: world.catalogue.ids() == ["mcp:raw/one"])
@@ -143,8 +158,8 @@ async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -
 
 
 async def test_a_list_that_is_as_it_was_costs_the_catalogue_nothing_unless_it_is_asked_for(world: World) -> None:
-    servers = Servers(world.ports(), Timing(poll_every_s=0.01), stdio_allowed=False)
-    async with servers.running(world.changes):
+    servers = ServerRegistry(world.ports(), FollowTiming(poll_every_s=0.01), stdio_allowed=False)
+    async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         asked, lists = world.catalogue.asked, world.server.lists
         assert await holds(lambda: world.server.lists > lists + 2)
@@ -154,7 +169,7 @@ async def test_a_list_that_is_as_it_was_costs_the_catalogue_nothing_unless_it_is
         assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
 
 
-async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, servers: Servers) -> None:
+async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, servers: ServerRegistry) -> None:
     await servers.register(RAW, WAIT_S)
     world.server.hangs = True
     server = await servers.refresh(KEY, WAIT_S)
@@ -163,7 +178,7 @@ async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, ser
     assert [kind for kind, _ in world.announcer.facts] == ["listed", "failed"]
 
 
-async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World, servers: Servers) -> None:
+async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World, servers: ServerRegistry) -> None:
     world.server.fails = "no route"
     server = await servers.register(RAW, WAIT_S)
     assert (server.seen.state, server.seen.problem) == (McpServerState.FAILED, "no route")
@@ -173,7 +188,9 @@ async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World,
     assert world.announcer.facts[0][1].problem == "no route"
 
 
-async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(world: World, servers: Servers) -> None:
+async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(
+    world: World, servers: ServerRegistry
+) -> None:
     world.catalogue.away = True
     server = await servers.register(RAW, WAIT_S)
     assert server.seen.state is McpServerState.CONNECTED
@@ -183,9 +200,11 @@ async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(world
     assert (world.server.opened, world.catalogue.ids()) == (1, ["mcp:raw/one", "mcp:raw/two"])
 
 
-async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(world: World, servers: Servers) -> None:
+async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(
+    world: World, servers: ServerRegistry
+) -> None:
     await servers.register(RAW, WAIT_S)
-    assert await servers.remove(KEY) == 2
+    assert await servers.unregister(KEY) == 2
     assert (world.catalogue.ids(), world.store.kept) == ([], {})
     with pytest.raises(ServerUnknownError):
         await servers.refresh(KEY, WAIT_S)
@@ -193,35 +212,35 @@ async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(wo
 
 async def test_every_replica_follows_what_one_registered_and_none_what_one_removed(world: World) -> None:
     async with AsyncExitStack() as stack:
-        feeds = [Changes(), Changes()]
-        one, other = (Servers(world.ports(), QUICK, stdio_allowed=False) for _ in feeds)
+        feeds = [FeedInMemory(), FeedInMemory()]
+        one, other = (ServerRegistry(world.ports(), QUICK, stdio_allowed=False) for _ in feeds)
         for servers, feed in zip((one, other), feeds, strict=True):
-            await stack.enter_async_context(servers.running(feed))
+            await stack.enter_async_context(servers.follow_all(feed))
         await one.register(RAW, WAIT_S)
         feeds[1].queue.put_nowait(KEY)
         assert await holds(lambda: world.server.opened == 2)
-        follower = await other.follower(KEY)
-        await follower.looked(WAIT_S)
+        follower = await other.find_follower(KEY)
+        await follower.wait_listed(WAIT_S)
 
-        await one.remove(KEY)
+        await one.unregister(KEY)
         world.server.on_change()  # the other has not heard of it: it lists once more, and takes back what it put
         assert await holds(lambda: world.catalogue.ids() == [])
         feeds[1].queue.put_nowait(KEY)
-        assert await holds(lambda: not other._followed)
+        assert await holds(lambda: not other._followers)
     assert world.catalogue.ids() == []
 
 
 async def test_what_was_registered_before_the_start_is_followed(world: World) -> None:
-    first = Servers(world.ports(), QUICK, stdio_allowed=False)
-    async with first.running(world.changes):
+    first = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
+    async with first.follow_all(world.changes):
         await first.register(RAW, WAIT_S)
     opened = world.server.opened
-    async with Servers(world.ports(), QUICK, stdio_allowed=False).running(Changes()):
+    async with ServerRegistry(world.ports(), QUICK, stdio_allowed=False).follow_all(FeedInMemory()):
         assert await holds(lambda: world.server.opened == opened + 1)
 
 
 @pytest.mark.parametrize(("failures", "least", "most"), [(1, 0.5, 1), (2, 1, 2), (4, 4, 8), (20, 150, 300)])
 def test_retries_come_ever_later_and_never_together(failures: int, least: float, most: float) -> None:
-    waits = {Timing().retry_s(failures) for _ in range(50)}
+    waits = {FollowTiming().compute_retry_s(failures) for _ in range(50)}
     assert len(waits) > 1
     assert least <= min(waits) <= max(waits) <= most

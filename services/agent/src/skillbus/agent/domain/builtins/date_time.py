@@ -6,12 +6,18 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.moments import converted, in_words, moment_of, moved, zone_of
-from skillbus.agent.domain.builtins.tool import About, Answer, Arguments, Builtin
+from skillbus.agent.domain.builtins.moments import (
+    convert_moment,
+    describe_duration,
+    parse_moment,
+    parse_zone,
+    shift_moment,
+)
+from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 
 Clock = Callable[[], datetime]
-"""Says what time it is, with a zone."""
+"""Returns the current time with a zone."""
 
 _Zone = Annotated[str, Field(min_length=1, max_length=64)]
 _Moment = Annotated[str, Field(min_length=1, max_length=64)]
@@ -19,12 +25,12 @@ _Count = Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)]
 _WEEKDAYS: Final = ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日")
 
 
-class DateAndTime(Arguments):
+class DateTimeArguments(BuiltinArguments):
     operation: Annotated[
         Literal["now", "convert", "add", "difference"],
         Field(
-            description="`now`: the current time in `zone`. `convert`: `moment` told in `to_zone`. `add`: `moment`, or "
-            "now, with years, months, … added. `difference`: from `moment` to `end`."
+            description="`now`: the current time in `zone`. `convert`: `moment` in `to_zone`. `add`: `moment`, "
+            "or now, with years, months, … added. `difference`: from `moment` to `end`."
         ),
     ] = "now"
     zone: Annotated[
@@ -47,7 +53,7 @@ class DateAndTime(Arguments):
     seconds: Annotated[_Count, Field(description="Seconds to add.")] = 0
 
 
-ABOUT: Final = About(
+ABOUT: Final = BuiltinProfile(
     name="datetime",
     english="Tell the current date and time in any time zone, convert between zones, add to a date, or count the days "
     "and hours between two.",
@@ -64,41 +70,41 @@ ABOUT: Final = About(
 )
 
 
-def datetime_tool(clock: Clock) -> Builtin[DateAndTime]:
-    """The tool by this clock."""
+def make_datetime_tool(clock: Clock) -> FunctionTool[DateTimeArguments]:
+    """Make the tool with a clock."""
 
-    async def run(_project: str, asked: DateAndTime) -> Answer:
-        return _answered(asked, clock())
+    async def run(_project: str, arguments: DateTimeArguments) -> BuiltinAnswer:
+        return _compute_answer(arguments, clock())
 
-    return Builtin(ABOUT, DateAndTime, run)
+    return FunctionTool(ABOUT, DateTimeArguments, run)
 
 
-def _answered(asked: DateAndTime, now: datetime) -> Answer:
-    zone = zone_of(asked.zone)
+def _compute_answer(arguments: DateTimeArguments, now: datetime) -> BuiltinAnswer:
+    zone = parse_zone(arguments.zone)
     now = now.astimezone(zone)
-    moment = moment_of(asked.moment, zone) if asked.moment else now
-    match asked.operation:
+    moment = parse_moment(arguments.moment, zone) if arguments.moment else now
+    match arguments.operation:
         case "now":
-            return told(now)
+            return describe_moment(now)
         case "convert":
-            if asked.to_zone is None:
+            if arguments.to_zone is None:
                 raise ArgumentsInvalidError("name the zone to convert to", "$.to_zone")
-            return told(converted(moment, zone_of(asked.to_zone)))
+            return describe_moment(convert_moment(moment, parse_zone(arguments.to_zone)))
         case "add":
-            return told(
-                moved(
+            return describe_moment(
+                shift_moment(
                     moment,
-                    months=12 * asked.years + asked.months,
-                    days=7 * asked.weeks + asked.days,
-                    seconds=3_600 * asked.hours + 60 * asked.minutes + asked.seconds,
+                    months=12 * arguments.years + arguments.months,
+                    days=7 * arguments.weeks + arguments.days,
+                    seconds=3_600 * arguments.hours + 60 * arguments.minutes + arguments.seconds,
                 )
             )
         case "difference":
-            return between(moment, moment_of(asked.end, zone) if asked.end else now)
+            return describe_difference(moment, parse_moment(arguments.end, zone) if arguments.end else now)
 
 
-def told(moment: datetime) -> Answer:
-    """A moment for people and programs, to the second."""
+def describe_moment(moment: datetime) -> BuiltinAnswer:
+    """Describe a moment for people and programs, to the second."""
     moment = moment.replace(microsecond=0)
     iso = moment.isoformat()
     about: dict[str, JsonValue] = {
@@ -112,11 +118,11 @@ def told(moment: datetime) -> Answer:
         "iso_week": moment.isocalendar().week,
         "day_of_year": moment.timetuple().tm_yday,
     }
-    return Answer(f"{iso} {moment:%A} {_WEEKDAYS[moment.weekday()]} ({moment.tzinfo})", about)
+    return BuiltinAnswer(f"{iso} {moment:%A} {_WEEKDAYS[moment.weekday()]} ({moment.tzinfo})", about)
 
 
-def between(start: datetime, end: datetime) -> Answer:
-    """The time that passes, and the days that the calendar counts."""
+def describe_difference(start: datetime, end: datetime) -> BuiltinAnswer:
+    """Describe the elapsed time and the number of calendar days."""
     passed = end.astimezone(UTC) - start.astimezone(UTC)
     days = (end.date() - start.date()).days
     about: dict[str, JsonValue] = {
@@ -125,4 +131,6 @@ def between(start: datetime, end: datetime) -> Answer:
         "start": start.isoformat(),
         "end": end.isoformat(),
     }
-    return Answer(f"{in_words(passed)} ({days} calendar days, from {start.isoformat()} to {end.isoformat()})", about)
+    return BuiltinAnswer(
+        f"{describe_duration(passed)} ({days} calendar days, from {start.isoformat()} to {end.isoformat()})", about
+    )

@@ -1,0 +1,60 @@
+"""The builtin tools with their adapters."""
+
+import os
+import platform
+import sys
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from skillbus.agent.adapters.builtins.disk_files import DiskFiles, FileQuota
+from skillbus.agent.domain.builtins.calculate import CALCULATE
+from skillbus.agent.domain.builtins.date_time import make_datetime_tool
+from skillbus.agent.domain.builtins.file_tools import make_list_files_tool, make_read_file_tool, make_write_file_tool
+from skillbus.agent.domain.builtins.platform import make_platform_tool
+from skillbus.agent.domain.builtins.search_tools import make_search_tool
+from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
+from skillbus.common.bus.caller import Caller
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
+
+
+class BusToolFinder:
+    """Implements `ToolFinder` by a request to the retriever."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def find_tools(self, request: SearchTools) -> ToolsFound:
+        return await self._caller.call(SEARCH_TOOLS, request)
+
+
+class ThisMachine:
+    """Implements `MachineInfo`: the kind of the machine, but no host name, user, folder or address."""
+
+    def list_facts(self) -> dict[str, str]:
+        return {
+            "system": platform.system(),
+            "release": platform.release(),
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "byte_order": sys.byteorder,
+            "cpus": str(os.cpu_count() or 1),
+        }
+
+
+def make_builtin_tools(
+    caller: Caller, files: Path, *, quota: FileQuota | None = None, without: Collection[str] = ()
+) -> BuiltinTools:
+    """Make all builtin tools except those in `without`. The files of each project are in a folder of `files`."""
+    disk = DiskFiles(files, quota or FileQuota())
+    tools: tuple[BuiltinTool, ...] = (
+        CALCULATE,
+        make_datetime_tool(lambda: datetime.now(UTC)),
+        make_search_tool(BusToolFinder(caller)),
+        make_platform_tool(ThisMachine()),
+        make_read_file_tool(disk),
+        make_write_file_tool(disk),
+        make_list_files_tool(disk),
+    )
+    return BuiltinTools(tool for tool in tools if tool.description.name not in without)

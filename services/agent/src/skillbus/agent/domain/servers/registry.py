@@ -1,0 +1,165 @@
+"""All registered servers: registration, removal, and a follower for each server in every replica."""
+
+import asyncio
+import contextvars
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from skillbus.agent.domain.errors import ServerNotAllowedError, ServerUnknownError
+from skillbus.agent.domain.ports import ServerChangeFeed
+from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming, ServerFollower
+from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
+from skillbus.common.background import FailureLog
+from skillbus.common.keyed_locks import KeyedLocks
+from skillbus.common.records import WriteConflictError
+from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
+from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX
+
+_TRIES: Final = 3
+_LOOK_AT_ALL_EVERY_S: Final = 60.0
+_RETRY_S: Final = 2.0
+
+
+class ServerRegistry:
+    """The servers of all projects. They are followed while the context `follow_all` is open."""
+
+    def __init__(self, ports: FollowerPorts, timing: FollowTiming, *, stdio_allowed: bool) -> None:
+        self._ports = ports
+        self._timing = timing
+        self._stdio_allowed = stdio_allowed
+        self._followers: dict[ServerKey, ServerFollower] = {}
+        self._stopping: set[ServerFollower] = set()
+        self._locks = KeyedLocks[ServerKey]()
+        """Held to start or stop the follower of a server."""
+
+    @asynccontextmanager
+    async def follow_all(self, changes: ServerChangeFeed) -> AsyncGenerator[None]:
+        """Follow every registered server while the context is open."""
+        watching = asyncio.create_task(self._watch(changes), context=contextvars.Context())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+            await asyncio.gather(*(self._stop_follower(key) for key in tuple(self._followers)))
+            # Followers whose stopping was interrupted when its task was cancelled.
+            await asyncio.gather(*(follower.stop() for follower in self._stopping))
+
+    async def register(self, request: RegisterMcpServer, within_s: float) -> RegisteredServer:
+        """Store a server, and wait until its first listing succeeds, fails or takes too long.
+
+        Raises:
+            ServerNotAllowedError: The server must be started, which is not allowed here.
+            WriteConflictError: Others register the same name at the same time.
+        """
+        if request.command is not None and not self._stdio_allowed:
+            raise ServerNotAllowedError(
+                "servers that have to be started are not allowed here: register a URL, or set "
+                "SKILLBUS_AGENT_STDIO_SERVERS=true where the agent may run commands"
+            )
+        server = await self._store_server(request, self._ports.now())
+        follower = await self._follow(server)
+        await follower.wait_listed(within_s)
+        return follower.server
+
+    async def refresh(self, key: ServerKey, within_s: float) -> RegisteredServer:
+        """List a server again. Raises ServerUnknownError."""
+        follower = await self.find_follower(key)
+        await follower.relist(within_s)
+        return follower.server
+
+    async def unregister(self, key: ServerKey) -> int:
+        """Remove a server and its tools; return their number. Raises ServerUnknownError, RequestError."""
+        await self.get_server(key)
+        source = f"{MCP_SOURCE_PREFIX}{key.name}"
+        async with self._locks.hold(key):
+            await self._stop_follower(key)
+            removed = await self._ports.catalogue.remove(key.project, source)
+            await self._ports.store.delete(key)
+            # Another replica may have listed it in between.
+            return removed + await self._ports.catalogue.remove(key.project, source)
+
+    async def get_server(self, key: ServerKey) -> RegisteredServer:
+        """Return a server. Raises ServerUnknownError."""
+        stored = await self._ports.store.get(key)
+        if stored is None:
+            raise ServerUnknownError(f"no MCP server {key.name} is registered in the project {key.project}")
+        return stored.record
+
+    async def list_servers(self, project: str) -> tuple[RegisteredServer, ...]:
+        """Return the servers of a project, ordered by name."""
+        found = [server for server in await self._ports.store.all() if server.key.project == project]
+        return tuple(sorted(found, key=lambda server: server.key))
+
+    async def find_follower(self, key: ServerKey) -> ServerFollower:
+        """Return the follower of a server, started if necessary. Raises ServerUnknownError."""
+        return await self._follow(await self.get_server(key))
+
+    async def _store_server(self, request: RegisterMcpServer, now: datetime) -> RegisteredServer:
+        server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=now)
+        for _ in range(_TRIES):
+            known = await self._ports.store.get(server.key)
+            with suppress(WriteConflictError):
+                return (await self._ports.store.put(server, known.revision if known else 0)).record
+        raise WriteConflictError(f"the MCP server {request.name}")
+
+    async def _follow(self, server: RegisteredServer) -> ServerFollower:
+        """Return a follower of the server's latest registration. Raises ServerUnknownError."""
+        if (follower := self._find_running(server)) is not None:
+            return follower
+        # Ending a session takes seconds. Others may register or remove the server, or see its change, in that time.
+        async with self._locks.hold(server.key):
+            stored = await self._ports.store.get(server.key)
+            if stored is not None and (follower := self._find_running(stored.record)) is not None:
+                return follower
+            await self._stop_follower(server.key)
+            if stored is None:
+                raise ServerUnknownError(f"the MCP server {server.key.name} was removed in the meantime")
+            follower = ServerFollower(stored.record, self._ports, self._timing)
+            self._followers[server.key] = follower
+            follower.start()
+            return follower
+
+    def _find_running(self, server: RegisteredServer) -> ServerFollower | None:
+        follower = self._followers.get(server.key)
+        return follower if follower is not None and follower.server.id == server.id and not follower.ended else None
+
+    async def _stop_follower(self, key: ServerKey) -> None:
+        if (follower := self._followers.pop(key, None)) is not None:
+            self._stopping.add(follower)
+            await follower.stop()
+            self._stopping.discard(follower)
+
+    async def _watch(self, changes: ServerChangeFeed) -> None:
+        failures = FailureLog()
+        key: ServerKey | None = None
+        while True:
+            failed = True
+            with failures.guard("follow_mcp_servers"):
+                await (self._match_all() if key is None else self._match(key))
+                key = await changes.next(_LOOK_AT_ALL_EVERY_S)
+                failed = False
+            if failed:
+                key = None
+                await asyncio.sleep(_RETRY_S)
+
+    async def _match_all(self) -> None:
+        servers = {server.key: server for server in await self._ports.store.all()}
+        for key in self._followers.keys() - servers.keys():
+            await self._match(key)  # it may have been registered since
+        for server in servers.values():
+            with suppress(ServerUnknownError):
+                await self._follow(server)
+
+    async def _match(self, key: ServerKey) -> None:
+        stored = await self._ports.store.get(key)
+        if stored is not None:
+            with suppress(ServerUnknownError):
+                await self._follow(stored.record)
+            return
+        async with self._locks.hold(key):
+            if await self._ports.store.get(key) is None:
+                await self._stop_follower(key)

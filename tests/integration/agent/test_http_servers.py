@@ -344,7 +344,7 @@ async def test_a_catalogue_that_is_away_is_told_and_tried_again(agent: Agent) ->
     async with answering(plain) as url:
         server = await agent.register("raw", url=url)
         assert server.state is McpServerState.CONNECTED
-        assert "the catalogue did not take its tools" in (server.problem or "")
+        assert "the catalogue did not accept its tools" in (server.problem or "")
         agent.catalogue.broken = False
         back = await eventually(lambda: agent.server("raw"), lambda now: now.problem is None)
     assert (back.tools, agent.catalogue.names("mcp:raw")) == (1, ["read_file"])

@@ -97,7 +97,7 @@ async def test_more_than_twenty_thousand_are_not_taken_at_all(agent: Agent) -> N
 
 
 @pytest.mark.parametrize(
-    ("how", "problem"), [("circles", "same cursor again"), ("dies_in_mid_list", "its last words: fatal: out of tools")]
+    ("how", "problem"), [("circles", "same cursor again"), ("dies_in_mid_list", "its last output: fatal: out of tools")]
 )
 async def test_a_listing_that_does_not_end_well_changes_nothing(agent: Agent, how: str, problem: str) -> None:
     server = await agent.start("hostile", how)
@@ -152,7 +152,7 @@ async def test_lines_that_are_no_messages_are_passed_over(agent: Agent) -> None:
 async def test_a_server_that_ends_tells_its_last_words_without_its_secrets(agent: Agent) -> None:
     server = await agent.start("hostile", "dies", env={"KEY": "canary-4711"})
     assert server.state is McpServerState.FAILED
-    assert "its last words: cannot begin: the key *** is refused" in (server.problem or "")
+    assert "its last output: cannot begin: the key *** is refused" in (server.problem or "")
     assert server.env_names == ("KEY",)
     assert "canary" not in server.model_dump_json()
 

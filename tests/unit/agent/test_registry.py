@@ -105,9 +105,12 @@ async def test_a_registration_that_another_replaces_is_not_waited_for(world: Wor
 async def test_nobody_waits_for_a_follower_that_was_stopped_before_its_first_step(world: World) -> None:
     stored = await world.store.put(RegisteredServer(registration=RAW, id="first", registered_at=NOW), 0)
     follower = ServerFollower(stored.record, world.ports(), QUICK)
+    waiting = asyncio.create_task(follower.wait_listed(NEVER_S))
+    await asyncio.sleep(0)
     follower.start()
     async with asyncio.timeout(WAIT_S):
-        await asyncio.gather(follower.wait_listed(NEVER_S), follower.stop())
+        await follower.stop()  # cancels it before the loop has run it
+        await waiting
         await follower.relist(NEVER_S)
     assert follower.ended
     assert world.server.opened == 0

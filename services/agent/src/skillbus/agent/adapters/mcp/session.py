@@ -106,7 +106,7 @@ class McpSessions:
 
     def _prepare_process(self, server: RegisterMcpServer, environment: Mapping[str, str]) -> OpenStreams:
         if not self._stdio_allowed:
-            raise ServerFailedError("it has to be started, which is no longer allowed here")
+            raise ServerFailedError("it has to be started, and that is not allowed here any more")
         command = (server.command or "", *server.args)
         return lambda session: open_process_streams(command, environment, session.end, LastWords())
 

@@ -84,7 +84,7 @@ async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Too
     assert world.server.calls == []
 
 
-async def test_an_external_tool_is_not_callable_and_names_its_provider(world: World, caller: Caller) -> None:
+async def test_an_external_tool_is_not_callable_and_names_its_provider(world: World, caller: ToolCaller) -> None:
     external = ToolDescription(id="lab.invoice", name="invoice", source="lab", provider="Acme")
     await world.catalogue.put("default", "lab", [external])
     with pytest.raises(ToolExternalError) as refused:
@@ -92,7 +92,7 @@ async def test_an_external_tool_is_not_callable_and_names_its_provider(world: Wo
     assert refused.value.provided_by == "Acme"
 
 
-async def test_a_tool_of_another_project_is_not_there(caller: Caller) -> None:
+async def test_a_tool_of_another_project_is_not_there(caller: ToolCaller) -> None:
     with pytest.raises(ToolUnknownError):
         await caller.call("other", "mcp:raw/read", {"path": "a"}, WAIT_S)
 

@@ -1,4 +1,4 @@
-"""The agent's own errors as callers get them: the one place where that is decided."""
+"""Translation of the agent's errors into errors of the contract. It happens only here."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -33,7 +33,7 @@ _CODES: Final[Mapping[type[AgentError], ErrorCode]] = {
 
 
 def to_wire(error: Exception) -> RequestError | None:
-    """The error of the contract; None for what is not the agent's."""
+    """Return the error of the contract; None for errors of others."""
     if not isinstance(error, AgentError):
         return None
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ErrorCode.INTERNAL)
@@ -42,7 +42,7 @@ def to_wire(error: Exception) -> RequestError | None:
         details = {"path": error.path}
     elif isinstance(error, ToolExternalError):
         details = {"provided_by": error.provided_by}
-    # A call that was not waited for may have been done: whether to call again is for the caller to know.
+    # A call that timed out may have been done: the caller has to decide whether to repeat it.
     return RequestError(
         code, str(error), details=details, retryable=False if isinstance(error, CallTimedOutError) else None
     )

@@ -6,8 +6,8 @@
     ├── ServerFailedError        a server cannot be reached, is too slow, or violates the protocol
     ├── CallTimedOutError        a call was not answered in time; it may or may not have been done
     ├── ToolUnknownError         neither the catalogue nor a server has such a tool
-    ├── ToolNotCallableError     it waits in quarantine, or is disabled
-    ├── ToolExternalError        others provide it, and skillbus cannot call it
+    ├── ToolNotCallableError     the tool is in quarantine or disabled
+    ├── ToolExternalError        the tool belongs to another system, and skillbus cannot call it
     ├── ArgumentsInvalidError    the arguments do not fit the tool's schema
     └── SchemaUnusableError      the tool's schema cannot be used to check arguments
     BuiltinFailedError           a builtin tool has no result; it becomes the tool's answer
@@ -45,7 +45,7 @@ class ToolNotCallableError(AgentError):
 
 
 class ToolExternalError(AgentError):
-    """The tool is only described in the catalogue: others provide it."""
+    """A tool that the catalogue only describes; `provided_by` names its provider."""
 
     def __init__(self, message: str, provided_by: str = "") -> None:
         super().__init__(message)

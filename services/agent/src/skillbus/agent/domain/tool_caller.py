@@ -10,6 +10,7 @@ from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
     SchemaUnusableError,
+    ToolExternalError,
     ToolNotCallableError,
     ToolUnknownError,
 )
@@ -38,6 +39,7 @@ class ToolCaller:
         Raises:
             ToolUnknownError, ServerUnknownError: There is no such tool or server.
             ToolNotCallableError: The tool is in quarantine or disabled.
+            ToolExternalError: The tool belongs to another system.
             ArgumentsInvalidError, SchemaUnusableError: The arguments do not fit, or cannot be checked.
             ServerFailedError, CallTimedOutError: The server failed, or was too slow.
             RequestError: The catalogue, or a service that a builtin tool needs, failed.
@@ -46,7 +48,7 @@ class ToolCaller:
             return await self._call_builtin(project, tool_id.removeprefix(BUILTIN_PREFIX), arguments, within_s)
         server, slash, name = tool_id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         if not tool_id.startswith(MCP_SOURCE_PREFIX) or not slash:
-            raise ToolUnknownError(_explain_foreign_id(tool_id))
+            raise await self._explain_refusal(project, tool_id)
         known = await self._catalogue.get(project, tool_id)
         if known is None:
             raise ToolUnknownError(f"the catalogue has no tool {tool_id[:100]}: list the tools of {server[:64]}")
@@ -55,6 +57,19 @@ class ToolCaller:
         follower = await self._servers.find_follower(ServerKey(project, server))
         session = await follower.get_session(within_s)
         return await session.call(name, arguments, min(within_s, follower.server.registration.timeout_s))
+
+    async def _explain_refusal(self, project: str, tool_id: str) -> ToolUnknownError | ToolExternalError:
+        """Return the error for a tool that is neither of an MCP server nor builtin."""
+        if tool_id.startswith(_SKILL_PREFIX):
+            return ToolUnknownError(f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox")
+        known = await self._catalogue.get(project, tool_id)
+        if known is None:
+            return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
+        provider = known.tool.provider or known.tool.source
+        message = (
+            f"{tool_id[:100]} is external: skillbus finds it and cannot call it; call it at its provider, {provider}"
+        )
+        return ToolExternalError(message, provided_by=provider)
 
     async def _call_builtin(
         self, project: str, name: str, arguments: Mapping[str, JsonValue], within_s: float
@@ -88,9 +103,3 @@ def _check_state(known: CatalogueTool) -> None:
         raise ToolNotCallableError(f"{known.tool.id} is disabled: an operator can enable it")
     if known.state is ToolState.QUARANTINED:
         raise ToolNotCallableError(f"{known.tool.id} is in quarantine: an operator has to accept it first")
-
-
-def _explain_foreign_id(tool_id: str) -> str:
-    if tool_id.startswith(_SKILL_PREFIX):
-        return f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox"
-    return f"{tool_id[:100]} is an external tool: only mcp:<server>/<tool> and builtin:<name> can be called here"

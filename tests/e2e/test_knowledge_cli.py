@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from skillbus.cli.__main__ import create_app
-from skillbus.cli.demo.knowledge import BUDGET_TOKENS, QUESTION, SCOPE
+from skillbus.cli.demo.steps import BUDGET_TOKENS, KNOWLEDGE_QUERY, SCOPE
 
 from .conftest import ROOT, Json, System
 
@@ -81,7 +81,7 @@ async def test_the_examples_are_imported_once_and_unchanged_after_that(skillbus:
 @pytest.mark.spec("knowledge-base.md § 检索测试")
 async def test_a_question_with_its_scope_is_answered_by_the_rule_first(skillbus: CommandLine) -> None:
     """knowledge-base.md § 语义检索相关知识, § 指定范围检索"""
-    found = await skillbus.document("knowledge", "search", QUESTION, "--scope", SCOPE, "--explain")
+    found = await skillbus.document("knowledge", "search", KNOWLEDGE_QUERY, "--scope", SCOPE, "--explain")
     hits = rows(found, "results")
     items = [hit["item"] for hit in hits]
     assert isinstance(items[0], dict)
@@ -90,14 +90,14 @@ async def test_a_question_with_its_scope_is_answered_by_the_rule_first(skillbus:
     assert scores == sorted(scores, key=float, reverse=True)  # type: ignore[arg-type]  # numbers, or the test fails
     scopes = {item["scope"] for item in items if isinstance(item, dict)}
     assert not {scope for scope in scopes if scope and not str(scope).startswith("/api/live")}
-    shown = await skillbus("knowledge", "search", QUESTION, "--scope", SCOPE, "--top-k", "1")
+    shown = await skillbus("knowledge", "search", KNOWLEDGE_QUERY, "--scope", SCOPE, "--top-k", "1")
     assert "直播电商接口必须携带 game-id" in shown.stdout
 
 
 @pytest.mark.spec("knowledge-base.md § 构建测试生成上下文")
 async def test_a_context_stays_within_its_budget_and_begins_with_what_matters_most(skillbus: CommandLine) -> None:
     """knowledge-base.md § 构建测试生成上下文, § 上下文格式化"""
-    words = ["knowledge", "context", QUESTION, "--scope", SCOPE, "--budget", str(BUDGET_TOKENS)]
+    words = ["knowledge", "context", KNOWLEDGE_QUERY, "--scope", SCOPE, "--budget", str(BUDGET_TOKENS)]
     built = await skillbus.document(*words)
     items = rows(built, "items")
     assert isinstance(built["tokens"], int)
@@ -199,7 +199,7 @@ async def test_feedback_usage_and_statistics_agree(skillbus: CommandLine) -> Non
 
 
 async def test_a_project_finds_what_is_above_it_and_only_while_it_is(skillbus: CommandLine) -> None:
-    question = ["knowledge", "search", QUESTION, "--scope", SCOPE, "--project", "team-a"]
+    question = ["knowledge", "search", KNOWLEDGE_QUERY, "--scope", SCOPE, "--project", "team-a"]
     assert (await skillbus.document(*question))["results"] == []
     await skillbus("knowledge", "project", "--project", "team-a", "--parent", "default")
     assert "game-id" in (await skillbus(*question)).stdout

@@ -1,23 +1,24 @@
-"""Why a command fails, and the exit code that says so.
+"""Errors of a command, and the exit code of each.
 
 ```text
-CliError                 exit 1
-├── ProblemError         the server refused, with a problem document
-├── StrangeReplyError    something answered, but not as skillbus does
-├── NoAnswerError        the connection broke off, or the answer did not come in time
-├── UnreachableError     exit 3: nobody listens at the address
-├── LocalFileError       a file here cannot be read, packed or written
-├── NotASkillError       a folder here has no SKILL.md
-├── StartFailedError     the one-process server did not start
-├── RunFailedError       a run ended otherwise than well
-├── CannotCalibrateError what was judged, or the model's vectors, are not enough to fit anything
-├── DemoFailedError      a step of the demo did not give what it should
-├── NotImportedError     descriptions of tools, or items of knowledge, were rejected
-├── NotReviewedError     items of knowledge were neither approved nor rejected
-├── ToolFailedError      a tool that was called says that it failed
-├── StoppedError         a signal came before the work was done
-├── SwitchNotBegunError  an index is not on its way to the model that is followed
-└── SwitchGivenUpError   a change to another model was rolled back
+CliError                   exit 1
+├── ProblemError           the server sent a problem document
+├── StrangeReplyError      the reply is not one of skillbus
+├── NoAnswerError          the connection broke off, or the reply did not arrive in time
+├── UnreachableError       exit 3: no server listens at the address
+├── LocalFileError         a local file cannot be read, packed or written
+├── NotASkillError         a local folder has no SKILL.md
+├── StartFailedError       the one-process server did not start
+├── RunFailedError         a run ended with another status than ok
+├── CannotCalibrateError   the judged data or the vectors are not enough for a fit
+├── CannotEvaluateError    the measured system does not start, refuses a tool, or does not answer
+├── DemoFailedError        a step of the demo failed
+├── NotImportedError       tools or knowledge items were rejected
+├── NotReviewedError       knowledge items could not be approved or rejected
+├── ToolFailedError        a called tool reported an error
+├── StoppedError           a signal arrived before the work was done
+├── SwitchNotBegunError    an index does not switch to the expected model
+└── SwitchRolledBackError  the switch of an index was rolled back
 ```
 
 Wrong usage is Typer's `BadParameter`: exit 2.
@@ -26,18 +27,19 @@ Wrong usage is Typer's `BadParameter`: exit 2.
 import json
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final, Self
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
+EXIT_FAILED: Final = 1
+EXIT_UNREACHABLE: Final = 3
 
 _DETAIL_IS_TITLE: Final = frozenset({"skill_not_found", "not_found", "unknown_action", "conflict"})
-"""Codes whose detail says the title once more, with the names filled in, or better than it."""
+"""Codes whose detail repeats the title with names filled in, or says it better."""
+_USUAL_MEMBERS: Final = frozenset({"type", "title", "status", "detail", "code", "retryable", "instance"})
 
 
 class CliError(Exception):
-    """A command failed. `detail` says what is wrong, `advice` what to do, `code` tells programs the case."""
+    """A command failed. `detail` is the cause, `advice` the next step, `code` names the case for programs."""
 
     exit_code: ClassVar[int] = EXIT_FAILED
     title: ClassVar[str] = "The command failed"
@@ -49,20 +51,20 @@ class CliError(Exception):
         self.advice = advice
 
     def heading(self) -> str:
-        """The first line of what people read."""
+        """Return the first line for people."""
         return self.title
 
     def lines(self) -> tuple[str, ...]:
-        """What people read below it."""
+        """Return the lines below the heading."""
         return (self.detail,) if self.detail else ()
 
     def document(self) -> dict[str, object]:
-        """The error for programs."""
+        """Return the error for programs."""
         return {"title": self.title, "code": self.code, "detail": self.detail, "advice": self.advice}
 
 
 class ProblemError(CliError):
-    """The server's problem document (RFC 9457), kept whole."""
+    """A problem document of the server (RFC 9457), kept whole."""
 
     def __init__(self, problem: Mapping[str, object], status: int, advice: str) -> None:
         super().__init__(str(problem.get("detail") or ""), advice)
@@ -71,83 +73,73 @@ class ProblemError(CliError):
         self.problem_code = str(problem.get("code") or "")
 
     def heading(self) -> str:
-        """The problem's title, or a detail that says it with the names filled in; with code and status."""
+        """Return the title, or a detail that repeats it with names filled in, followed by code and status."""
         title = self.detail if self._detail_is_title() else str(self.problem.get("title") or "The server refused")
         known = ", ".join(filter(None, (self.problem_code, f"HTTP {self.status}")))
         return f"{title} ({known})"
 
     def lines(self) -> tuple[str, ...]:
-        """The detail, one line for each finding, and one for each other member; what was said before is left out."""
-        usual = {"type", "title", "status", "detail", "code", "retryable", "instance"}
-        members = {name: value for name, value in self.problem.items() if name not in usual}
+        """Return the detail, one line for each finding, and one for each other member. Repetitions are left out."""
+        members = {name: value for name, value in self.problem.items() if name not in _USUAL_MEMBERS}
         details = members.pop("details", None)
         if isinstance(details, dict):
             members |= details
-        findings, others = _findings(members)
-        told = self.detail.removeprefix("$: ")
-        said_below = any(message in told for message in findings.values())
-        shown = [] if self._detail_is_title() or said_below else [told]
-        shown += findings
-        said = "\n".join((self.heading(), *shown, self.detail))
-        return tuple(filter(None, (*shown, *(f"{name}: {text}" for name, text in others if not _is_said(text, said)))))
+        findings, others = _split_members(members)
+        detail = self.detail.removeprefix("$: ")
+        is_repeated = self._detail_is_title() or any(message in detail for message in findings.values())
+        lines = [*([] if is_repeated else [detail]), *findings]
+        printed = "\n".join((self.heading(), *lines, self.detail))
+        for name, text in others:
+            if not re.search(rf"(?<!\w){re.escape(text)}(?!\w)", printed):
+                lines.append(f"{name}: {text}")
+        return tuple(filter(None, lines))
+
+    def document(self) -> dict[str, object]:
+        """Return the problem document with the advice added."""
+        return {**self.problem, "status": self.status, "code": self.problem_code, "advice": self.advice}
 
     def _detail_is_title(self) -> bool:
         return bool(self.detail) and self.problem_code in _DETAIL_IS_TITLE
 
-    def document(self) -> dict[str, object]:
-        """The problem document, with the advice added."""
-        return {**self.problem, "status": self.status, "code": self.problem_code, "advice": self.advice}
 
-
-def _findings(members: Mapping[str, object]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """The members as findings, by the line that shows one, with its message; and as the names and texts of the rest."""
+def _split_members(members: Mapping[str, object]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Split members into findings, as a line mapped to its message, and the names and texts of the rest."""
     findings: dict[str, str] = {}
     others: list[tuple[str, str]] = []
     for name, value in members.items():
         for item in value if isinstance(value, list) else [value]:
-            message = _message(item)
+            message = _format_value(item.get("message") or item.get("problem") or "") if isinstance(item, dict) else ""
             if message and isinstance(item, dict):
-                findings[_finding(name, item, message)] = message
+                warning = "warning: " if name == "warnings" else ""
+                where = item.get("where") or item.get("field")
+                place = f"{_format_value(where)}: " if where else ""
+                code = f" ({_format_value(item['code'])})" if item.get("code") else ""
+                findings[f"{warning}{place}{message}{code}"] = message
             elif item is not None and item not in ("", [], {}):
-                others.append((name, _short(item)))
+                others.append((name, _format_value(item)))
     return findings, others
 
 
-def _finding(kind: str, item: Mapping[str, object], message: str) -> str:
-    where = item.get("where") or item.get("field") or ""
-    code = item.get("code") or ""
-    warning = "warning: " if kind == "warnings" else ""
-    return warning + (f"{_short(where)}: " if where else "") + message + (f" ({_short(code)})" if code else "")
-
-
-def _message(item: object) -> str:
-    return _short(item.get("message") or item.get("problem") or "") if isinstance(item, dict) else ""
-
-
-def _is_said(text: str, said: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
-
-
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class StrangeReplyError(CliError):
-    """Not skillbus, or another version of it."""
+    """The reply is from another program, or from another version of skillbus."""
 
-    title = "The answer is not one of skillbus"
+    title = "The reply is not one of skillbus"
     code = "strange_reply"
 
 
 class NoAnswerError(CliError):
     """The server was reached and then lost."""
 
-    title = "No answer came"
+    title = "No reply arrived"
     code = "no_answer"
 
 
 class UnreachableError(CliError):
-    """Nobody listens."""
+    """No server listens at the address."""
 
     exit_code = EXIT_UNREACHABLE
     title = "The server cannot be reached"
@@ -155,14 +147,21 @@ class UnreachableError(CliError):
 
 
 class LocalFileError(CliError):
-    """Something about a file on this side."""
+    """A file on this machine cannot be used."""
 
-    title = "A local file is in the way"
+    title = "A local file cannot be used"
     code = "local_file"
+
+    @classmethod
+    def from_os_error(
+        cls, path: Path | str, error: OSError, advice: str = "Check the path and its permissions."
+    ) -> Self:
+        """Build the error for a file that the operating system refuses."""
+        return cls(f"{path}: {error.strerror or error}", advice)
 
 
 class NotASkillError(CliError):
-    """A folder without a SKILL.md."""
+    """The folder has no SKILL.md."""
 
     title = "Not a skill"
     code = "not_a_skill"
@@ -176,63 +175,70 @@ class StartFailedError(CliError):
 
 
 class RunFailedError(CliError):
-    """The skill ran and ended with another status than `ok`."""
+    """The run ended with another status than `ok`."""
 
-    title = "The run did not end well"
+    title = "The run failed"
     code = "run_failed"
 
 
 class CannotCalibrateError(CliError):
-    """Nothing was fitted, and nothing saved."""
+    """Nothing was fitted or saved."""
 
     title = "The model cannot be calibrated"
     code = "cannot_calibrate"
 
 
-class DemoFailedError(CliError):
-    """A step of the demo."""
+class CannotEvaluateError(CliError):
+    """Nothing was measured."""
 
-    title = "The demo does not work"
+    title = "Search cannot be measured"
+    code = "cannot_evaluate"
+
+
+class DemoFailedError(CliError):
+    """A step of the demo failed."""
+
+    title = "The demo failed"
     code = "demo_failed"
 
 
 class SwitchNotBegunError(CliError):
-    """The default is another one, but the index stays as it is."""
+    """The default model changed, but the index does not switch to it."""
 
-    title = "The index does not change"
+    title = "The index does not switch"
     code = "switch_not_begun"
 
 
-class SwitchGivenUpError(CliError):
-    """Somebody went back to the model before."""
+class SwitchRolledBackError(CliError):
+    """An operator returned to the model before."""
 
-    title = "The change was rolled back"
+    title = "The switch was rolled back"
     code = "switch_rolled_back"
 
 
 class NotImportedError(CliError):
-    """The others were taken."""
+    """Some lines were rejected; the others are imported."""
 
-    title = "Not everything was taken"
+    title = "The import is incomplete"
     code = "not_imported"
 
 
 class NotReviewedError(CliError):
-    """The others were reviewed."""
+    """Some items were not reviewed; the others are."""
 
-    title = "Not every item was reviewed"
+    title = "The review is incomplete"
     code = "not_reviewed"
 
 
 class ToolFailedError(CliError):
-    """It was called, and answered with an error of its own."""
+    """The tool was called and reported an error."""
 
     title = "The tool failed"
     code = "tool_failed"
 
 
 class StoppedError(CliError):
-    """A signal came first."""
+    """A signal arrived first."""
 
     title = "Interrupted"
     code = "interrupted"

@@ -1,156 +1,179 @@
-"""Where a command's words go: results to stdout, everything else to stderr; with `--json` one document alone."""
+"""Output of a command: results go to stdout, notes and errors to stderr. With `--json`, one document and nothing else.
+
+Texts from servers and skills are printed without control characters: a terminal would obey them.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from skillbus.cli.text import plain
-
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import RenderableType
-    from rich.progress import TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
     from skillbus.cli.errors import CliError
 
-ShowBar = Callable[[str, str, int, int], None]
-"""Says of a name in which step it is, and how much of how much is done."""
+ShowStep = Callable[[str, str, int, int], None]
+"""Receives a name, its current step, and how much of how much is done."""
 
-_UNWRAPPED_CELLS = 100_000
-"""Wider than any line: Rich pads tables to their contents and not to this."""
+_UNWRAPPED_CELLS: Final = 100_000
+"""Wider than any line. Rich pads tables to their contents, not to this width."""
+_KEPT: Final = frozenset("\n\t")
+_BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Both streams of the process. Rich leaves colours out where there is no terminal, and where NO_COLOR is set."""
+    """Both streams of the process. Rich uses no colours without a terminal, or when NO_COLOR is set."""
 
     as_json: bool
     out: Console
     err: Console
 
-    def show(self, document: BaseModel | dict[str, object], human: Callable[[], RenderableType]) -> None:
-        """The result: as a document for programs, or as people read it."""
+    def show_result(self, document: BaseModel | dict[str, object], render: Callable[[], RenderableType]) -> None:
+        """Print the result: the document for programs, or what `render` returns for people."""
         if self.as_json:
-            self.write(as_text(document) + "\n")
+            self.write_text(format_json(document) + "\n")
         else:
-            self.out.print(human())
+            self.out.print(render())
 
-    def say(self, human: RenderableType) -> None:
-        """A part of the result that only people get."""
+    def print_text(self, text: RenderableType) -> None:
+        """Print a part of the result, unless the result is a JSON document."""
         if not self.as_json:
-            self.out.print(human)
+            self.out.print(text)
 
-    def note(self, line: str, style: str = "dim") -> None:
-        """A remark, on stderr; programs do not get it."""
+    def print_note(self, line: str, style: str = "dim") -> None:
+        """Print a remark to stderr, unless the result is a JSON document."""
         if not self.as_json:
-            self.err.print(Text(plain(line), style))
+            self.err.print(Text(clean_text(line), style))
 
-    def fail(self, error: CliError) -> None:
-        """What went wrong and what to do."""
+    def print_error(self, error: CliError) -> None:
+        """Print an error with its advice."""
         if self.as_json:
-            self.write(as_text({"error": error.document()}) + "\n")
+            self.write_text(format_json({"error": error.document()}) + "\n")
             return
-        self.err.print(Text.assemble(("Error: ", "bold red"), (plain(error.heading()), "bold")))
+        self.err.print(Text.assemble(("Error: ", "bold red"), (clean_text(error.heading()), "bold")))
         for line in error.lines():
-            self.err.print(Text(f"  {plain(line)}"))
+            self.err.print(Text(f"  {clean_text(line)}"))
         if error.advice:
-            self.err.print(Text(f"  {plain(error.advice)}", "cyan"))
+            self.err.print(Text(f"  {clean_text(error.advice)}", "cyan"))
 
-    def write(self, text: str) -> None:
-        """Text as it is, on stdout."""
+    def write_text(self, text: str) -> None:
+        """Write text to stdout unchanged."""
         sys.stdout.write(text)
         sys.stdout.flush()
 
     @contextmanager
-    def progress(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
-        """A bar on stderr while something long goes on, on terminals only; call what is given when an item is next."""
-        if self.as_json or not self.err.is_terminal:
-            yield lambda _: None
-            return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
-
-        columns = (
-            TextColumn(what, markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[item]}", markup=False),
-        )
-        with Progress(*columns, console=self.err, transient=True) as bar:
-            task = bar.add_task(what, total=total, item="")
+    def show_progress(self, title: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show a bar on a terminal. Call the yielded function with the name of each item before its work begins."""
+        with self._open_bars("count") as bars:
+            if bars is None:
+                yield lambda _: None
+                return
+            task = bars.add_task(title, total=total, step="")
             begun = 0
 
-            def next_item(item: str) -> None:
+            def begin_item(name: str) -> None:
                 nonlocal begun
-                bar.update(task, completed=begun, item=plain(item))
+                bars.update(task, completed=begun, step=clean_text(name))
                 begun += 1
 
-            yield next_item
+            yield begin_item
 
     @contextmanager
-    def sending(self, what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-        """A bar on stderr while bytes are dealt with, on terminals only; call what is given with how many more were."""
-        if self.as_json or not self.err.is_terminal:
-            yield lambda _: None
-            return
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
-
-        with Progress(
-            TextColumn(plain(what), markup=False), BarColumn(), DownloadColumn(), console=self.err, transient=True
-        ) as bar:
-            task = bar.add_task(what, total=total_bytes)
-            yield lambda more: bar.update(task, advance=more)
+    def show_transfer(self, title: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
+        """Show a bar on a terminal. Call the yielded function with the number of bytes done since the last call."""
+        with self._open_bars("bytes") as bars:
+            if bars is None:
+                yield lambda _: None
+                return
+            task = bars.add_task(clean_text(title), total=total_bytes, step="")
+            yield lambda more: bars.update(task, advance=more)
 
     @contextmanager
-    def bars(self) -> Iterator[ShowBar]:
-        """Bars on stderr, one a name, until the context is left; without a terminal, a line where the step is new."""
-        if self.as_json or not self.err.is_terminal:
+    def show_steps(self) -> Iterator[ShowStep]:
+        """Show one bar for each name on a terminal; elsewhere print a note when a name enters a new step."""
+        with self._open_bars("count") as bars:
+            tasks: dict[str, TaskID] = {}
             steps: dict[str, str] = {}
 
-            def show_line(name: str, step: str, done: int, total: int) -> None:
-                if steps.get(name) != step:
-                    self.note(f"{name}: {step}, {done} of {total}")
-                steps[name] = step
-
-            yield show_line
-            return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 (slow; rare)
-
-        text = TextColumn("{task.description}", markup=False)
-        columns = (text, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[step]}", markup=False))
-        with Progress(*columns, console=self.err, transient=True) as bars:
-            tasks: dict[str, TaskID] = {}
-
-            def show_bar(name: str, step: str, done: int, total: int) -> None:
+            def show_step(name: str, step: str, done: int, total: int) -> None:
+                if bars is None:
+                    if steps.get(name) != step:
+                        self.print_note(f"{name}: {step}, {done} of {total}")
+                    steps[name] = step
+                    return
                 if name not in tasks:
-                    tasks[name] = bars.add_task(plain(name), step="")
-                bars.update(tasks[name], completed=done, total=total, step=plain(step))
+                    tasks[name] = bars.add_task(clean_text(name), step="")
+                bars.update(tasks[name], completed=done, total=total, step=clean_text(step))
 
-            yield show_bar
+            yield show_step
+
+    @contextmanager
+    def _open_bars(self, unit: str) -> Iterator[Progress | None]:
+        if self.as_json or not self.err.is_terminal:
+            yield None
+            return
+        # Slow to import, and most commands show no bar.
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        done: ProgressColumn = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+        title, step = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[step]}", markup=False)
+        with Progress(title, BarColumn(), done, step, console=self.err, transient=True) as bars:
+            yield bars
 
 
 def open_output(*, as_json: bool) -> Output:
-    """Output to the streams of the process as they are now."""
-    return Output(as_json, _console(stderr=False), _console(stderr=True))
+    """Return an output to the current streams of the process."""
+    return Output(as_json, _open_console(stderr=False), _open_console(stderr=True))
 
 
-def as_text(document: BaseModel | dict[str, object]) -> str:
-    """JSON with what the stream's encoding cannot write escaped."""
+def format_json(document: BaseModel | dict[str, object]) -> str:
+    """Return the document as JSON. Characters outside ASCII are escaped unless stdout is in Unicode."""
     data = document if isinstance(document, dict) else document.model_dump(mode="json")
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    return json.dumps(data, ensure_ascii=not unicode, indent=2)
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    return json.dumps(data, ensure_ascii=not is_unicode, indent=2)
 
 
-def _console(*, stderr: bool) -> Console:
-    """Where there is no terminal, lines are for `grep`: nothing is wrapped, whatever COLUMNS says."""
+def clean_text(text: str) -> str:
+    """Replace control characters, which begin escape sequences, and bidirectional controls by `�`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("�" if _is_control(char) else char for char in text.replace("\r\n", "\n"))
+
+
+def clean_line(text: str) -> str:
+    """Return the clean text on one line."""
+    return " ".join(clean_text(text).split())
+
+
+def format_size(size_bytes: int) -> str:
+    """Return a size with its unit, such as `1.5 kB`."""
+    amount, unit = float(size_bytes), "B"
+    for larger in ("kB", "MB", "GB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def _is_control(char: str) -> bool:
+    return char not in _KEPT and (char in _BIDI or unicodedata.category(char) in {"Cc", "Cs"})
+
+
+def _open_console(*, stderr: bool) -> Console:
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
+        # Output to a pipe is for tools like grep: no line is wrapped, whatever COLUMNS says.
         console.width = _UNWRAPPED_CELLS
     return console

@@ -1,148 +1,166 @@
-"""What commands share: the options `--json --url --key --project`, the client, and how errors become exit codes.
+"""What all commands share: the options --json, --url, --key and --project, the connection, and the exit codes.
 
-A command is an async function of a `Session` or a `ServerSession` and of its own options. `remote` and `local` make
-of it what Typer wants: a plain function that has the shared options too. What is slow to import is imported when a
-command runs, so that `skillbus --help` need not wait for it.
+A command is an async function of a `Session` or a `ServerSession` and of its own options. The decorators
+`remote_command` and `server_command` make from it what the command tree needs: a plain function that has the shared
+options too, and the text of its `--help` page with its example.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection, Coroutine
+import sys
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
-from skillbus.cli.errors import CliError
-from skillbus.cli.output import Output, open_output
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
+from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
+from skillbus.cli.output import Output, clean_line, open_output
+from skillbus.cli.server.launcher import Externals
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.knowledge import KnowledgeClient
-    from skillbus.cli.client.models import ModelsClient
-    from skillbus.cli.client.runs import RunsClient
-    from skillbus.cli.client.skills import Client
-    from skillbus.cli.client.tools import ToolsClient
-
-ARGV: Final = "skillbus.argv"
-"""Where the words after `--` are kept in Typer's context."""
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
-KeyOption = Annotated[
-    str | None,
-    typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key; the first that is set."),
-]
-ProjectOption = Annotated[
-    str | None, typer.Option("--project", help="Whose skills, tools and knowledge; the server decides if absent.")
-]
+    from skillbus.cli.client.connection import Connection
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else.")]
+KeyOption = Annotated[
+    str | None, typer.Option("--key", envvar=["SKILLBUS_KEY", "SKILLBUS_OWNER_KEY"], help="API key of the server.")
+]
+ProjectOption = Annotated[str | None, typer.Option("--project", help="Project to use. Default: chosen by the server.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
 ValueT = TypeVar("ValueT")
-Command = Callable[..., Coroutine[object, object, None]]
+CommandFunction = Callable[..., Coroutine[object, object, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """For a command that asks a server."""
+    """Context of a command that asks a server."""
 
     output: Output
-    client: "Client"
-    argv: tuple[str, ...] | None
-    """The words after `--`; absent when there was no `--`."""
+    connection: "Connection"
+    trailing_words: tuple[str, ...] | None
+    """The words after `--`; None without a `--`."""
 
-    @property
-    def models(self) -> "ModelsClient":
-        """The client of providers, models and indexes, over the same connection."""
-        from skillbus.cli.client.models import ModelsClient  # noqa: PLC0415 (slow)
+    def confirm_removal(self, names: Sequence[str]) -> None:
+        """Ask before things are removed. Without a terminal, refuse and name --yes."""
+        self.confirm(f"Remove {', '.join(map(clean_line, names))}?")
 
-        return ModelsClient(self.client.http)
+    def confirm(self, question: str, hint: str = "--yes") -> None:
+        """Ask a question and abort unless the answer is yes. Without a terminal, refuse and name the option `hint`."""
+        if self.output.as_json or not sys.stdin.isatty():
+            raise typer.BadParameter(f"there is no terminal to ask at: add {hint}", param_hint="--yes")
+        typer.confirm(question, abort=True, err=True)
 
-    @property
-    def tools(self) -> "ToolsClient":
-        """The client of the catalogue of tools, MCP servers and the audit, over the same connection."""
-        from skillbus.cli.client.tools import ToolsClient  # noqa: PLC0415 (slow)
-
-        return ToolsClient(self.client.http, self.client.project)
-
-    @property
-    def knowledge(self) -> "KnowledgeClient":
-        """The client of the knowledge base, over the same connection."""
-        from skillbus.cli.client.knowledge import KnowledgeClient  # noqa: PLC0415 (slow)
-
-        return KnowledgeClient(self.client.http, self.client.project)
-
-    @property
-    def runs(self) -> "RunsClient":
-        """The client of runs, over the same connection."""
-        from skillbus.cli.client.runs import RunsClient  # noqa: PLC0415 (slow)
-
-        return RunsClient(self.client)
+    async def remove_each(
+        self, wanted: Sequence[str], remove: Callable[[str], Awaitable[object]], key: Literal["id", "name"]
+    ) -> None:
+        """Remove things one after the other, also after one fails; then exit with 1. `key` names them in JSON."""
+        results: list[dict[str, object]] = []
+        for name in wanted:
+            try:
+                await remove(name)
+            except ProblemError as error:
+                results.append({key: name, "outcome": "failed", "error": error.document()})
+                if not self.output.as_json:
+                    self.output.print_note(f"{clean_line(name)}: not removed", "red")
+                    self.output.print_error(error)
+                continue
+            results.append({key: name, "outcome": "removed"})
+            self.output.print_text(clean_line(f"{name}: removed"))
+        if self.output.as_json:
+            self.output.show_result({"results": results}, str)
+        if any(result["outcome"] == "failed" for result in results):
+            raise typer.Exit(EXIT_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSession:
-    """For a command that is a server."""
+    """Context of a command that starts a server in this process."""
 
     output: Output
-    outside: Outside
+    externals: Externals
 
 
-def remote(command: Command, *, of_project: bool = True, url_option: str = "--url") -> Callable[..., None]:
-    """A command that asks a server; `of_project` if what it asks about belongs to one.
+def remote_command(
+    example: str,
+    *,
+    has_project: bool = True,
+    url_option: str = "--url",
+    trailing_words: str | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> Callable[[CommandFunction], CommandSpec]:
+    """Decorate a command that asks a server.
 
-    `url_option` is what the server's address is called where `--url` is the command's own.
+    Args:
+        example: A command line for the help page.
+        has_project: False where the data belongs to no project.
+        url_option: Name of the server's address, for a command that has a `--url` of its own.
+        trailing_words: See `CommandSpec`.
+        aliases: See `CommandSpec`.
     """
 
-    def run(
-        ctx: typer.Context,
-        url: str = DEFAULT_URL,
-        key: KeyOption = None,
-        project: ProjectOption = None,
-        as_json: JsonOption = False,
-        **own: object,
-    ) -> None:
-        from skillbus.cli.client.skills import Remote, checked_key, checked_url, open_client  # noqa: PLC0415 (slow)
+    def decorate(command: CommandFunction) -> CommandSpec:
+        def run(
+            ctx: typer.Context,
+            url: str = DEFAULT_URL,
+            key: KeyOption = None,
+            project: ProjectOption = None,
+            as_json: JsonOption = False,
+            **own: object,
+        ) -> None:
+            # httpx takes 0.1 s of CPU to import, which help pages need not wait for.
+            from skillbus.cli.client.connection import (  # noqa: PLC0415
+                Remote,
+                check_key,
+                check_url,
+                open_connection,
+            )
 
-        outside = ctx.ensure_object(Outside)
-        where = Remote(_checked(checked_url, url, url_option), _checked(checked_key, key, "--key"), project)
+            externals = ctx.ensure_object(Externals)
+            remote = Remote(_check(check_url, url, url_option), _check(check_key, key, "--key"), project)
 
-        async def ask(output: Output) -> None:
-            async with open_client(where, outside.transport) as client:
-                await command(Session(output, client, ctx.meta.get(ARGV)), **own)
+            async def ask(output: Output) -> None:
+                async with open_connection(remote, externals.transport) as connection:
+                    await command(Session(output, connection, ctx.meta.get(TRAILING_WORDS)), **own)
 
-        _perform(ask, asyncio.run, as_json=as_json)
+            _run_command(ask, asyncio.run, as_json=as_json)
 
-    run.__annotations__["url"] = Annotated[
-        str, typer.Option(url_option, envvar="SKILLBUS_URL", help="Where the skillbus server is.")
-    ]
-    return _with_options_of(command, run, without=() if of_project else ("project",))
+        url_type = Annotated[
+            str, typer.Option(url_option, envvar="SKILLBUS_URL", help="Address of the skillbus server.")
+        ]
+        _add_options(run, command, {"url": url_type}, left_out=() if has_project else ("project",))
+        return CommandSpec(run, _format_help(command, example), trailing_words, aliases or {})
+
+    return decorate
 
 
-def _checked(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:
+def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
+    """Decorate a command that starts a server. It runs on the event loop of the services. `example` is for its help."""
+
+    def decorate(command: CommandFunction) -> CommandSpec:
+        def run(ctx: typer.Context, as_json: JsonOption = False, **own: object) -> None:
+            from skillbus.common.runner import run_loop  # noqa: PLC0415 (imports uvloop, structlog and prometheus)
+
+            externals = ctx.ensure_object(Externals)
+            _run_command(lambda output: command(ServerSession(output, externals), **own), run_loop, as_json=as_json)
+
+        _add_options(run, command, {})
+        return CommandSpec(run, _format_help(command, example))
+
+    return decorate
+
+
+def _check(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> ValueT:
     try:
         return check(value)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-def local(command: Command) -> Callable[..., None]:
-    """A command that is a server, on the event loop of the services."""
-
-    def run(ctx: typer.Context, as_json: JsonOption = False, **own: object) -> None:
-        from skillbus.common.runner import run_loop  # noqa: PLC0415 (slow)
-
-        outside = ctx.ensure_object(Outside)
-
-        async def serve(output: Output) -> None:
-            await command(ServerSession(output, outside), **own)
-
-        _perform(serve, run_loop, as_json=as_json)
-
-    return _with_options_of(command, run)
-
-
-def _perform(
+def _run_command(
     work: Callable[[Output], Coroutine[object, object, None]],
     run_loop: Callable[[Coroutine[object, object, None]], None],
     *,
@@ -152,17 +170,26 @@ def _perform(
     try:
         run_loop(work(output))
     except CliError as error:
-        output.fail(error)
+        output.print_error(error)
         raise typer.Exit(error.exit_code) from error
 
 
-def _with_options_of(command: Command, run: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
-    """`run` with the name, the help and the options of `command` before its own, for Typer to read."""
+def _format_help(command: CommandFunction, example: str) -> str:
+    # Lines after \b are not wrapped.
+    return f"{inspect.getdoc(command)}\n\n\b\nExample:\n  $ {example}"
+
+
+def _add_options(
+    run: Callable[..., None], command: CommandFunction, types: Mapping[str, object], left_out: Collection[str] = ()
+) -> None:
+    """Give `run` the signature that Typer reads: the options of `command` first, then the shared ones."""
     own = list(inspect.signature(command).parameters.values())[1:]
-    all_shared = inspect.signature(run).parameters.values()
-    shared = [it for it in all_shared if it.kind is not it.VAR_KEYWORD and it.name not in without]
+    shared = [
+        parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
+        for parameter in inspect.signature(run).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in left_out
+    ]
     parameters = [it.replace(kind=inspect.Parameter.KEYWORD_ONLY) for it in (*own, *shared)]
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {it.name: it.annotation for it in parameters}
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    return run
+    run.__name__ = command.__name__

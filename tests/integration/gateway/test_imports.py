@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from skillbus.cli.client.skills import Remote, open_client
+from skillbus.cli.client.connection import Remote, open_connection
 from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import ProblemError
 from skillbus.common.bus.responder import route
@@ -68,9 +68,9 @@ async def test_an_import_during_a_crash_of_nats_is_whole(
 async def test_the_command_hears_why_a_large_file_of_something_else_is_refused(gateway: Gateway) -> None:
     """The refusal comes while megabytes are still to be sent."""
     body = b"id,name,description\n" * 400_000
-    async with asyncio.timeout(2 * WAIT_S), open_client(Remote(gateway.url)) as client:
+    async with asyncio.timeout(2 * WAIT_S), open_connection(Remote(gateway.url)) as connection:
         with pytest.raises(ProblemError) as refused:
-            await ToolsClient(client.http).import_tools(chunks(body), {})
+            await ToolsClient(connection).import_tools(chunks(body), {})
     assert (refused.value.status, refused.value.problem_code) == (400, "invalid_request")
 
 

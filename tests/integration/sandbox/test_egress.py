@@ -51,7 +51,7 @@ class Server:
 
 @dataclass
 class Net:
-    """`Outside` as a test draws it: names to their answers, one after another, and every address on one server."""
+    """`Externals` as a test draws it: names to their answers, one after another, and every address on one server."""
 
     answers: dict[str, list[list[str]]]
     server: Server

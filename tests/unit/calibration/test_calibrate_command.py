@@ -19,7 +19,7 @@ from skillbus.calibration.pairs import survey
 from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
 from skillbus.cli.__main__ import create_app
 from skillbus.cli.models.calibration import BATCH_TEXTS
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.embedder.registry import Calibration
 
 from .synthetic import judged, vectors, write_lines
@@ -79,7 +79,8 @@ class FakeServer:
 def vectors_reply(rows: Rows) -> httpx.Response:
     encoded = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
     data = [{"object": "embedding", "index": index, "embedding": text} for index, text in enumerate(encoded)]
-    return httpx.Response(200, json={"object": "list", "data": data, "model": "of/mine", "usage": {}})
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return httpx.Response(200, json={"object": "list", "data": data, "model": "of/mine", "usage": usage})
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Bench:
 
     def __call__(self, *words: str, model: str = "of/mine") -> Result:
         files = ["--tools", str(self.folder / "tools.jsonl"), "--queries", str(self.folder / "queries.jsonl")]
-        outside = Outside(transport=httpx.MockTransport(self.server.answer))
+        outside = Externals(transport=httpx.MockTransport(self.server.answer))
         return CliRunner().invoke(create_app(), ["models", "calibrate", model, *files, *words], obj=outside)
 
     def write(self, tools: Sequence[object] | None = None, queries: Sequence[object] | None = None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from skillbus.cli.__main__ import create_app
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 
 from .fake_server import FakeServer
 
@@ -18,8 +18,8 @@ class CommandLine:
 
     server: FakeServer
 
-    def __call__(self, *words: str, stdin: str | None = None, outside: Outside | None = None) -> Result:
-        given = outside or Outside(transport=self.server.transport())
+    def __call__(self, *words: str, stdin: str | None = None, externals: Externals | None = None) -> Result:
+        given = externals or Externals(transport=self.server.transport())
         return CliRunner().invoke(create_app(), list(words), input=stdin, obj=given, env={"COLUMNS": "80"})
 
 

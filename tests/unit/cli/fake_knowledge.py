@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ErrorCode
 
 from .fake_server import Json, problem
@@ -81,9 +81,9 @@ class FakeKnowledge:
     answers: dict[str, Json | httpx.Response] = field(default_factory=dict)
     requests: list[httpx.Request] = field(default_factory=list)
 
-    def outside(self) -> Outside:
+    def externals(self) -> Externals:
         """What a command is given."""
-        return Outside(transport=httpx.MockTransport(self.answer))
+        return Externals(transport=httpx.MockTransport(self.answer))
 
     def body(self, at: int = -1) -> Json:
         """The JSON body of a request that came."""

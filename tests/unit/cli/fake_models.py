@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ErrorCode
 
 from .fake_server import Json, problem
@@ -70,8 +70,8 @@ class FakeModels:
     on_listing: Callable[[], None] = lambda: None
     requests: list[tuple[str, str, object]] = field(default_factory=list)
 
-    def outside(self) -> Outside:
-        return Outside(transport=httpx.MockTransport(self._answer))
+    def externals(self) -> Externals:
+        return Externals(transport=httpx.MockTransport(self._answer))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         path = unquote(request.url.path)

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ErrorCode
 
 from .fake_server import Json, problem, skill_record
@@ -62,9 +62,9 @@ class FakeTools:
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)
     queries: list[httpx.QueryParams] = field(default_factory=list)
 
-    def outside(self) -> Outside:
+    def externals(self) -> Externals:
         """What a command is given."""
-        return Outside(transport=httpx.MockTransport(self._answer))
+        return Externals(transport=httpx.MockTransport(self._answer))
 
     def body(self) -> Json:
         """The JSON body of the last request."""

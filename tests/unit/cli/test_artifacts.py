@@ -1,7 +1,7 @@
 import pytest
 
 from skillbus.cli.errors import StrangeReplyError
-from skillbus.cli.runs.artifacts import local_name
+from skillbus.cli.runs.artifacts import get_local_name
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from skillbus.cli.runs.artifacts import local_name
     ],
 )
 def test_a_name_becomes_a_plain_base_name(name: str, saved_as: str) -> None:
-    assert local_name(name) == saved_as
+    assert get_local_name(name) == saved_as
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_a_name_becomes_a_plain_base_name(name: str, saved_as: str) -> None:
 )  # fmt: skip
 def test_a_hostile_name_is_refused(name: str) -> None:
     with pytest.raises(StrangeReplyError):
-        local_name(name)
+        get_local_name(name)

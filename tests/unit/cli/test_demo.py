@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from skillbus.cli.errors import StartFailedError
-from skillbus.cli.server.launcher import Outside, Running, ServerPlan
+from skillbus.cli.server.launcher import Externals, RunningServer, ServerPlan
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -49,7 +49,7 @@ class FakeStandalone:
     stopped: int = 0
 
     @asynccontextmanager
-    async def start(self, plan: ServerPlan) -> AsyncIterator[Running]:
+    async def start(self, plan: ServerPlan) -> AsyncIterator[RunningServer]:
         if self.refusal:
             raise StartFailedError(self.refusal)
         self.plans.append(plan)
@@ -58,16 +58,16 @@ class FakeStandalone:
         finally:
             self.stopped += 1
 
-    def outside(self, *, signalled: bool = False, once_said: bytes = b"") -> Outside:
+    def externals(self, *, signalled: bool = False, once_said: bytes = b"") -> Externals:
         """With a signal that is there from the start, that comes once something is said, or that never comes."""
 
-        async def until_signal() -> None:
+        async def wait_for_signal() -> None:
             if once_said:
                 await until_said(once_said)
             elif not signalled:
                 await asyncio.Event().wait()
 
-        return Outside(self.server.transport(), self.start, until_signal)
+        return Externals(self.server.transport(), self.start, wait_for_signal)
 
 
 @pytest.fixture
@@ -105,12 +105,12 @@ def test_the_demo_installs_searches_and_runs_on_a_temporary_server(
 ) -> None:
     standalone.server.polls_until_indexed = 2
 
-    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--skills", str(examples), externals=standalone.externals())
 
     assert result.exit_code == 0, result.output
     for said in ("Services ready", "word-count", "帮我提交代码", "git-commit", "0.87", "feat: 新功能", "/docs"):
         assert said in result.stdout
-    for said in ("1 items of knowledge", "直播电商模块需要哪些header参数", "直播接口需要 game-id", "42 of 300 tokens"):
+    for said in ("1 knowledge items", "直播电商模块需要哪些header参数", "直播接口需要 game-id", "42 of 300 tokens"):
         assert said in result.stdout
     run = next(request for request in standalone.server.requests if request.url.path.endswith("/git-commit/run"))
     assert json.loads(run.content)["args"] == {"file": "change.diff"}
@@ -122,7 +122,7 @@ def test_the_demo_installs_searches_and_runs_on_a_temporary_server(
 def test_the_demo_in_json_is_one_document_with_each_step(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path
 ) -> None:
-    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--json", "--skills", str(examples), externals=standalone.externals())
 
     document = json.loads(result.stdout)
     assert document["ok"] is True
@@ -146,7 +146,7 @@ def test_a_step_that_fails_is_named_and_everything_is_stopped(
 ) -> None:
     standalone.server.ran = problem(ErrorCode.SANDBOX_UNAVAILABLE, "user namespaces are off")
 
-    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--skills", str(examples), externals=standalone.externals())
 
     assert result.exit_code == 1
     assert "step run" in result.stderr
@@ -159,7 +159,7 @@ def test_a_failed_step_in_json_ends_the_list_of_steps(
 ) -> None:
     standalone.server.rejects["word-count"] = problem(ErrorCode.SKILL_REJECTED, "no description")
 
-    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--json", "--skills", str(examples), externals=standalone.externals())
 
     document = json.loads(result.stdout)
     assert result.exit_code == 1
@@ -171,10 +171,10 @@ def test_the_demo_that_stays_stays_up_after_a_failed_run_and_exits_with_1(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
 ) -> None:
     standalone.server.ran = problem(ErrorCode.SANDBOX_UNAVAILABLE, "user namespaces are off")
-    outside = standalone.outside(once_said=b"Stays up")
+    outside = standalone.externals(once_said=b"The server runs until")
     words = ["--stay", "--data", str(tmp_path / "kept"), "--skills", str(examples)]
 
-    result = skillbus("demo", *words, outside=outside)
+    result = skillbus("demo", *words, externals=outside)
 
     assert result.exit_code == 1
     for said in ("step run", "user namespaces are off", "Search and install work", "http://127.0.0.1:1/docs"):
@@ -187,10 +187,10 @@ def test_a_failed_step_of_the_demo_that_stays_is_one_json_document(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
 ) -> None:
     standalone.server.rejects["word-count"] = problem(ErrorCode.SKILL_REJECTED, "no description")
-    outside = standalone.outside(once_said=b'"failed"')
+    outside = standalone.externals(once_said=b'"failed"')
     words = ["--json", "--stay", "--data", str(tmp_path / "kept"), "--skills", str(examples)]
 
-    result = skillbus("demo", *words, outside=outside)
+    result = skillbus("demo", *words, externals=outside)
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["failed"] == "install"
@@ -211,7 +211,7 @@ def test_a_result_that_is_no_result_fails_the_demo(
     for name, value in changed.items():
         setattr(standalone.server, name, value)
 
-    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--json", "--skills", str(examples), externals=standalone.externals())
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["failed"] == failed
@@ -240,7 +240,7 @@ def test_knowledge_that_is_not_taken_or_not_found_fails_the_demo(
 ) -> None:
     knowledge.answers |= answers
 
-    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--json", "--skills", str(examples), externals=standalone.externals())
 
     document = json.loads(result.stdout)
     assert (result.exit_code, document["failed"]) == (1, failed)
@@ -252,7 +252,7 @@ def test_the_demo_without_knowledge_beside_its_skills_says_so(
 ) -> None:
     (examples.parent / "knowledge" / "rule.md").unlink()
 
-    result = skillbus("demo", "--skills", str(examples), outside=standalone.outside())
+    result = skillbus("demo", "--skills", str(examples), externals=standalone.externals())
 
     assert result.exit_code == 1
     assert "step import_knowledge" in result.stderr
@@ -264,7 +264,7 @@ def test_a_server_that_does_not_start_is_told_in_a_line(
     standalone.refusal = "port 8080 is taken: choose another with --http-port"
 
     for words in (["up"], ["demo", "--skills", str(examples)]):
-        result = skillbus(*words, outside=standalone.outside())
+        result = skillbus(*words, externals=standalone.externals())
         assert result.exit_code == 1
         assert "port 8080 is taken" in result.stderr
 
@@ -272,7 +272,7 @@ def test_a_server_that_does_not_start_is_told_in_a_line(
 def test_the_demo_without_skills_starts_nothing(
     skillbus: CommandLine, standalone: FakeStandalone, tmp_path: Path
 ) -> None:
-    result = skillbus("demo", "--skills", str(tmp_path), outside=standalone.outside())
+    result = skillbus("demo", "--skills", str(tmp_path), externals=standalone.externals())
 
     assert result.exit_code == 1
     assert standalone.plans == []
@@ -284,7 +284,7 @@ def test_a_signal_during_the_demo_ends_it_and_stops_the_server(
     standalone.server.polls_until_indexed = -1
     started = perf_counter()
 
-    result = skillbus("demo", "--json", "--skills", str(examples), outside=standalone.outside(signalled=True))
+    result = skillbus("demo", "--json", "--skills", str(examples), externals=standalone.externals(signalled=True))
 
     assert perf_counter() - started < 5
 
@@ -296,10 +296,10 @@ def test_a_signal_during_the_demo_ends_it_and_stops_the_server(
 def test_the_demo_that_stays_stops_at_a_signal_and_keeps_its_data(
     skillbus: CommandLine, standalone: FakeStandalone, examples: Path, tmp_path: Path
 ) -> None:
-    outside = standalone.outside(once_said=b"Stays up")
+    outside = standalone.externals(once_said=b"The server runs until")
     kept = tmp_path / "kept"
 
-    result = skillbus("demo", "--stay", "--data", str(kept), "--skills", str(examples), outside=outside)
+    result = skillbus("demo", "--stay", "--data", str(kept), "--skills", str(examples), externals=outside)
 
     assert result.exit_code == 0, result.output
     assert result.stderr.endswith("Stopped.\n")
@@ -312,7 +312,7 @@ def test_up_tells_where_it_is_and_stays_until_a_signal(
 ) -> None:
     words = ["up", "--json", "--data", str(tmp_path), "--http-port", "8123", "--log-level", "debug"]
 
-    result = skillbus(*words, outside=standalone.outside(signalled=True))
+    result = skillbus(*words, externals=standalone.externals(signalled=True))
 
     document = json.loads(result.stdout)
     assert result.exit_code == 0

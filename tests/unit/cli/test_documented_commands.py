@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from skillbus.cli.__main__ import create_app
 
 ROOT = Path(__file__).parents[3]
+ROOT_COMMAND = get_command(create_app())
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "benchmarks/README.md")),
     *sorted((ROOT / "docs").glob("*.md")),
@@ -29,10 +32,10 @@ def commands_in(text: str) -> Iterator[str]:
 
 def unknown_in(words: Sequence[str]) -> list[str]:
     """The first word that is no command, or the options that the command does not have."""
-    command, words = get_command(create_app()), list(words)
+    command, words = ROOT_COMMAND, list(words)
     while isinstance(command, TyperGroup) and words:
         word = words.pop(0)
-        found = command.commands.get(word)
+        found = command.get_command(typer.Context(command), word)
         if found is None:
             return [word]
         command = found
@@ -46,6 +49,31 @@ def test_every_command_of_a_document_is_known_with_its_options(document: Path) -
     commands = list(commands_in(document.read_text(encoding="utf-8")))
     unknown = {it: names for it in commands if (names := unknown_in(shlex.split(it, comments=True)[1:]))}
     assert unknown == {}
+
+
+def every_command(command: TyperGroup, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield words
+    for name in command.list_commands(typer.Context(command)):
+        found = command.get_command(typer.Context(command), name)
+        if isinstance(found, TyperGroup):
+            yield from every_command(found, (*words, name))
+        else:
+            yield (*words, name)
+
+
+def test_every_help_page_begins_with_what_the_command_does_and_has_a_known_example() -> None:
+    assert isinstance(ROOT_COMMAND, TyperGroup)
+    commands = list(every_command(ROOT_COMMAND))
+    assert len(commands) > 50
+    for words in commands:
+        page = CliRunner().invoke(create_app(), [*words, "--help"]).stdout.splitlines()
+        first = page[2].split()
+        assert page[0].startswith("Usage: ")
+        assert first[0].rstrip(",").isalpha(), words
+        assert first[0].istitle(), words
+        examples = [line.strip().removeprefix("$ ") for line in page if line.startswith("    $ skillbus")]
+        assert examples, words
+        assert [unknown_in(shlex.split(example)[1:]) for example in examples] == [[]] * len(examples), words
 
 
 def test_commands_are_found_in_blocks_and_in_sentences() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.client.advice import ADVICE
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.client.problems import ADVICE
+from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 
 from .conftest import CommandLine
@@ -15,8 +15,8 @@ from .fake_server import FakeServer, Json, problem
 COMMANDS = [["list"], ["search", "x"], ["run", "greet"], ["remove", "--yes", "greet"], ["status"]]
 
 
-def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Outside:
-    return Outside(transport=httpx.MockTransport(answer))
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Externals:
+    return Externals(transport=httpx.MockTransport(answer))
 
 
 def refusing_connections(request: httpx.Request) -> httpx.Response:
@@ -27,7 +27,7 @@ def refusing_connections(request: httpx.Request) -> httpx.Response:
 def test_a_server_that_cannot_be_reached_is_exit_3_and_says_how_to_start_it(
     skillbus: CommandLine, words: list[str]
 ) -> None:
-    result = skillbus(*words, outside=answering(refusing_connections))
+    result = skillbus(*words, externals=answering(refusing_connections))
 
     assert result.exit_code == 3
     assert "skillbus up" in result.stderr
@@ -36,7 +36,7 @@ def test_a_server_that_cannot_be_reached_is_exit_3_and_says_how_to_start_it(
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_errors_in_json_are_one_document_on_stdout(skillbus: CommandLine, words: list[str]) -> None:
-    result = skillbus(*words, "--json", outside=answering(refusing_connections))
+    result = skillbus(*words, "--json", externals=answering(refusing_connections))
 
     assert result.exit_code == 3
     assert json.loads(result.stdout)["error"]["code"] == "unreachable"
@@ -46,7 +46,7 @@ def test_errors_in_json_are_one_document_on_stdout(skillbus: CommandLine, words:
 def test_a_problem_is_printed_with_title_detail_code_and_advice(skillbus: CommandLine) -> None:
     full = problem(ErrorCode.OVERLOADED, "The sandbox is full.", {"queued": 12})
 
-    result = skillbus("run", "greet", outside=answering(lambda _: full))
+    result = skillbus("run", "greet", externals=answering(lambda _: full))
 
     assert result.exit_code == 1
     for said in (
@@ -91,7 +91,7 @@ def test_a_problem_says_each_thing_once(
 ) -> None:
     refused = problem(code, detail, details)
 
-    printed = skillbus("run", "greet", outside=answering(lambda _: refused)).stderr.splitlines()
+    printed = skillbus("run", "greet", externals=answering(lambda _: refused)).stderr.splitlines()
 
     assert printed[:-1] == lines
 
@@ -99,7 +99,7 @@ def test_a_problem_says_each_thing_once(
 def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: CommandLine) -> None:
     overloaded = problem(ErrorCode.OVERLOADED, "All permits are taken.", {"queued": 12})
 
-    error = json.loads(skillbus("list", "--json", outside=answering(lambda _: overloaded)).stdout)["error"]
+    error = json.loads(skillbus("list", "--json", externals=answering(lambda _: overloaded)).stdout)["error"]
 
     assert (error["code"], error["status"], error["retryable"]) == ("overloaded", 429, True)
     assert error["details"] == {"queued": 12}
@@ -117,7 +117,7 @@ def test_a_problem_in_json_is_the_servers_document_with_advice(skillbus: Command
     ],
 )
 def test_an_answer_that_is_not_one_of_skillbus_is_told(skillbus: CommandLine, answer: httpx.Response) -> None:
-    result = skillbus("list", "--json", outside=answering(lambda _: answer))
+    result = skillbus("list", "--json", externals=answering(lambda _: answer))
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "strange_reply"
@@ -128,7 +128,7 @@ def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx
     def lose(_: httpx.Request) -> httpx.Response:
         raise error
 
-    result = skillbus("list", "--json", outside=answering(lose))
+    result = skillbus("list", "--json", externals=answering(lose))
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "no_answer"
@@ -137,7 +137,7 @@ def test_a_connection_that_is_lost_is_exit_1(skillbus: CommandLine, error: httpx
 def test_escape_sequences_of_a_problem_do_not_reach_the_terminal(skillbus: CommandLine) -> None:
     evil = problem(ErrorCode.INTERNAL, "x\x1b]0;title\x07y", {"note": "\x1b[2J"})
 
-    assert "\x1b" not in skillbus("list", outside=answering(lambda _: evil)).stderr
+    assert "\x1b" not in skillbus("list", externals=answering(lambda _: evil)).stderr
 
 
 def test_every_code_of_the_contract_has_advice() -> None:
@@ -194,7 +194,7 @@ def test_an_install_without_a_server_is_exit_3_and_tries_once(skillbus: CommandL
         tried.append(request)
         return refusing_connections(request)
 
-    result = skillbus("install", str(skill_folder), str(skill_folder), outside=answering(refuse))
+    result = skillbus("install", str(skill_folder), str(skill_folder), externals=answering(refuse))
 
     assert result.exit_code == 3
     assert len(tried) == 1

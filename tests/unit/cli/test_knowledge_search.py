@@ -2,19 +2,17 @@
 
 import io
 import json
-from typing import get_args
 
 import pytest
 from rich.console import Console
 
-from skillbus.cli.knowledge import search_view as knowledge_hits
-from skillbus.cli.knowledge.search_commands import Use
+from skillbus.cli.knowledge.search_view import render_knowledge_hits
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.retriever.knowledge_search import BuildContext, KnowledgeFound
+from skillbus.contracts.retriever.knowledge_search import KnowledgeFound
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, built, found, found_item
-from .fake_server import problem
+from .fake_server import FakeServer, problem
 
 QUESTION = "直播电商模块需要哪些header参数"
 
@@ -24,15 +22,11 @@ def base() -> FakeKnowledge:
     return FakeKnowledge(answers={"POST /search": found(found_item("i-1")), "POST /context": built()})
 
 
-def test_the_uses_of_a_context_are_those_of_the_contract() -> None:
-    assert {use.value for use in Use} == set(get_args(BuildContext.model_fields["use"].annotation))
-
-
 def test_hits_are_a_table_with_type_scope_and_score(skillbus: CommandLine, base: FakeKnowledge) -> None:
     """knowledge-base.md § 语义检索相关知识"""
-    shown = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    shown = skillbus("knowledge", "search", QUESTION, externals=base.externals())
     assert shown.exit_code == 0
-    for cell in ("i-1", "business_rule", "0.98", "/api/live/*", "直播接口需要 game-id", "1 found by use-multilingual"):
+    for cell in ("i-1", "business_rule", "0.98", "/api/live/*", "直播接口需要 game-id", "1 hit by use-multilingual"):
         assert cell in shown.stdout
 
 
@@ -52,7 +46,7 @@ def test_what_is_asked_reaches_the_server(skillbus: CommandLine, base: FakeKnowl
     ]
     words += ["--top-k", "3", "--threshold", "0.4", "--at", "2026-03-01", "--own", "--no-feedback", "--no-record"]
     words += ["--scene", "chat", "--explain", "--project", "p"]
-    assert skillbus("knowledge", "search", QUESTION, *words, outside=base.outside()).exit_code == 0
+    assert skillbus("knowledge", "search", QUESTION, *words, externals=base.externals()).exit_code == 0
     assert base.body() == {
         "query": QUESTION,
         "scope": "/api/live/*",
@@ -73,7 +67,7 @@ def test_what_is_asked_reaches_the_server(skillbus: CommandLine, base: FakeKnowl
 
 
 def test_what_is_not_said_is_left_to_the_server(skillbus: CommandLine, base: FakeKnowledge) -> None:
-    skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    skillbus("knowledge", "search", QUESTION, externals=base.externals())
     assert base.body() == {"query": QUESTION, "top_k": 5}
 
 
@@ -91,14 +85,14 @@ def test_an_explained_search_tells_what_moved_each_hit_and_what_each_stage_did(
     }
     hit = found_item("i-1", relevance=0.51, factors={"scope": 3.0, "priority": -0.06}, indexed=False)
     base.answers["POST /search"] = found(hit, explanation=how | {"terms": ["header"], "projects": ["team", "default"]})
-    shown = skillbus("knowledge", "search", QUESTION, "--explain", outside=base.outside()).stdout
-    for said in ("scope: exact", "BM25 7.00: header in content", "0.51 before scope +3.00, priority -0.06"):
+    shown = skillbus("knowledge", "search", QUESTION, "--explain", externals=base.externals()).stdout
+    for said in ("scope: exact", "BM25 7.00: header in content", "relevance 0.51, scope +3.00, priority -0.06"):
         assert said in shown
     for said in (
         "ranked by an older version",
         "filter 1.2 ms (6 items)",
         "3 candidates below it",
-        "1 not shown",
+        "1 not visible to you",
         "team, default",
     ):
         assert said in shown
@@ -109,7 +103,7 @@ def test_on_a_terminal_reasons_stand_below_the_hits_and_ids_are_never_folded() -
     terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
     item_id = "01890000-0000-7000-8000-000000000000"
     answer = found(found_item(item_id, factors={"scope": 3.0}), found_item("i-2", scope_match=None))
-    terminal.print(knowledge_hits.hits(KnowledgeFound.model_validate(answer), explain=True))
+    terminal.print(render_knowledge_hits(KnowledgeFound.model_validate(answer), explain=True))
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert any(line.startswith(item_id) for line in lines)
     reasons = ["  scope: exact", "  cosine 0.440", "  lexical #1, BM25 7.00: header in content", "  scope +3.00"]
@@ -119,48 +113,63 @@ def test_on_a_terminal_reasons_stand_below_the_hits_and_ids_are_never_folded() -
 
 def test_when_nothing_fits_it_says_how_to_see_what_is_nearest(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.answers["POST /search"] = found()
-    result = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    result = skillbus("knowledge", "search", QUESTION, externals=base.externals())
     assert (result.exit_code, "--threshold 0" in result.stdout) == (0, True)
 
 
 def test_a_degraded_search_says_so(skillbus: CommandLine, base: FakeKnowledge) -> None:
     """knowledge-base.md § 降级到TF-IDF"""
     base.answers["POST /search"] = found(found_item("i-1", cosine=None), degraded="lexical", model=None)
-    assert "degraded: lexical only" in skillbus("knowledge", "search", QUESTION, outside=base.outside()).stdout
+    assert "degraded: lexical only" in skillbus("knowledge", "search", QUESTION, externals=base.externals()).stdout
 
 
 def test_a_context_is_its_text_and_nothing_else_on_standard_output(skillbus: CommandLine, base: FakeKnowledge) -> None:
     """knowledge-base.md § 构建测试生成上下文"""
-    result = skillbus("knowledge", "context", QUESTION, "--budget", "300", outside=base.outside())
+    result = skillbus("knowledge", "context", QUESTION, "--budget", "300", externals=base.externals())
     assert result.stdout == "## business_rule\n缺少 game-id 时返回 400。\n"
-    said = "1 items, 42 of 300 tokens, counted by upper_bound; 2 did not fit the budget; 1 say what another one says"
+    said = "1 items, 42 of 300 tokens, counted by upper_bound; 2 do not fit the budget; 1 repeat another item"
     assert said in result.stderr
     assert base.body() == {"query": QUESTION, "budget_tokens": 300, "candidates": 50, "use": "test_generation"}
 
 
-def test_a_context_is_counted_by_a_tokenizer_of_ones_own(skillbus: CommandLine, base: FakeKnowledge) -> None:
+@pytest.mark.parametrize("words", [["--limit", "3"], ["--top-k", "3"], ["--top-k=3"]])
+@pytest.mark.parametrize("command", [["search"], ["knowledge", "search"]])
+def test_the_number_of_hits_has_two_spellings_in_both_searches(
+    skillbus: CommandLine, server: FakeServer, base: FakeKnowledge, command: list[str], words: list[str]
+) -> None:
+    if command == ["search"]:
+        skillbus(*command, "x", *words)
+        assert server.body()["limit"] == 3
+    else:
+        skillbus(*command, "x", *words, externals=base.externals())
+        assert base.body()["top_k"] == 3
+    assert "--top-k" not in skillbus(*command, "--help").stdout
+
+
+def test_a_context_has_a_template_and_a_tokenizer(skillbus: CommandLine, base: FakeKnowledge) -> None:
     words = ["--tokenizer", "qwen", "--use", "chat", "--scope", "module:x"]
-    skillbus("knowledge", "context", QUESTION, *words, outside=base.outside())
+    skillbus("knowledge", "context", QUESTION, *words, externals=base.externals())
     said = base.body()
-    assert (said["tokenizer"], said["use"], said["scope"]) == ("qwen", "chat", "module:x")
+    assert (said["tokenizer"], said["use"]) == ("qwen", "chat")
+    assert said["scope"] == "module:x"
 
 
 def test_a_search_says_how_many_items_are_not_indexed_yet(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.answers["POST /search"] = found(found_item("i-1")) | {"index_behind": 7}
-    shown = skillbus("knowledge", "search", QUESTION, outside=base.outside()).stdout
+    shown = skillbus("knowledge", "search", QUESTION, externals=base.externals()).stdout
     assert "7 items of the project are not indexed yet" in shown
 
 
 def test_in_json_a_context_has_its_items_too(skillbus: CommandLine, base: FakeKnowledge) -> None:
-    result = skillbus("knowledge", "context", QUESTION, "--json", outside=base.outside())
+    result = skillbus("knowledge", "context", QUESTION, "--json", externals=base.externals())
     assert (json.loads(result.stdout)["items"][0]["id"], result.stderr) == ("i-1", "")
 
 
 def test_an_empty_context_prints_nothing_and_says_why(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.answers["POST /context"] = built("", items=[], tokens=0)
-    result = skillbus("knowledge", "context", QUESTION, "--budget", "1", outside=base.outside())
+    result = skillbus("knowledge", "context", QUESTION, "--budget", "1", externals=base.externals())
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "2 did not fit the budget" in result.stderr
+    assert "2 do not fit the budget" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -179,11 +188,11 @@ def test_an_empty_context_prints_nothing_and_says_why(skillbus: CommandLine, bas
 def test_a_question_that_cannot_be_is_wrong_usage_and_nobody_is_asked(
     skillbus: CommandLine, base: FakeKnowledge, words: list[str]
 ) -> None:
-    result = skillbus("knowledge", *words, outside=base.outside())
+    result = skillbus("knowledge", *words, externals=base.externals())
     assert (result.exit_code, base.requests) == (2, []), result.output
 
 
 def test_a_learner_that_is_away_is_exit_code_1_with_advice(skillbus: CommandLine, base: FakeKnowledge) -> None:
     base.answers["POST /search"] = problem(ErrorCode.UNAVAILABLE, "No learner is running.")
-    result = skillbus("knowledge", "search", QUESTION, outside=base.outside())
+    result = skillbus("knowledge", "search", QUESTION, externals=base.externals())
     assert (result.exit_code, "No learner is running." in result.stderr) == (1, True)

@@ -1,18 +1,15 @@
 import json
 import signal
-from typing import get_args
 
 import httpx
 import pytest
 from rich.console import Console
 
+from skillbus.cli.client.connection import Connection
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import SwitchNotBegunError
-from skillbus.cli.models import commands as models
-from skillbus.cli.models import providers
 from skillbus.cli.models.switch_follower import follow_switch
 from skillbus.cli.output import Output, open_output
-from skillbus.contracts.embedder.registry import LocalRuntime, ProviderKind
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -28,20 +25,15 @@ def server() -> FakeModels:
     return FakeModels()
 
 
-def test_the_kinds_and_runtimes_are_those_of_the_contract() -> None:
-    assert set(get_args(providers.Kind)) == {kind.value for kind in ProviderKind}
-    assert set(get_args(models.Runtime)) == {runtime.value for runtime in LocalRuntime}
-
-
 def test_providers_are_a_table_that_shows_where_keys_are(skillbus: CommandLine, server: FakeModels) -> None:
-    shown = skillbus("providers", "list", outside=server.outside()).stdout
+    shown = skillbus("providers", "list", externals=server.externals()).stdout
     for cell in ("remote", "openai", "env:KEY", "10 s", "yes"):
         assert cell in shown
 
 
 def test_a_provider_is_added_with_what_is_named_and_nothing_else(skillbus: CommandLine, server: FakeModels) -> None:
     words = ["--kind", "openai", "--base-url", "https://models.example/v1/", "--api-key", "env:KEY", "--timeout", "5"]
-    result = skillbus("providers", "add", "mine", *words, outside=server.outside())
+    result = skillbus("providers", "add", "mine", *words, externals=server.externals())
     assert result.exit_code == 0, result.output
     assert server.requests == [
         (
@@ -61,7 +53,7 @@ def test_a_provider_is_added_with_what_is_named_and_nothing_else(skillbus: Comma
 def test_a_provider_is_changed_by_what_is_named_and_an_empty_text_clears(
     skillbus: CommandLine, server: FakeModels
 ) -> None:
-    result = skillbus("providers", "update", "remote", "--api-key", "", "--disable", outside=server.outside())
+    result = skillbus("providers", "update", "remote", "--api-key", "", "--disable", externals=server.externals())
     assert result.exit_code == 0, result.output
     assert server.requests == [("PATCH", "/api/embedding/providers/remote", {"api_key": "", "enabled": False})]
 
@@ -71,7 +63,7 @@ def test_a_provider_is_changed_by_what_is_named_and_an_empty_text_clears(
 def test_a_key_in_place_of_a_reference_is_never_sent_and_never_shown(
     skillbus: CommandLine, server: FakeModels, words: list[str], as_json: list[str]
 ) -> None:
-    result = skillbus("providers", *words, "--api-key", SECRET, *as_json, outside=server.outside())
+    result = skillbus("providers", *words, "--api-key", SECRET, *as_json, externals=server.externals())
     assert result.exit_code == 2
     assert SECRET not in result.output
     assert "--api-key" in result.stderr
@@ -99,7 +91,7 @@ def test_a_key_in_place_of_a_reference_is_never_sent_and_never_shown(
 def test_wrong_usage_names_the_option_and_asks_nobody(
     skillbus: CommandLine, server: FakeModels, option: str, words: list[str]
 ) -> None:
-    result = skillbus(*words, outside=server.outside())
+    result = skillbus(*words, externals=server.externals())
     assert result.exit_code == 2
     assert option in result.stderr
     assert "pw@" not in result.stderr
@@ -107,7 +99,7 @@ def test_wrong_usage_names_the_option_and_asks_nobody(
 
 
 def test_a_provider_that_works_says_with_what(skillbus: CommandLine, server: FakeModels) -> None:
-    result = skillbus("providers", "test", "remote", outside=server.outside())
+    result = skillbus("providers", "test", "remote", externals=server.externals())
     assert (result.exit_code, result.stdout) == (0, "remote works with m: 8 dimensions in 12 ms\n")
 
 
@@ -116,15 +108,15 @@ def test_a_provider_that_does_not_work_is_exit_1_with_its_reason(
     skillbus: CommandLine, server: FakeModels, as_json: list[str]
 ) -> None:
     server.tested = {"ok": False, "model": None, "took_ms": 1, "error": "401: set KEY"}
-    result = skillbus("providers", "test", "remote", "--model", "a/b", *as_json, outside=server.outside())
+    result = skillbus("providers", "test", "remote", "--model", "a/b", *as_json, externals=server.externals())
     assert result.exit_code == 1
     assert "401: set KEY" in result.stdout
     assert server.requests[0][2] == {"model": "a/b"}
 
 
 def test_providers_and_models_are_removed_by_name(skillbus: CommandLine, server: FakeModels) -> None:
-    provider = skillbus("providers", "remove", "remote", "--yes", outside=server.outside())
-    model = skillbus("models", "remove", "local/BAAI/bge-m3", "-y", "--json", outside=server.outside())
+    provider = skillbus("providers", "remove", "remote", "--yes", externals=server.externals())
+    model = skillbus("models", "remove", "local/BAAI/bge-m3", "-y", "--json", externals=server.externals())
     assert (provider.exit_code, provider.stdout) == (0, "remote: removed\n")
     assert json.loads(model.stdout) == {"name": "local/BAAI/bge-m3", "outcome": "removed"}
     assert [path for _, path, _ in server.requests] == [
@@ -135,8 +127,8 @@ def test_providers_and_models_are_removed_by_name(skillbus: CommandLine, server:
 
 def test_models_are_a_table_or_the_reply(skillbus: CommandLine, server: FakeModels) -> None:
     server.models = [model_record("a/b", is_default=True), model_record("c", dimensions=None, fingerprint=None)]
-    shown = skillbus("models", "list", outside=server.outside()).stdout
-    listed = skillbus("models", "list", "--json", outside=server.outside()).stdout
+    shown = skillbus("models", "list", externals=server.externals()).stdout
+    listed = skillbus("models", "list", "--json", externals=server.externals()).stdout
     for cell in ("a/b", "local", "512", "f-a/b", "100"):
         assert cell in shown
     assert [model["name"] for model in json.loads(listed)["models"]] == ["a/b", "c"]
@@ -153,10 +145,10 @@ def test_a_model_is_added_and_changed_by_what_is_named(skillbus: CommandLine, se
         "--path",
         "minilm",
         "--default",
-        outside=server.outside(),
+        externals=server.externals(),
     )
     changed = skillbus(
-        "models", "update", "local/new", "--query-prefix", "query: ", "--enable", outside=server.outside()
+        "models", "update", "local/new", "--query-prefix", "query: ", "--enable", externals=server.externals()
     )
     assert (added.exit_code, changed.exit_code) == (0, 0), added.output + changed.output
     assert [body for _, _, body in server.requests] == [
@@ -166,20 +158,20 @@ def test_a_model_is_added_and_changed_by_what_is_named(skillbus: CommandLine, se
 
 
 def test_a_model_that_is_not_there_is_said(skillbus: CommandLine, server: FakeModels) -> None:
-    result = skillbus("models", "default", "nothing", outside=server.outside())
+    result = skillbus("models", "default", "nothing", externals=server.externals())
     assert result.exit_code == 1
     assert "no model 'nothing' is registered" in result.stderr
 
 
 def test_the_default_model_is_shown(skillbus: CommandLine, server: FakeModels) -> None:
-    result = skillbus("models", "default", "--json", outside=server.outside())
+    result = skillbus("models", "default", "--json", externals=server.externals())
     assert json.loads(result.stdout)["name"] == "old"
     assert len(server.requests) == 1
 
 
 def test_a_new_default_is_followed_until_it_is_searched(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = list(CHANGE)
-    result = skillbus("models", "default", "new", outside=server.outside())
+    result = skillbus("models", "default", "new", externals=server.externals())
     assert result.exit_code == 0, result.output
     assert "new of local is the default model." in result.stdout
     assert "kept: old → new, 10 of 10" in result.stdout
@@ -193,19 +185,19 @@ def test_a_new_default_is_followed_until_it_is_searched(skillbus: CommandLine, s
 
 def test_an_index_that_was_never_made_is_not_waited_for(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps, server.others = list(CHANGE), [{"alias": "knowledge", "live": None, "switch": None}]
-    assert skillbus("models", "default", "new", outside=server.outside()).exit_code == 0
+    assert skillbus("models", "default", "new", externals=server.externals()).exit_code == 0
 
 
 def test_a_new_default_in_json_is_one_document_at_the_end(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = list(CHANGE)
-    result = skillbus("models", "default", "new", "--json", outside=server.outside())
+    result = skillbus("models", "default", "new", "--json", externals=server.externals())
     document = json.loads(result.stdout)
     assert (document["model"]["name"], document["indexes"][0]["switch"]["phase"]) == ("new", "kept")
     assert result.stderr == ""
 
 
 def test_a_new_default_need_not_be_followed(skillbus: CommandLine, server: FakeModels) -> None:
-    result = skillbus("models", "default", "new", "--no-follow", outside=server.outside())
+    result = skillbus("models", "default", "new", "--no-follow", externals=server.externals())
     assert result.exit_code == 0
     assert "skillbus index status" in result.stdout
     assert server.requests == [("PATCH", "/api/embedding/models/new", {"is_default": True})]
@@ -214,20 +206,20 @@ def test_a_new_default_need_not_be_followed(skillbus: CommandLine, server: FakeM
 def test_following_outlives_services_that_restart(skillbus: CommandLine, server: FakeModels) -> None:
     away = problem(ErrorCode.UNAVAILABLE, "No indexer is running to answer list_indexes.")
     server.steps = [step("backfilling", 4), away, step("kept", 10)]
-    result = skillbus("models", "default", "new", outside=server.outside())
+    result = skillbus("models", "default", "new", externals=server.externals())
     assert result.exit_code == 0, result.output
 
 
 def test_following_ends_when_the_server_refuses(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [problem(ErrorCode.FORBIDDEN, "Not with this key.")]
-    result = skillbus("models", "default", "new", outside=server.outside())
+    result = skillbus("models", "default", "new", externals=server.externals())
     assert result.exit_code == 1
     assert "Not with this key." in result.stderr
 
 
 def test_a_change_that_is_rolled_back_meanwhile_is_exit_1(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("backfilling", 4), step("rolled_back", 4)]
-    result = skillbus("models", "default", "new", "--json", outside=server.outside())
+    result = skillbus("models", "default", "new", "--json", externals=server.externals())
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "switch_rolled_back"
 
@@ -238,24 +230,24 @@ def test_ctrl_c_leaves_the_change_running_and_says_so(
 ) -> None:
     server.steps = [step("backfilling", 4)]
     server.on_listing = lambda: signal.raise_signal(signal.SIGINT)
-    result = skillbus("models", "default", "new", *as_json, outside=server.outside())
+    result = skillbus("models", "default", "new", *as_json, externals=server.externals())
     said = result.stdout if as_json else result.stderr
     assert result.exit_code == 1
-    assert "It goes on by itself" in said
+    assert "The switch continues" in said
     assert "Traceback" not in result.output
     assert [method for method, _, _ in server.requests] == ["PATCH", "GET"]
 
 
 async def test_a_change_that_does_not_begin_is_not_waited_for_for_ever(server: FakeModels) -> None:
-    transport = server.outside().transport
+    transport = server.externals().transport
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
         with pytest.raises(SwitchNotBegunError, match="tools"):
-            await follow_switch(ModelsClient(http), open_output(as_json=True), "f-new", patience_s=0)
+            await follow_switch(ModelsClient(Connection(http)), open_output(as_json=True), "f-new", patience_s=0)
 
 
 def test_an_index_is_switched_and_followed(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("building"), step("backfilling", 4), step("done", 10)]
-    result = skillbus("index", "switch", outside=server.outside())
+    result = skillbus("index", "switch", externals=server.externals())
     assert result.exit_code == 0, result.output
     assert "done: old → new" in result.stdout
     assert server.requests[0][:2] == ("POST", "/api/indexes/tools/switch")
@@ -263,14 +255,14 @@ def test_an_index_is_switched_and_followed(skillbus: CommandLine, server: FakeMo
 
 def test_an_index_that_is_there_already_is_not_followed(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("rolled_back", 4)]
-    result = skillbus("index", "switch", outside=server.outside())
+    result = skillbus("index", "switch", externals=server.externals())
     assert result.exit_code == 0
     assert len(server.requests) == 1
 
 
 def test_an_index_is_rolled_back(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("rolled_back", 4, problem="[red]disk full[/red]\x1b[0m")]
-    result = skillbus("index", "rollback", "tools", outside=server.outside())
+    result = skillbus("index", "rollback", "tools", externals=server.externals())
     assert result.exit_code == 0
     assert "rolled_back: old → new, 4 of 10; it waits: [red]disk full[/red]" in result.stdout
     assert "\x1b" not in result.stdout
@@ -279,14 +271,14 @@ def test_an_index_is_rolled_back(skillbus: CommandLine, server: FakeModels) -> N
 
 def test_the_state_of_indexes_says_until_when_the_old_one_is_kept(skillbus: CommandLine, server: FakeModels) -> None:
     server.steps = [step("kept", 10, kept_until="2026-01-02T03:04:05Z")]
-    shown = skillbus("index", "status", outside=server.outside()).stdout
+    shown = skillbus("index", "status", externals=server.externals()).stdout
     for cell in ("tools", "tools_new", "kept until 2026-01-02 03:04 UTC"):
         assert cell in shown
 
 
 def test_on_a_terminal_there_is_a_bar_that_goes_away() -> None:
     console = Console(force_terminal=True, width=80, color_system=None)
-    with console.capture() as captured, Output(as_json=False, out=console, err=console).bars() as show:
+    with console.capture() as captured, Output(as_json=False, out=console, err=console).show_steps() as show:
         show("tools", "backfilling", 4, 10)
         show("tools", "verifying", 10, 10)
     assert "tools" in captured.get()
@@ -294,12 +286,12 @@ def test_on_a_terminal_there_is_a_bar_that_goes_away() -> None:
 
 
 def test_models_belong_to_no_project(skillbus: CommandLine, server: FakeModels) -> None:
-    assert skillbus("models", "list", "--project", "a", outside=server.outside()).exit_code == 2
+    assert skillbus("models", "list", "--project", "a", externals=server.externals()).exit_code == 2
     assert server.requests == []
 
 
 def test_an_unknown_kind_in_an_answer_is_a_strange_reply(skillbus: CommandLine, server: FakeModels) -> None:
     server.providers = [provider_record("remote", kind="telepathy")]
-    result = skillbus("providers", "list", outside=server.outside())
+    result = skillbus("providers", "list", externals=server.externals())
     assert result.exit_code == 1
     assert "kind" in result.stderr

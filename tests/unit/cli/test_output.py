@@ -2,13 +2,13 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from skillbus.cli.output import Output
-from skillbus.cli.text import plain, plain_line, size
+from skillbus.cli.output import Output, clean_line, clean_text, format_size
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, hit
@@ -33,7 +33,7 @@ def test_colours_are_for_terminals_and_not_where_no_color_is_set(
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, color_system="standard", width=60)
 
-    Output(as_json=False, out=terminal, err=terminal).say(Text("x", "red"))
+    Output(as_json=False, out=terminal, err=terminal).print_text(Text("x", "red"))
 
     assert ("\x1b[31m" in stream.getvalue()) is not no_color
 
@@ -42,7 +42,7 @@ def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
     drawn, silent = io.StringIO(), io.StringIO()
     for stream, terminal in ((drawn, True), (silent, False)):
         console = Console(file=stream, force_terminal=terminal, width=60)
-        with Output(as_json=False, out=console, err=console).progress("Installing", 2) as next_item:
+        with Output(as_json=False, out=console, err=console).show_progress("Installing", 2) as next_item:
             next_item("greet")
 
     assert "Installing" in drawn.getvalue()
@@ -50,7 +50,7 @@ def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
 
 
 def test_json_is_ascii_where_the_stream_cannot_write_more() -> None:
-    code = "from skillbus.cli.output import as_text; print(as_text({'名': '提交'}))"
+    code = "from skillbus.cli.output import format_json; print(format_json({'名': '提交'}))"
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, check=True, env={"PYTHONIOENCODING": "latin-1"}, timeout=30)
 
@@ -59,17 +59,17 @@ def test_json_is_ascii_where_the_stream_cannot_write_more() -> None:
 
 
 def test_control_characters_are_shown_and_text_is_kept() -> None:
-    assert plain("提交 ok\n\tx") == "提交 ok\n\tx"
-    assert plain("a\x1b[31m\x9b\u202eb\rc") == "a�[31m��b�c"
-    assert plain("a\r\nb") == "a\nb"
-    assert plain_line("a\n  b\tc") == "a b c"
+    assert clean_text("提交 ok\n\tx") == "提交 ok\n\tx"
+    assert clean_text("a\x1b[31m\x9b\u202eb\rc") == "a�[31m��b�c"
+    assert clean_text("a\r\nb") == "a\nb"
+    assert clean_line("a\n  b\tc") == "a b c"
 
 
 @pytest.mark.parametrize(
     ("size_bytes", "shown"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (20_000_000, "20.0 MB")]
 )
 def test_sizes_are_for_people(size_bytes: int, shown: str) -> None:
-    assert size(size_bytes) == shown
+    assert format_size(size_bytes) == shown
 
 
 def test_help_imports_nothing_slow() -> None:
@@ -82,7 +82,17 @@ def test_help_imports_nothing_slow() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["tools", "list", "--help"]])
+def test_a_full_device_behind_standard_output_is_told_without_a_traceback(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "skillbus.cli", *words]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr == "Error: cannot write to standard output: No space left on device\n"
+
+
 def test_help_documents_the_exit_codes(skillbus: CommandLine) -> None:
     shown = " ".join(skillbus("--help").stdout.split())
 
-    assert "0 it worked, 1 it failed, 2 it was called wrongly, 3 the server cannot be reached" in shown
+    assert "0 success, 1 failure, 2 wrong usage, 3 server not reachable" in shown

@@ -1,7 +1,12 @@
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from skillbus.cli.runs.view import render_runs
+from skillbus.contracts.sandbox.run_history import RunRecord
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, run_record
@@ -17,10 +22,20 @@ def test_runs_are_shown_with_what_they_used(skillbus: CommandLine, server: FakeS
 
     assert result.exit_code == 0, result.output
     first, second = (line.split() for line in result.stdout.splitlines() if line.startswith(("0123", "ffff")))
-    assert first[:4] == [RUN, "greet", "run", "ok"]
-    assert first[6:] == ["123", "ms", "46", "ms", "12.0", "MB", "5", "B", "0"]
-    assert (second[3], second[6:]) == ("running", ["-"] * 5)
+    assert first[:3] == [RUN, "greet", "ok"]
+    assert first[5:] == ["123", "ms", "run", "46", "ms", "12.0", "MB", "5", "B", "0"]
+    assert (second[2], second[5:]) == ("running", ["-", "run", *"----"])
     assert dict(server.requests[0].url.params) == {"limit": "20", "skill": "greet", "project": "acme"}
+
+
+def test_on_80_columns_the_line_of_a_run_has_its_whole_id() -> None:
+    run = RunRecord.model_validate(run_record(RUN, skill="quarterly-report-generator"))
+    stream = io.StringIO()
+    Console(file=stream, width=80, color_system=None).print(render_runs([run], width=80))
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [RUN in line for line in lines].count(True) == 1
+    assert any(line.split()[0] == RUN and "ok" in line and "123 ms" in line for line in lines)
 
 
 def test_pages_are_read_until_there_are_enough(skillbus: CommandLine, server: FakeServer) -> None:

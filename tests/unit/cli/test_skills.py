@@ -30,12 +30,12 @@ def test_a_check_shows_what_was_found_and_installs_nothing(
     skillbus: CommandLine, tools: FakeTools, skill_folder: Path
 ) -> None:
     tools.answers["check"] = WARNED
-    result = skillbus("skills", "check", str(skill_folder), outside=tools.outside())
+    result = skillbus("skills", "check", str(skill_folder), externals=tools.externals())
     assert result.exit_code == 0, result.output
     for said in ("can be installed", "has no version", "scripts/main.py:3", "requests", "bin/tool"):
         assert said in result.stdout
     assert [path for _, path, _ in tools.requests] == ["/api/skills/check"]
-    assert skillbus("skills", "check", str(skill_folder), "--strict", outside=tools.outside()).exit_code == 1
+    assert skillbus("skills", "check", str(skill_folder), "--strict", externals=tools.externals()).exit_code == 1
 
 
 def test_a_check_of_what_cannot_be_installed_exits_with_1(
@@ -43,7 +43,7 @@ def test_a_check_of_what_cannot_be_installed_exits_with_1(
 ) -> None:
     error = {"code": "no_description", "message": "has no description"}
     tools.answers["check"] = {"valid": False, "installable": False, "errors": [error]}
-    result = skillbus("skills", "check", str(skill_zip), outside=tools.outside())
+    result = skillbus("skills", "check", str(skill_zip), externals=tools.externals())
     assert result.exit_code == 1
     assert "has no description" in result.stdout
 
@@ -51,14 +51,14 @@ def test_a_check_of_what_cannot_be_installed_exits_with_1(
 def test_a_history_is_a_table_and_can_be_gone_back_to(skillbus: CommandLine, tools: FakeTools) -> None:
     version = {"digest": "0" * 64, "version": "1.1", "description": "问候", "installed_at": WHEN, "reason": "updated"}
     tools.answers["history"] = {"name": "greet", "versions": [version | {"content_digest": "c" * 64}]}
-    shown = skillbus("skills", "history", "greet", outside=tools.outside()).stdout
+    shown = skillbus("skills", "history", "greet", externals=tools.externals()).stdout
     for said in ("c" * 12, "1.1", "updated", "问候"):
         assert said in shown
-    assert skillbus("skills", "rollback", "greet", outside=tools.outside()).exit_code == 0
+    assert skillbus("skills", "rollback", "greet", externals=tools.externals()).exit_code == 0
     assert tools.body() == {}
-    assert skillbus("skills", "rollback", "greet", "--to", "c" * 12, outside=tools.outside()).exit_code == 0
+    assert skillbus("skills", "rollback", "greet", "--to", "c" * 12, externals=tools.externals()).exit_code == 0
     assert tools.body() == {"content_digest": "c" * 64}
-    assert skillbus("skills", "rollback", "greet", "--to", "d" * 64, outside=tools.outside()).exit_code == 0
+    assert skillbus("skills", "rollback", "greet", "--to", "d" * 64, externals=tools.externals()).exit_code == 0
     assert tools.body() == {"content_digest": "d" * 64}
 
 
@@ -66,18 +66,18 @@ def test_a_beginning_that_two_packages_have_is_wrong_usage(skillbus: CommandLine
     version = {"digest": "0" * 64, "description": "问候", "installed_at": WHEN, "reason": "updated"}
     both = [version | {"content_digest": "c" * 63 + end} for end in "12"]
     tools.answers["history"] = {"name": "greet", "versions": both}
-    assert skillbus("skills", "rollback", "greet", "--to", "cc", outside=tools.outside()).exit_code == 2
+    assert skillbus("skills", "rollback", "greet", "--to", "cc", externals=tools.externals()).exit_code == 2
     assert [method for method, _, _ in tools.requests] == ["GET"]
 
 
 @pytest.mark.parametrize("step", ["pin", "unpin", "enable", "disable"])
 def test_a_skill_is_pinned_and_disabled_by_name(skillbus: CommandLine, tools: FakeTools, step: str) -> None:
-    result = skillbus("skills", step, "greet", "--project", "p", outside=tools.outside())
+    result = skillbus("skills", step, "greet", "--project", "p", externals=tools.externals())
     assert result.exit_code == 0, result.output
     assert tools.requests[0][:2] == ("POST", f"/api/skills/greet/{step}")
     assert tools.queries[0]["project"] == "p"
     assert ("disabled" if step == "disable" else "enabled") in result.stdout
-    assert skillbus("skills", step, "../etc", outside=tools.outside()).exit_code == 2
+    assert skillbus("skills", step, "../etc", externals=tools.externals()).exit_code == 2
 
 
 def test_skills_are_listed_by_filters_and_a_disabled_one_says_so(skillbus: CommandLine, server: FakeServer) -> None:
@@ -92,14 +92,14 @@ def test_the_network_of_a_skill_is_shown_and_approved_place_by_place(skillbus: C
     wanting = skill_record("greet", network=["a.example:443", "b.example:80"], network_approved=["a.example:443"])
     tools.answers["greet"] = wanting
     tools.answers["network"] = wanting | {"network_approved": ["b.example:80"]}
-    shown = skillbus("skills", "network", "greet", outside=tools.outside())
+    shown = skillbus("skills", "network", "greet", externals=tools.externals())
     assert [line.split() for line in shown.stdout.splitlines()[-2:]] == [
         ["a.example:443", "approved"],
         ["b.example:80", "waits"],
     ]
     assert [method for method, _, _ in tools.requests] == ["GET"]
     options = ("--approve", "B.example.:80", "--withdraw", "a.example:443")
-    changed = skillbus("skills", "network", "greet", *options, "--project", "p", outside=tools.outside())
+    changed = skillbus("skills", "network", "greet", *options, "--project", "p", externals=tools.externals())
     assert changed.exit_code == 0, changed.output
     assert tools.requests[-1][:2] == ("PUT", "/api/skills/greet/network")
     assert tools.body() == {"approved": ["b.example:80"]}
@@ -109,7 +109,7 @@ def test_the_network_of_a_skill_is_shown_and_approved_place_by_place(skillbus: C
 
 def test_what_is_no_place_is_wrong_usage(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["greet"] = skill_record("greet")
-    assert skillbus("skills", "network", "greet", "--approve", "*:443", outside=tools.outside()).exit_code == 2
+    assert skillbus("skills", "network", "greet", "--approve", "*:443", externals=tools.externals()).exit_code == 2
     assert tools.requests == []
-    shown = skillbus("skills", "network", "greet", outside=tools.outside())
-    assert shown.stdout.strip() == "greet wants no network"
+    shown = skillbus("skills", "network", "greet", externals=tools.externals())
+    assert shown.stdout.strip() == "greet requests no network"

@@ -2,9 +2,6 @@ import json
 
 import pytest
 
-from skillbus.cli.tools.commands import State
-from skillbus.contracts.indexer.tools import ToolState
-
 from .conftest import CommandLine
 from .fake_tools import FakeTools, audit_report, server_record, summary, tool_record
 
@@ -25,23 +22,21 @@ def tools() -> FakeTools:
     )
 
 
-def test_the_states_are_those_of_the_contract() -> None:
-    assert {state.value for state in State} == {state.value for state in ToolState}
-
-
 def test_tools_are_listed_page_after_page_up_to_the_limit(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.page_size = 2
-    whole = skillbus("tools", "list", "--json", outside=tools.outside())
+    whole = skillbus("tools", "list", "--json", externals=tools.externals())
     assert [tool["id"] for tool in json.loads(whole.stdout)["tools"]] == ["t0", "t1", "t2", "t3", "t4"]
     assert len(tools.requests) == 3
-    some = skillbus("tools", "list", "--limit", "3", outside=tools.outside()).stdout
+    some = skillbus("tools", "list", "--limit", "3", externals=tools.externals()).stdout
     assert "3 of 5 tools" in some
     assert "t3" not in some
 
 
 def test_every_filter_reaches_the_server(skillbus: CommandLine, tools: FakeTools) -> None:
     words = ["--type", "mcp", "--type", "builtin", "--state", "quarantined", "--source", "mcp:files", "--tag", "a"]
-    assert skillbus("tools", "list", *words, "--text", "天", "--project", "p", outside=tools.outside()).exit_code == 0
+    assert (
+        skillbus("tools", "list", *words, "--text", "天", "--project", "p", externals=tools.externals()).exit_code == 0
+    )
     asked = tools.queries[0]
     assert asked.get_list("tool_types") == ["mcp", "builtin"]
     assert (asked["states"], asked["source"], asked["tag"]) == ("quarantined", "mcp:files", "a")
@@ -51,7 +46,7 @@ def test_every_filter_reaches_the_server(skillbus: CommandLine, tools: FakeTools
 def test_a_quarantined_tool_is_shown_with_what_was_found_and_what_it_would_become(
     skillbus: CommandLine, tools: FakeTools
 ) -> None:
-    shown = skillbus("tools", "show", READ, outside=tools.outside()).stdout
+    shown = skillbus("tools", "show", READ, externals=tools.externals()).stdout
     for said in ("quarantined", "instructions_to_the_model", "Reads a file.", "Ignore", "skillbus tools accept"):
         assert said in shown
     assert "\x1b" not in shown
@@ -59,34 +54,34 @@ def test_a_quarantined_tool_is_shown_with_what_was_found_and_what_it_would_becom
 
 
 def test_an_id_of_two_dots_is_a_tool_as_any(skillbus: CommandLine, tools: FakeTools) -> None:
-    assert skillbus("tools", "show", "..", outside=tools.outside()).exit_code == 0
+    assert skillbus("tools", "show", "..", externals=tools.externals()).exit_code == 0
     assert tools.requests[0][1] == "/api/tools/.."
 
 
 def test_what_was_shown_is_what_is_accepted(skillbus: CommandLine, tools: FakeTools) -> None:
-    result = skillbus("tools", "accept", READ, "--yes", outside=tools.outside())
+    result = skillbus("tools", "accept", READ, "--yes", externals=tools.externals())
     assert result.exit_code == 0, result.output
     assert (tools.requests[-1][1], tools.body()) == (f"/api/tools/{READ}/accept", {"digest": "b" * 64})
     assert "instructions_to_the_model" in result.stdout
-    assert skillbus("tools", "accept", READ, "--digest", "c" * 64, outside=tools.outside()).exit_code == 0
+    assert skillbus("tools", "accept", READ, "--digest", "c" * 64, externals=tools.externals()).exit_code == 0
     assert tools.body() == {"digest": "c" * 64}
 
 
 def test_nothing_is_accepted_or_removed_where_nobody_can_be_asked(skillbus: CommandLine, tools: FakeTools) -> None:
     for words in (["accept", READ], ["remove", READ], ["remove", "--source", "mine"]):
-        assert skillbus("tools", *words, outside=tools.outside()).exit_code == 2
+        assert skillbus("tools", *words, externals=tools.externals()).exit_code == 2
     assert {method for method, _, _ in tools.requests} == {"GET"}
 
 
 @pytest.mark.parametrize("step", ["enable", "disable"])
 def test_a_tool_is_disabled_and_enabled(skillbus: CommandLine, tools: FakeTools, step: str) -> None:
-    assert skillbus("tools", step, READ, "--project", "p", outside=tools.outside()).exit_code == 0
+    assert skillbus("tools", step, READ, "--project", "p", externals=tools.externals()).exit_code == 0
     assert tools.requests[0][:2] == ("POST", f"/api/tools/{READ}/{step}")
     assert tools.queries[0]["project"] == "p"
 
 
 def test_removing_goes_on_after_a_failure_and_exits_with_1(skillbus: CommandLine, tools: FakeTools) -> None:
-    result = skillbus("tools", "remove", "--yes", "nobody", READ, outside=tools.outside())
+    result = skillbus("tools", "remove", "--yes", "nobody", READ, externals=tools.externals())
     assert result.exit_code == 1
     assert f"{READ}: removed" in result.stdout
     assert "nobody" in result.stderr
@@ -94,21 +89,21 @@ def test_removing_goes_on_after_a_failure_and_exits_with_1(skillbus: CommandLine
 
 def test_all_tools_of_a_source_are_removed_at_once(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["DELETE /api/tools"] = {"ids": ["a", "b"]}
-    result = skillbus("tools", "remove", "--yes", "--source", "mine", outside=tools.outside())
+    result = skillbus("tools", "remove", "--yes", "--source", "mine", externals=tools.externals())
     assert (result.exit_code, result.stdout) == (0, "2 tools of mine: removed\n")
     assert tools.queries[0]["source"] == "mine"
     for words in ([], [READ, "--source", "mine"]):
-        assert skillbus("tools", "remove", "--yes", *words, outside=tools.outside()).exit_code == 2
+        assert skillbus("tools", "remove", "--yes", *words, externals=tools.externals()).exit_code == 2
 
 
 def test_a_call_prints_what_the_tool_says(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["call"] = {"id": "builtin:calculate", "text": "9", "took_ms": 1.5}
     words = ["tools", "call", "builtin:calculate", "--args", '{"expression": "(1+2)*3"}']
-    result = skillbus(*words, outside=tools.outside())
+    result = skillbus(*words, externals=tools.externals())
     assert (result.exit_code, result.stdout) == (0, "9\n")
     assert tools.body() == {"arguments": {"expression": "(1+2)*3"}}
     tools.answers["call"] = {"id": "builtin:calculate", "text": "no such sign", "is_error": True, "took_ms": 1.5}
-    failed = skillbus(*words, outside=tools.outside())
+    failed = skillbus(*words, externals=tools.externals())
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "no such sign" in failed.stderr
 
@@ -124,14 +119,14 @@ def test_a_call_prints_what_the_tool_says(skillbus: CommandLine, tools: FakeTool
     ],
 )
 def test_a_call_that_cannot_be_is_wrong_usage(skillbus: CommandLine, tools: FakeTools, words: list[str]) -> None:
-    assert skillbus("tools", "call", *words, outside=tools.outside()).exit_code == 2
+    assert skillbus("tools", "call", *words, externals=tools.externals()).exit_code == 2
     assert not tools.requests
 
 
 def test_an_mcp_server_is_registered_by_its_address(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["mcp-servers"] = server_record("files", quarantined=1)
     words = ["--url", "https://mcp.example.com/mcp", "--header", "Authorization=env:TOKEN", "--timeout", "5"]
-    result = skillbus("mcp", "add", "files", *words, "--project", "p", outside=tools.outside())
+    result = skillbus("mcp", "add", "files", *words, "--project", "p", externals=tools.externals())
     assert result.exit_code == 0, result.output
     assert tools.body() == {
         "name": "files",
@@ -147,13 +142,13 @@ def test_an_mcp_server_is_registered_by_the_command_after_two_dashes(skillbus: C
     tools.answers["mcp-servers"] = server_record("every")
     command = ["npx", "-y", "@modelcontextprotocol/server-everything"]
     words = ["--env", "A=b=c", "--server", "http://127.0.0.1:1", "--", *command]
-    assert skillbus("mcp", "add", "every", *words, outside=tools.outside()).exit_code == 0
+    assert skillbus("mcp", "add", "every", *words, externals=tools.externals()).exit_code == 0
     assert tools.body() == {"name": "every", "command": "npx", "args": command[1:], "env": {"A": "b=c"}}
 
 
 def test_a_server_that_does_not_answer_is_registered_and_exits_with_1(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["mcp-servers"] = server_record("files", state="failed", problem="no answer within 20 s")
-    result = skillbus("mcp", "add", "files", "--url", "http://127.0.0.1:9/mcp", outside=tools.outside())
+    result = skillbus("mcp", "add", "files", "--url", "http://127.0.0.1:9/mcp", externals=tools.externals())
     assert result.exit_code == 1
     assert "no answer within 20 s" in result.stdout
 
@@ -173,7 +168,7 @@ def test_a_server_that_does_not_answer_is_registered_and_exits_with_1(skillbus: 
 def test_a_server_that_cannot_be_is_wrong_usage_and_no_secret_is_shown(
     skillbus: CommandLine, tools: FakeTools, words: list[str]
 ) -> None:
-    result = skillbus("mcp", "add", "files", *words, outside=tools.outside())
+    result = skillbus("mcp", "add", "files", *words, externals=tools.externals())
     assert (result.exit_code, tools.requests) == (2, [])
     assert "secret" not in result.output
 
@@ -181,11 +176,11 @@ def test_a_server_that_cannot_be_is_wrong_usage_and_no_secret_is_shown(
 def test_mcp_servers_are_listed_shown_refreshed_and_removed(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["GET /api/mcp-servers"] = {"servers": [server_record("files")]}
     tools.answers["files"] = tools.answers["refresh"] = server_record("files")
-    assert "connected" in skillbus("mcp", "list", outside=tools.outside()).stdout
-    assert "https://mcp.example.com" in skillbus("mcp", "show", "files", outside=tools.outside()).stdout
-    assert skillbus("mcp", "refresh", "files", outside=tools.outside()).exit_code == 0
+    assert "connected" in skillbus("mcp", "list", externals=tools.externals()).stdout
+    assert "https://mcp.example.com" in skillbus("mcp", "show", "files", externals=tools.externals()).stdout
+    assert skillbus("mcp", "refresh", "files", externals=tools.externals()).exit_code == 0
     tools.answers["files"] = {"name": "files", "tools": 3}
-    removed = skillbus("mcp", "remove", "--yes", "files", outside=tools.outside())
+    removed = skillbus("mcp", "remove", "--yes", "files", externals=tools.externals())
     assert removed.stdout == "files: removed with 3 tools\n"
     methods = [(method, path.removeprefix("/api/mcp-servers")) for method, path, _ in tools.requests]
     assert methods == [("GET", ""), ("GET", "/files"), ("POST", "/files/refresh"), ("DELETE", "/files")]
@@ -193,9 +188,9 @@ def test_mcp_servers_are_listed_shown_refreshed_and_removed(skillbus: CommandLin
 
 def test_an_audit_that_agrees_exits_with_0(skillbus: CommandLine, tools: FakeTools) -> None:
     tools.answers["audit"] = audit_report()
-    result = skillbus("audit", outside=tools.outside())
+    result = skillbus("audit", externals=tools.externals())
     assert result.exit_code == 0
-    assert ["indexed", "5"] in [line.split() for line in result.stdout.splitlines()]
+    assert ["indexed", "tools", "5"] in [line.split() for line in result.stdout.splitlines()]
     assert tools.body() == {"fix": False}
 
 
@@ -204,13 +199,13 @@ def test_an_audit_shows_knowledge_beside_tools_or_why_it_could_not_be_compared(
 ) -> None:
     index = {"catalogued": 5, "inactive": 1, "indexed": 5, "differences": []}
     tools.answers["audit"] = audit_report(index=index | {"knowledge": 40, "knowledge_indexed": 39})
-    lines = skillbus("audit", outside=tools.outside()).stdout.splitlines()
-    assert [line.split()[-1] for line in lines if "of knowledge" in line] == [
+    lines = skillbus("audit", externals=tools.externals()).stdout.splitlines()
+    assert [line.split()[-1] for line in lines if "knowledge items" in line] == [
         "40",
         "39",
     ]
     tools.answers["audit"] = audit_report(agrees=False, index=index | {"knowledge_problem": "No learner is running."})
-    away = skillbus("audit", outside=tools.outside())
+    away = skillbus("audit", externals=tools.externals())
     assert (away.exit_code, "No learner is running." in away.stdout) == (1, True)
 
 
@@ -223,10 +218,10 @@ def test_an_audit_that_differs_says_where_and_exits_with_1(skillbus: CommandLine
         missing=[{"service": "agent", "code": "unavailable", "message": "No agent is running."}],
         repaired=[stale | {"fixed": 6}],
     )
-    result = skillbus("audit", "--fix", "--project", "p", outside=tools.outside())
+    result = skillbus("audit", "--fix", "--project", "p", externals=tools.externals())
     assert result.exit_code == 1
-    for said in ("not indexed", "default/a and 6 more", "No agent is running.", "They do not agree", "repaired"):
+    for said in ("not indexed", "default/a and 6 more", "No agent is running.", "differ.", "repaired"):
         assert said in result.stdout
     assert tools.body() == {"fix": True, "project": "p"}
-    whole = skillbus("audit", "--json", outside=tools.outside())
+    whole = skillbus("audit", "--json", externals=tools.externals())
     assert (whole.exit_code, json.loads(whole.stdout)["agrees"]) == (1, False)

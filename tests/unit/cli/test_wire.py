@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.cli.server.launcher import Outside
+from skillbus.cli.server.launcher import Externals
 
 from .conftest import CommandLine
+from .fake_server import skill_record
 
 
 class _Collector(BaseHTTPRequestHandler):
@@ -20,7 +21,7 @@ class _Collector(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = json.dumps({"outcome": "installed", "name": "packed", "digest": "d"}).encode()
+        answer = json.dumps(skill_record("packed") | {"outcome": "installed"}).encode()
         self.send_response(201)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -51,11 +52,11 @@ def test_a_package_goes_over_the_wire_whole_and_past_the_proxies_of_the_environm
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
 
-    result = skillbus("install", "--url", url, str(skill_zip), outside=Outside())
+    result = skillbus("install", "--url", url, str(skill_zip), externals=Externals())
 
     assert result.exit_code == 0, result.output
     assert skill_zip.read_bytes() in bodies[0]
 
 
 def test_a_port_where_nobody_listens_is_exit_3(skillbus: CommandLine) -> None:
-    assert skillbus("status", "--url", "http://127.0.0.1:1", outside=Outside()).exit_code == 3
+    assert skillbus("status", "--url", "http://127.0.0.1:1", externals=Externals()).exit_code == 3

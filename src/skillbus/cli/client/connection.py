@@ -1,132 +1,204 @@
-"""One request to the HTTP API and its answer, or the error that says why there is none."""
+"""Connection to the HTTP API: sends requests, parses replies, and turns every failure into a `CliError`."""
 
-import json as json_format
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import BinaryIO, Final, TypeVar
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import BinaryIO, Final, TypedDict, TypeVar, Unpack
+from urllib.parse import urljoin, urlsplit
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from skillbus.cli.client.advice import advice_on
-from skillbus.cli.errors import NoAnswerError, ProblemError, StrangeReplyError, UnreachableError
+from skillbus.cli.client.problems import parse_problem, parse_reply
+from skillbus.cli.errors import NoAnswerError, StrangeReplyError, UnreachableError
 
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
+QueryParams = Mapping[str, str | Sequence[str]]
+JsonMembers = Mapping[str, object]
 
-ANSWER_S: Final = 60.0
+_REPLY_S: Final = 60.0
 _CONNECT_S: Final = 5.0
 
 
-async def exchange(  # noqa: PLR0913 (what a request can be of)
-    http: httpx.AsyncClient,
-    method: str,
-    url: str,
-    *,
-    params: Mapping[str, str | Sequence[str]] | None = None,
-    json: Mapping[str, object] | None = None,
-    data: Mapping[str, str] | None = None,
-    files: Mapping[str, tuple[str, bytes | BinaryIO, str]] | None = None,
-    content: AsyncIterable[bytes] | None = None,
-    headers: Mapping[str, str] | None = None,
-    wait_s: float = ANSWER_S,
-) -> httpx.Response:
-    """The answer, which says that it worked. Raises the errors of `skillbus.cli.errors`."""
-    with _told(http, wait_s):
-        response = await http.request(
-            method,
-            url,
-            params=params,
-            json=json,
-            data=data,
-            files=files,
-            content=content,
-            headers=headers,
-            timeout=httpx.Timeout(wait_s, connect=_CONNECT_S),
-        )
-    if not response.is_success:
-        raise problem_in(response.content, response)
-    return response
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+PageT = TypeVar("PageT", bound=BaseModel)
+
+
+class RequestParts(TypedDict, total=False):
+    """Optional parts of a request."""
+
+    params: QueryParams
+    json: JsonMembers
+    data: Mapping[str, str]
+    files: Mapping[str, tuple[str, bytes | BinaryIO, str]]
+    content: AsyncIterable[bytes]
+    headers: Mapping[str, str] | Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Address of the server, and the key and project to send with every request."""
+
+    url: str
+    key: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """HTTP client bound to one server and project. All methods raise the errors of `skillbus.cli.errors`."""
+
+    http: httpx.AsyncClient
+    project: str | None = None
+
+    @property
+    def scope(self) -> dict[str, str]:
+        """The project as a query parameter or body member; empty when the server decides."""
+        return {"project": self.project} if self.project else {}
+
+    async def send(
+        self, method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[RequestParts]
+    ) -> httpx.Response:
+        """Send a request and return its successful response."""
+        timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
+        with self._cli_errors(wait_s):
+            response = await self.http.request(method, path, timeout=timeout, **parts)
+        if not response.is_success:
+            raise parse_problem(response.content, response)
+        return response
+
+    async def request(
+        self, reply: type[ReplyT], method: str, path: str, *, wait_s: float = _REPLY_S, **parts: Unpack[RequestParts]
+    ) -> ReplyT:
+        """Send a request and parse the body of its response."""
+        response = await self.send(method, path, wait_s=wait_s, **parts)
+        return parse_reply(reply, response.content, response)
+
+    async def list_pages(
+        self,
+        page_type: type[PageT],
+        path: str,
+        params: QueryParams,
+        describe: Callable[[PageT], tuple[int, str | int | None]],
+        *,
+        page_size: int,
+        limit: int | None = None,
+        cursor: str = "after",
+    ) -> list[PageT]:
+        """Return the pages of a list until `limit` rows are read or no page follows.
+
+        `describe` returns the number of rows of a page and the position of the next page; `cursor` is the parameter
+        that takes this position.
+        """
+        pages: list[PageT] = []
+        position: dict[str, str] = {}
+        rows = 0
+        while True:
+            size = page_size if limit is None else min(page_size, limit - rows)
+            query = {**params, "limit": str(size), **self.scope, **position}
+            page = await self.request(page_type, "GET", path, params=query)
+            pages.append(page)
+            count, following = describe(page)
+            rows += count
+            # A server that repeats a position must not keep this loop running.
+            if following is None or position == {cursor: str(following)} or (limit is not None and rows >= limit):
+                return pages
+            position = {cursor: str(following)}
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, silence_s: float, **parts: Unpack[RequestParts]
+    ) -> AsyncIterator[httpx.Response]:
+        """Open a response whose body is read while it arrives. `silence_s` is the longest pause between two parts."""
+        timeout = httpx.Timeout(silence_s, connect=_CONNECT_S)
+        with self._cli_errors(silence_s):
+            async with self.http.stream(method, path, timeout=timeout, **parts) as response:
+                if not response.is_success:
+                    raise parse_problem(await response.aread(), response)
+                yield response
+
+    async def fetch_url(self, url: str) -> bytes:
+        """Return the content at a URL of this server. Other servers are refused: they must not receive the key."""
+        base = str(self.http.base_url)
+        if _origin(urljoin(base, url)) != _origin(base):
+            raise StrangeReplyError(f"an artifact lies at {url}, which is another server", "Fetch it by hand.")
+        return (await self.send("GET", url)).content
+
+    @contextmanager
+    def _cli_errors(self, wait_s: float) -> Iterator[None]:
+        """Turn errors of the transport into errors of the command line."""
+        try:
+            yield
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            base = str(self.http.base_url).rstrip("/")
+            raise UnreachableError(
+                f"no server answers at {base} ({error or type(error).__name__})",
+                "Start it with `skillbus up`, or give its address with --url or SKILLBUS_URL.",
+            ) from error
+        except httpx.TimeoutException as error:
+            raise NoAnswerError(f"no answer within {wait_s:g} s", "Try again, or read the server's log.") from error
+        except httpx.TransportError as error:
+            raise NoAnswerError(
+                f"the connection broke off ({error or type(error).__name__})",
+                "`skillbus status` shows whether the server is still running.",
+            ) from error
 
 
 @asynccontextmanager
-async def opened(
-    http: httpx.AsyncClient,
-    method: str,
-    url: str,
-    *,
-    params: Mapping[str, str | Sequence[str]],
-    json: Mapping[str, object] | None = None,
-    wait_s: float,
-) -> AsyncIterator[httpx.Response]:
-    """An answer that is read while it comes; `wait_s` is the longest silence. Raises as `exchange` does."""
-    timeout = httpx.Timeout(wait_s, connect=_CONNECT_S)
-    with _told(http, wait_s):
-        async with http.stream(method, url, params=params, json=json, timeout=timeout) as response:
-            if not response.is_success:
-                raise problem_in(await response.aread(), response)
-            yield response
-
-
-@contextmanager
-def _told(http: httpx.AsyncClient, wait_s: float) -> Iterator[None]:
-    """Errors of the connection as those of the command line."""
-    try:
-        yield
-    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        base = str(http.base_url).rstrip("/")
-        raise UnreachableError(
-            f"nobody answers at {base} ({error or type(error).__name__})",
-            "Start it with `skillbus up`, or name another address with --url or SKILLBUS_URL.",
-        ) from error
-    except httpx.TimeoutException as error:
-        raise NoAnswerError(f"no answer within {wait_s:g} s", "Look into the server's log; try again.") from error
-    except httpx.TransportError as error:
-        raise NoAnswerError(
-            f"the connection broke off ({error or type(error).__name__})", "Is it still running? `skillbus status`"
-        ) from error
-
-
-def parsed(reply: type[ReplyT], response: httpx.Response) -> ReplyT:
-    """What an answer says.
+async def open_connection(
+    remote: Remote, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncIterator[Connection]:
+    """Open a connection for the length of a command. Proxies of the environment are not used for a loopback address.
 
     Raises:
-        StrangeReplyError: It is something else.
+        ValueError: `remote.url` is not the address of an HTTP server.
     """
-    return parsed_text(reply, response.content, response)
+    headers = {"Accept": "application/json"}
+    if remote.key:
+        headers["Authorization"] = f"Bearer {remote.key}"
+    async with httpx.AsyncClient(
+        base_url=check_url(remote.url),
+        headers=headers,
+        transport=transport,
+        trust_env=not _is_loopback(remote.url),
+    ) as http:
+        yield Connection(http, remote.project)
 
 
-def parsed_text(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:
-    """What a part of an answer says.
+def check_url(url: str) -> str:
+    """Return the address of an HTTP server unchanged.
 
     Raises:
-        StrangeReplyError: It is something else.
+        ValueError: It is something else.
     """
     try:
-        return reply.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise strange(response, f"its answer does not parse: {where}: {first['msg']}") from error
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{url!r} is not an address: {error}") from error
+    if parts.scheme not in {"http", "https"} or not parts.host:
+        raise ValueError(f"{url!r} is not an address like http://127.0.0.1:8080")
+    return url
 
 
-def strange(response: httpx.Response, what: str) -> StrangeReplyError:
-    """What to raise on an answer that is not one of skillbus."""
-    return StrangeReplyError(
-        f"{response.url.copy_with(query=None)}: {what}", "Is this skillbus, and of the same version? Check --url."
-    )
+def check_key(key: str | None) -> str | None:
+    """Return the key unchanged.
+
+    Raises:
+        ValueError: An HTTP header cannot carry it.
+    """
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ValueError("a key consists of printable ASCII characters")
+    return key
 
 
-def problem_in(content: bytes, response: httpx.Response) -> ProblemError | StrangeReplyError:
-    """The error that an answer, or a part of it, holds."""
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
     try:
-        problem = json_format.loads(content)
+        return ip_address(host).is_loopback
     except ValueError:
-        problem = None
-    if isinstance(problem, dict) and isinstance(problem.get("error"), dict):
-        # Under /v1 errors are as OpenAI has them.
-        problem = {"detail": problem["error"].get("message"), "code": problem["error"].get("code")}
-    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
-        return strange(response, f"it answered {response.status_code} without a problem document")
-    status = problem.get("status")
-    known = status if isinstance(status, int) else response.status_code
-    return ProblemError(problem, known, advice_on(str(problem.get("code") or "")))
+        return host == "localhost"
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)

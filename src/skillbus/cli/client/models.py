@@ -1,14 +1,14 @@
-"""A typed client of what the HTTP API has on providers, models and indexes."""
+"""Client for providers, models and indexes."""
 
+from __future__ import annotations
+
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
 
-import httpx
-
-from skillbus.cli.client.connection import exchange, parsed, strange
-from skillbus.cli.client.replies import Embeddings
+from skillbus.cli.client.paths import EMBEDDINGS, INDEXES, MODELS, PROVIDERS, join_path
+from skillbus.cli.client.problems import build_strange_reply, parse_reply
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import (
     CreateModel,
@@ -21,99 +21,94 @@ from skillbus.contracts.embedder.registry import (
     UpdateModel,
     UpdateProvider,
 )
+from skillbus.contracts.http import OpenAiEmbeddings
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
-_PROVIDERS: Final = "/api/embedding/providers"
-_MODELS: Final = "/api/embedding/models"
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import Connection
+
 _EMBEDDING_S: Final = 300.0
-"""A provider may be slow, and others may be before us."""
+"""Seconds to wait for vectors: the provider may be slow, and other requests may be queued before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelsClient:
-    """Each method is one request; all raise the errors of `skillbus.cli.errors`."""
+    """Each method is one request. A model is named by its id, its name, or `provider/name`."""
 
-    http: httpx.AsyncClient
+    connection: Connection
 
-    async def providers(self) -> ProvidersListed:
-        """All providers, by name."""
-        return parsed(ProvidersListed, await exchange(self.http, "GET", _PROVIDERS))
+    async def list_providers(self) -> ProvidersListed:
+        """Return all providers by name."""
+        return await self.connection.request(ProvidersListed, "GET", PROVIDERS)
 
     async def add_provider(self, new: CreateProvider) -> ProviderRecord:
         """Add a provider."""
         body = new.model_dump(mode="json", exclude_unset=True)
-        return parsed(ProviderRecord, await exchange(self.http, "POST", _PROVIDERS, json=body))
+        return await self.connection.request(ProviderRecord, "POST", PROVIDERS, json=body)
 
     async def update_provider(self, changes: UpdateProvider) -> ProviderRecord:
-        """Change what is set."""
+        """Change the fields of a provider that are set."""
         body = changes.model_dump(mode="json", exclude_unset=True, exclude={"name"})
-        return parsed(ProviderRecord, await exchange(self.http, "PATCH", _provider(changes.name), json=body))
+        return await self.connection.request(ProviderRecord, "PATCH", join_path(PROVIDERS, changes.name), json=body)
 
     async def remove_provider(self, name: str) -> None:
         """Remove a provider that has no models."""
-        await exchange(self.http, "DELETE", _provider(name))
+        await self.connection.send("DELETE", join_path(PROVIDERS, name))
 
     async def test_provider(self, name: str, model: str | None) -> ProviderTested:
-        """Ask a provider for one vector."""
+        """Request one vector from a provider."""
         body = {} if model is None else {"model": model}
-        return parsed(ProviderTested, await exchange(self.http, "POST", f"{_provider(name)}/test", json=body))
+        return await self.connection.request(ProviderTested, "POST", join_path(PROVIDERS, name, "test"), json=body)
 
-    async def models(self) -> ModelsListed:
-        """All models: the default first, then in the order in which they are tried."""
-        return parsed(ModelsListed, await exchange(self.http, "GET", _MODELS))
+    async def list_models(self) -> ModelsListed:
+        """Return all models: the default first, then by priority."""
+        return await self.connection.request(ModelsListed, "GET", MODELS)
 
-    async def default_model(self) -> ModelRecord:
-        """The default model."""
-        return parsed(ModelRecord, await exchange(self.http, "GET", f"{_MODELS}/default"))
+    async def get_default_model(self) -> ModelRecord:
+        """Return the default model."""
+        return await self.connection.request(ModelRecord, "GET", f"{MODELS}/default")
 
-    async def model(self, name: str) -> ModelRecord:
-        """One model, by its id, its name, or `provider/name`."""
-        return parsed(ModelRecord, await exchange(self.http, "GET", _model(name)))
+    async def get_model(self, name: str) -> ModelRecord:
+        """Return one model."""
+        return await self.connection.request(ModelRecord, "GET", join_path(MODELS, *name.split("/")))
 
-    async def embed(self, model: str, texts: Sequence[str], role: TextRole) -> list[bytes]:
-        """A vector for each text, by that model and no other: little-endian float32 numbers."""
+    async def embed_texts(self, model: str, texts: Sequence[str], role: TextRole) -> list[bytes]:
+        """Return one vector for each text as little-endian float32 numbers. No other model is tried."""
         body: dict[str, object] = {"model": model, "input": list(texts), "input_type": role.value}
         body["encoding_format"] = "base64"
-        response = await exchange(self.http, "POST", "/v1/embeddings", json=body, wait_s=_EMBEDDING_S)
-        found = parsed(Embeddings, response).data
-        if [it.index for it in found] != list(range(len(texts))):
-            raise strange(response, f"it sent {len(found)} vectors for {len(texts)} texts, or in another order")
-        return [it.embedding for it in found]
+        response = await self.connection.send("POST", EMBEDDINGS, json=body, wait_s=_EMBEDDING_S)
+        vectors = parse_reply(OpenAiEmbeddings, response.content, response).data
+        if [vector.index for vector in vectors] != list(range(len(texts))):
+            problem = f"it sent {len(vectors)} vectors for {len(texts)} texts, or in another order"
+            raise build_strange_reply(response, problem)
+        try:
+            return [b64decode(str(vector.embedding), validate=True) for vector in vectors]
+        except ValueError as error:
+            raise build_strange_reply(response, "its vectors are not in base64") from error
 
     async def add_model(self, new: CreateModel) -> ModelRecord:
         """Add a model."""
         body = new.model_dump(mode="json", exclude_unset=True)
-        return parsed(ModelRecord, await exchange(self.http, "POST", _MODELS, json=body))
+        return await self.connection.request(ModelRecord, "POST", MODELS, json=body)
 
     async def update_model(self, changes: UpdateModel) -> ModelRecord:
-        """Change what is set."""
+        """Change the fields of a model that are set."""
         body = changes.model_dump(mode="json", exclude_unset=True, exclude={"id"})
-        return parsed(ModelRecord, await exchange(self.http, "PATCH", _model(changes.id), json=body))
+        path = join_path(MODELS, *changes.id.split("/"))
+        return await self.connection.request(ModelRecord, "PATCH", path, json=body)
 
     async def remove_model(self, name: str) -> None:
         """Remove a model that is not the default."""
-        await exchange(self.http, "DELETE", _model(name))
+        await self.connection.send("DELETE", join_path(MODELS, *name.split("/")))
 
-    async def indexes(self) -> IndexesListed:
-        """Every index."""
-        return parsed(IndexesListed, await exchange(self.http, "GET", "/api/indexes"))
+    async def list_indexes(self) -> IndexesListed:
+        """Return every index with its last switch."""
+        return await self.connection.request(IndexesListed, "GET", INDEXES)
 
-    async def switch(self, alias: str) -> IndexState:
-        """Take an index to the default model."""
-        return parsed(IndexState, await exchange(self.http, "POST", f"{_index(alias)}/switch"))
+    async def switch_index(self, alias: str) -> IndexState:
+        """Start to move an index to the default model."""
+        return await self.connection.request(IndexState, "POST", join_path(INDEXES, alias, "switch"))
 
-    async def roll_back(self, alias: str) -> IndexState:
-        """Go back to what was searched before the last switch."""
-        return parsed(IndexState, await exchange(self.http, "POST", f"{_index(alias)}/rollback"))
-
-
-def _provider(name: str) -> str:
-    return f"{_PROVIDERS}/{quote(name, safe='')}"
-
-
-def _model(name: str) -> str:
-    return f"{_MODELS}/{quote(name, safe='/')}"
-
-
-def _index(alias: str) -> str:
-    return f"/api/indexes/{quote(alias, safe='')}"
+    async def roll_back_index(self, alias: str) -> IndexState:
+        """Undo the last switch of an index, or cancel one that is running."""
+        return await self.connection.request(IndexState, "POST", join_path(INDEXES, alias, "rollback"))

@@ -1,84 +1,116 @@
-"""A typed client of runs: followed while they go on, ended, and looked at afterwards."""
+"""Client for runs: started, followed, cancelled and read afterwards."""
 
+from __future__ import annotations
+
+from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from urllib.parse import quote
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-import httpx
+from pydantic import JsonValue
 
-from skillbus.cli.client.connection import exchange, opened, parsed, parsed_text, problem_in, strange
-from skillbus.cli.client.replies import Printed, Ran
-from skillbus.cli.client.skills import Client, RunOrder, run_request
+from skillbus.cli.client.paths import RUNS, SKILLS, join_path
+from skillbus.cli.client.problems import build_strange_reply, parse_problem, parse_reply
+from skillbus.contracts.http import RunPrinted, RunReply
 from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunsListed
 
-_PAGE = 200
-_SILENCE_S = 60.0
-"""The server says that it is there every 15 s, whatever the run does."""
-Hear = Callable[[str, str], None]
-"""Is told a stream, `stdout` or `stderr`, and what was printed there."""
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import Connection
+
+_PAGE_SIZE: Final = 200
+_RUN_S: Final = 90.0
+"""Seconds to wait for a run without a timeout: longer than the sandbox's own limit, which gives a proper reply."""
+_SILENCE_S: Final = 60.0
+"""Longest pause while a run is followed: the server sends a sign of life every 15 s."""
+
+JsonObject = dict[str, JsonValue]
+PrintOutput = Callable[[str, str], None]
+"""Receives a stream, `stdout` or `stderr`, and a text printed there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """A run to request. `files` holds contents by base name."""
+
+    name: str
+    action: str | None = None
+    args: JsonObject | None = None
+    argv: tuple[str, ...] | None = None
+    stdin: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    timeout_s: float | None = None
+    run_id: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Path of the request."""
+        return join_path(SKILLS, self.name, "run")
+
+    @property
+    def body(self) -> dict[str, object]:
+        """Body of the request."""
+        members: dict[str, object] = {
+            "action": self.action,
+            "args": self.args,
+            "argv": self.argv,
+            "stdin": self.stdin,
+            "timeout_s": self.timeout_s,
+            "files": {name: b64encode(content).decode() for name, content in self.files.items()} or None,
+            "run_id": self.run_id,
+        }
+        return {name: value for name, value in members.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class RunsClient:
-    """Over the connection of a `Client`; all methods raise the errors of `skillbus.cli.errors`."""
+    """Each method is one request, except `list_runs`."""
 
-    client: Client
+    connection: Connection
 
-    async def follow(self, order: RunOrder, hear: Hear) -> Ran:
-        """Run a skill, tell what it prints as it comes, and give its end."""
-        path, body, _ = run_request(order)
-        where = {**self._scope(), "stream": "true"}
-        async with opened(self.client.http, "POST", path, params=where, json=body, wait_s=_SILENCE_S) as response:
-            name = ""
+    async def run_skill(self, order: RunOrder) -> RunReply:
+        """Run a skill and wait for its end."""
+        wait_s = max(_RUN_S, (order.timeout_s or 0) + 30)
+        params = self.connection.scope
+        return await self.connection.request(
+            RunReply, "POST", order.path, params=params, json=order.body, wait_s=wait_s
+        )
+
+    async def follow_run(self, order: RunOrder, print_output: PrintOutput) -> RunReply:
+        """Run a skill, pass on what it prints as it arrives, and return the reply at its end."""
+        params = {**self.connection.scope, "stream": "true"}
+        async with self.connection.stream(
+            "POST", order.path, params=params, json=order.body, silence_s=_SILENCE_S
+        ) as response:
+            event = ""
             async for line in response.aiter_lines():
-                field, _, value = line.partition(": ")
-                if field == "event":
-                    name = value
-                elif field == "data":
-                    ran = _read(response, name, value, hear)
-                    if ran is not None:
-                        return ran
-        raise strange(response, "it ended without the reply of the run")
+                name, _, value = line.partition(": ")
+                if name == "event":
+                    event = value
+                elif name == "data" and event == "output":
+                    printed = parse_reply(RunPrinted, value, response)
+                    print_output(printed.stream, printed.text)
+                elif name == "data" and event == "error":
+                    raise parse_problem(value.encode(), response)
+                elif name == "data" and event == "reply":
+                    return parse_reply(RunReply, value, response)
+        raise build_strange_reply(response, "it ended without the reply of the run")
 
-    async def cancel(self, run_id: str) -> RunCancelled:
-        """End a run."""
-        response = await exchange(self.client.http, "DELETE", _path(run_id), params=self._scope())
-        return parsed(RunCancelled, response)
+    async def cancel_run(self, run_id: str) -> RunCancelled:
+        """Request the end of a run."""
+        path = join_path(RUNS, run_id)
+        return await self.connection.request(RunCancelled, "DELETE", path, params=self.connection.scope)
 
-    async def get(self, run_id: str) -> RunRecord:
-        """What is remembered of a run."""
-        return parsed(RunRecord, await exchange(self.client.http, "GET", _path(run_id), params=self._scope()))
+    async def get_run(self, run_id: str) -> RunRecord:
+        """Return the record of a run."""
+        return await self.connection.request(RunRecord, "GET", join_path(RUNS, run_id), params=self.connection.scope)
 
-    async def list(self, limit: int, only: Mapping[str, str]) -> tuple[RunRecord, ...]:
-        """The newest runs, page after page, at most `limit`; `only` is of `skill` and `state`."""
-        found: list[RunRecord] = []
-        after: str | None = None
-        while True:
-            where = {"limit": str(min(limit - len(found), _PAGE)), **only} | self._scope()
-            where |= {"after": after} if after else {}
-            page = parsed(RunsListed, await exchange(self.client.http, "GET", "/api/runs", params=where))
-            found += page.runs
-            if page.next is None or page.next == after or len(found) >= limit:
-                return tuple(found)
-            after = page.next
+    async def list_runs(self, limit: int, filters: Mapping[str, str]) -> tuple[RunRecord, ...]:
+        """Return the newest `limit` runs. `filters` may have `skill` and `state`."""
+        pages = await self.connection.list_pages(
+            RunsListed, RUNS, filters, lambda page: (len(page.runs), page.next), page_size=_PAGE_SIZE, limit=limit
+        )
+        return tuple(run for page in pages for run in page.runs)
 
-    async def artifact(self, run_id: str, name: str) -> bytes:
-        """A file that a run left."""
-        return (await exchange(self.client.http, "GET", f"{_path(run_id)}/artifacts/{quote(name)}")).content
-
-    def _scope(self) -> dict[str, str]:
-        return {"project": self.client.project} if self.client.project else {}
-
-
-def _read(response: httpx.Response, name: str, data: str, hear: Hear) -> Ran | None:
-    """The reply, if the event is that. Raises ProblemError when there will be none."""
-    if name == "output":
-        printed = parsed_text(Printed, data, response)
-        hear(printed.stream, printed.text)
-    elif name == "error":
-        raise problem_in(data.encode(), response)
-    return parsed_text(Ran, data, response) if name == "reply" else None
-
-
-def _path(run_id: str) -> str:
-    return f"/api/runs/{quote(run_id, safe='')}"
+    async def fetch_artifact(self, run_id: str, name: str) -> bytes:
+        """Return the content of a file that a run left."""
+        return (await self.connection.send("GET", join_path(RUNS, run_id, "artifacts", *name.split("/")))).content

@@ -1,26 +1,41 @@
-"""The demo: what a newcomer would do, step by step, through the HTTP API."""
+"""Steps of the demo: what a new user would do, through the HTTP API."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
 
+from pydantic import JsonValue
 from rich.text import Text
 
-from skillbus.cli import tables
 from skillbus.cli.client.knowledge import KnowledgeClient
-from skillbus.cli.client.replies import Ran
-from skillbus.cli.client.skills import Client, JsonObject, RunOrder
-from skillbus.cli.demo.knowledge import KnowledgeDemo
-from skillbus.cli.demo.record import Record
-from skillbus.cli.errors import DemoFailedError
-from skillbus.cli.output import Output
-from skillbus.cli.skills.install import install_all, table_of
-from skillbus.cli.text import plain
+from skillbus.cli.client.runs import RunOrder, RunsClient
+from skillbus.cli.client.skills import SkillsClient
+from skillbus.cli.client.tools import ToolsClient
+from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
+from skillbus.cli.knowledge.importer import import_files, list_markdown_files
+from skillbus.cli.knowledge.search_view import format_context, render_short_hits
+from skillbus.cli.output import Output, clean_text
+from skillbus.cli.skills.commands import install_all, render_results
+from skillbus.cli.tools.view import render_hits
+from skillbus.contracts.http import RunReply
+from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import ToolsFound
+from skillbus.contracts.sandbox.skill_runs import RunStatus
+
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import Connection
 
 CHINESE_QUERY: Final = "帮我提交代码"
 ENGLISH_QUERY: Final = "how many working days are there between two dates"
+KNOWLEDGE_QUERY: Final = "直播电商模块需要哪些header参数"
+"""Source: knowledge-base.md § 语义检索相关知识."""
+SCOPE: Final = "/api/live/*"
+BUDGET_TOKENS: Final = 1_000
+"""Without a tokenizer each byte counts as a token: three for a Chinese character, more than any model counts."""
 ACTOR: Final = "skillbus demo"
 
 _POLL_S: Final = 0.05
@@ -29,116 +44,196 @@ _INDEXED_WITHIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Real arguments for a skill of the examples; `file` is one of `examples/data`."""
+class SampleRun:
+    """Arguments for a skill of the examples; `file` is one of `examples/data`."""
 
-    args: JsonObject
+    args: dict[str, JsonValue]
     file: str
 
 
 SAMPLES: Final = {
-    "git-commit": Sample({"file": "change.diff"}, "change.diff"),
-    "excel-analysis": Sample({"file": "report.xlsx"}, "report.xlsx"),
-    "csv-summary": Sample({"file": "orders.csv"}, "orders.csv"),
+    "git-commit": SampleRun({"file": "change.diff"}, "change.diff"),
+    "excel-analysis": SampleRun({"file": "report.xlsx"}, "report.xlsx"),
+    "csv-summary": SampleRun({"file": "orders.csv"}, "orders.csv"),
 }
+
+
+@dataclass(slots=True)
+class DemoStep:
+    """One step and its result."""
+
+    name: str
+    facts: dict[str, object] = field(default_factory=dict)
+    took_ms: int = 0
+    error: CliError | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return the step for programs."""
+        document: dict[str, object] = {"step": self.name, "ok": self.error is None, "took_ms": self.took_ms}
+        return document | self.facts | ({} if self.error is None else {"error": self.error.document()})
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRecord:
+    """The steps so far."""
+
+    steps: list[DemoStep] = field(default_factory=list)
+
+    @contextmanager
+    def begin_step(self, name: str) -> Iterator[DemoStep]:
+        """Time a step. If it fails, its error is recorded and raised again."""
+        step = DemoStep(name)
+        self.steps.append(step)
+        started = perf_counter()
+        try:
+            yield step
+        except CliError as error:
+            step.error = error
+            raise
+        finally:
+            step.took_ms = round((perf_counter() - started) * 1000)
+
+    @property
+    def failed(self) -> DemoStep | None:
+        """The step that failed."""
+        return next((step for step in self.steps if step.error is not None), None)
+
+    def document(self) -> dict[str, object]:
+        """Return the demo for programs."""
+        failed = self.failed
+        return {
+            "ok": failed is None,
+            "failed": failed.name if failed else None,
+            "steps": [step.document() for step in self.steps],
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """Plays on a server that is ready.
+    """Demo on a server that is ready. A second demo on the same data changes nothing."""
 
-    `samples` is the folder of the files that skills are run on, `knowledge` that of items of knowledge.
-    """
-
-    client: Client
+    connection: "Connection"
     output: Output
-    record: Record
+    record: DemoRecord
     skills: tuple[Path, ...]
+    """Folders of the skills to install."""
     samples: Path
+    """Folder with the input files of the runs."""
     knowledge: Path
+    """Folder with the knowledge items."""
 
     async def play(self) -> None:
-        """All steps.
+        """Take all steps.
 
         Raises:
-            CliError: of the step that failed; the record knows which.
+            CliError: A step failed; the record has its name.
         """
-        names = await self._install()
+        names = await self._install_skills()
         await self._wait_until_indexed(names)
-        found = await self._search("search_chinese", CHINESE_QUERY)
-        await self._search("search_english", ENGLISH_QUERY)
-        await self._run(found)
-        knowledge = KnowledgeClient(self.client.http, self.client.project, ACTOR)
-        await KnowledgeDemo(knowledge, self.output, self.record, self.knowledge).play()
+        found = await self._search_tools("search_chinese", CHINESE_QUERY)
+        await self._search_tools("search_english", ENGLISH_QUERY)
+        await self._run_skill(found)
+        await self._import_knowledge()
+        await self._search_knowledge()
+        await self._build_context()
 
-    async def _install(self) -> frozenset[str]:
-        with self.record.step("install") as step:
-            with self.output.progress("Installing", len(self.skills)) as next_item:
-                results = await install_all(self.client, self.skills, next_item)
+    async def _install_skills(self) -> frozenset[str]:
+        with self.record.begin_step("install") as step:
+            with self.output.show_progress("Installing", len(self.skills)) as begin_item:
+                results = await install_all(SkillsClient(self.connection), self.skills, begin_item)
             step.facts["results"] = [result.document() for result in results]
-            self._title(f"{len(results)} skills of {self.skills[0].parent}")
-            self.output.say(table_of(results))
+            self._print_title(f"{len(results)} skills from {self.skills[0].parent}")
+            self.output.print_text(render_results(results))
             for result in results:
-                if result.error is not None:
-                    raise DemoFailedError(
-                        "\n  ".join((f"{result.path}: {result.error.heading()}", *result.error.lines()))
-                    )
+                if (error := result.error) is not None:
+                    raise DemoFailedError("\n  ".join((f"{result.path}: {error.heading()}", *error.lines())))
             return frozenset(result.installed.name for result in results if result.installed is not None)
 
     async def _wait_until_indexed(self, names: frozenset[str]) -> None:
-        with self.record.step("index") as step:
+        client = SkillsClient(self.connection)
+        with self.record.begin_step("index") as step:
             waiting = names
             try:
                 async with asyncio.timeout(_INDEXED_WITHIN_S):
-                    while waiting := names - await self._indexed():  # noqa: ASYNC110 (see _POLL_S)
+                    while waiting := names - {it.name for it in await client.list_skills() if it.indexed}:  # noqa: ASYNC110 (see _POLL_S)
                         await asyncio.sleep(_POLL_S)
             except TimeoutError as error:
                 late = ", ".join(sorted(waiting))
                 raise DemoFailedError(f"not indexed within {_INDEXED_WITHIN_S:g} s: {late}") from error
             step.facts["indexed"] = sorted(names)
-        self._title(f"All of them indexed {step.took_ms} ms after the last was installed")
+        self._print_title(f"All of them are indexed {step.took_ms} ms after the last installation")
 
-    async def _indexed(self) -> frozenset[str]:
-        return frozenset(skill.name for skill in await self.client.skills() if skill.indexed)
-
-    async def _search(self, name: str, query: str) -> ToolsFound:
-        with self.record.step(name) as step:
-            found = await self.client.search(query, limit=5)
+    async def _search_tools(self, name: str, query: str) -> ToolsFound:
+        with self.record.begin_step(name) as step:
+            found = await ToolsClient(self.connection).search_tools(query, limit=5)
             step.facts.update(query=query, **found.model_dump(mode="json"))
-            self._title(f"Search: {query}")
-            self.output.say(tables.hits(found, explain=False))
+            self._print_title(f"Search: {query}")
+            self.output.print_text(render_hits(found, explain=False))
             if not found.results:
                 raise DemoFailedError(f"nothing was found for {query!r}")
             return found
 
-    async def _run(self, found: ToolsFound) -> Ran:
-        with self.record.step("run") as step:
+    async def _run_skill(self, found: ToolsFound) -> RunReply:
+        with self.record.begin_step("run") as step:
             name = next((hit.name for hit in found.results if hit.name in SAMPLES), None)
             if name is None:
                 hits = ", ".join(hit.name for hit in found.results)
-                raise DemoFailedError(f"no arguments are at hand for any of {hits}", "Play it on examples/skills.")
-            ran = await self.client.run(self._order(name))
-            step.facts.update(name=name, **ran.model_dump(mode="json", exclude={"artifacts"}))
-            self._show_run(name, ran)
-            if ran.status.value != "ok":
-                raise DemoFailedError(
-                    f"{name} ended with {ran.status.value}, exit code {ran.exit_code}: {ran.detail or ran.stderr}"
+                raise DemoFailedError(f"the demo has no arguments for any of {hits}", "Use examples/skills.")
+            sample = SAMPLES[name]
+            path = self.samples / sample.file
+            try:
+                order = RunOrder(name, args=sample.args, files={sample.file: path.read_bytes()})
+            except OSError as error:
+                detail = f"{path}: {error.strerror or error}"
+                raise DemoFailedError(detail, "It belongs next to the folder of the skills.") from error
+            reply = await RunsClient(self.connection).run_skill(order)
+            step.facts.update(name=name, **reply.model_dump(mode="json", exclude={"artifacts"}))
+            duration = f"{reply.duration_ms:.0f} ms"
+            self._print_title(f"Run: {name} on {sample.file}, in {duration}, isolation: {reply.isolation}")
+            message = reply.result.get("message") if isinstance(reply.result, dict) else None
+            self.output.print_text(Text(clean_text(message if isinstance(message, str) else reply.stdout)))
+            if reply.status is not RunStatus.OK:
+                cause = reply.detail or reply.stderr
+                raise DemoFailedError(f"{name} ended with {reply.status.value}, exit code {reply.exit_code}: {cause}")
+            return reply
+
+    async def _import_knowledge(self) -> None:
+        with self.record.begin_step("import_knowledge") as step:
+            if not self.knowledge.is_dir():
+                raise LocalFileError(
+                    f"{self.knowledge} is not a folder", "It belongs next to the folder of the skills."
                 )
-            return ran
+            files = list_markdown_files(self.knowledge) or ()
+            report = await import_files(self.output, self._knowledge_client, files, {})
+            step.facts.update(report.model_dump(mode="json"))
+            if report.results:
+                raise DemoFailedError("\n  ".join(f"{it.file}: {it.error}" for it in report.results))
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in report.counts.items() if number)
+        self._print_title(f"{report.total} knowledge items from {self.knowledge}: {counts}")
 
-    def _order(self, name: str) -> RunOrder:
-        sample = SAMPLES[name]
-        path = self.samples / sample.file
-        try:
-            return RunOrder(name, args=sample.args, files={sample.file: path.read_bytes()})
-        except OSError as error:
-            raise DemoFailedError(f"{path}: {error.strerror or error}", "It belongs beside the skills.") from error
+    async def _search_knowledge(self) -> None:
+        with self.record.begin_step("search_knowledge") as step:
+            request = SearchKnowledge(query=KNOWLEDGE_QUERY, scope=SCOPE, top_k=3, record_use=False)
+            found = await self._knowledge_client.search_items(request.model_dump(mode="json", exclude_unset=True))
+            step.facts.update(query=KNOWLEDGE_QUERY, scope=SCOPE, **found.model_dump(mode="json"))
+            self._print_title(f"Knowledge: {KNOWLEDGE_QUERY} (scope {SCOPE})")
+            self.output.print_text(render_short_hits(found))
+            if not found.results:
+                raise DemoFailedError(f"nothing was found for {KNOWLEDGE_QUERY!r}")
 
-    def _show_run(self, name: str, ran: Ran) -> None:
-        self._title(f"Run: {name} on {SAMPLES[name].file}, in {ran.duration_ms:.0f} ms, isolation: {ran.isolation}")
-        result = ran.result
-        message = result.get("message") if isinstance(result, dict) else None
-        self.output.say(Text(plain(message if isinstance(message, str) else ran.stdout)))
+    async def _build_context(self) -> None:
+        with self.record.begin_step("build_context") as step:
+            request = BuildContext(query=KNOWLEDGE_QUERY, scope=SCOPE, budget_tokens=BUDGET_TOKENS, record_use=False)
+            built = await self._knowledge_client.build_context(request.model_dump(mode="json", exclude_unset=True))
+            step.facts.update(built.model_dump(mode="json"))
+            self._print_title(f"The same as a context for a model: {format_context(built)}")
+            self.output.print_text(Text(clean_text(built.text)))
+            if not built.items:
+                raise DemoFailedError(f"no item fits a context of {BUDGET_TOKENS} tokens")
 
-    def _title(self, line: str) -> None:
-        self.output.say(Text(f"\n{plain(line)}", "bold"))
+    @property
+    def _knowledge_client(self) -> KnowledgeClient:
+        return KnowledgeClient(self.connection, ACTOR)
+
+    def _print_title(self, line: str) -> None:
+        self.output.print_text(Text(f"\n{clean_text(line)}", "bold"))

@@ -7,81 +7,90 @@ from typing import Annotated, TextIO
 
 import typer
 
+from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.errors import LocalFileError
-from skillbus.cli.knowledge.importer import MARKDOWN
-from skillbus.cli.knowledge.options import Kinds, Status, Statuses
-from skillbus.cli.session import Session
-from skillbus.cli.text import plain_line
+from skillbus.cli.input_files import STDIN
+from skillbus.cli.knowledge.importer import MARKDOWN_SUFFIX
+from skillbus.cli.knowledge.options import Statuses, Types
+from skillbus.cli.output import clean_line
+from skillbus.cli.session import Session, remote_command
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.gateway.domain.knowledge.markdown import to_markdown
 
 Place = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE|DIR", help="A file gets a line an item; a folder, or a name that ends with /, a .md file an item."
-    ),
+    typer.Argument(metavar="FILE|DIR", help="File for one line an item, folder (or NAME/) for one .md file an item."),
 ]
 
 
-async def export_knowledge(session: Session, place: Place, kinds: Kinds = None, statuses: Statuses = None) -> None:
-    """Save whole items as `skillbus import knowledge` takes them again: active ones, unless --status says otherwise.
+@remote_command("skillbus export knowledge backup.ndjson")
+async def export_knowledge(session: Session, place: Place, types: Types = None, statuses: Statuses = None) -> None:
+    """Save items in the form that `skillbus import knowledge` reads.
 
-    A line has all of an item; a Markdown file has its content, and what else is said of it in its front matter. A file
-    is there when all of it is; - is stdout.
+    A line has all fields of an item; a Markdown file has its content, and the other fields in front matter. A file is
+    replaced when it is complete; - is stdout.
     """
-    if place == "-" and session.output.as_json:
-        raise typer.BadParameter("the items themselves are printed: leave out --json, or name a file", param_hint="-")
-    many = {"type": kinds, "status": statuses}
-    only = {name: [value.value for value in values] for name, values in many.items() if values}
-    if place == "-":
-        async with session.knowledge.exported(only) as lines:
+    client = KnowledgeClient(session.connection)
+    many = {"type": types, "status": statuses}
+    filters = {name: list(map(str, values)) for name, values in many.items() if values}
+    if place == STDIN:
+        if session.output.as_json:
+            raise typer.BadParameter("leave out --json, or give a file: the items are printed", param_hint="-")
+        async with client.export_items(filters) as lines:
             async for line in lines:
-                session.output.write(f"{line}\n")
+                session.output.write_text(f"{line}\n")
         return
     path = Path(place)
     is_folder = path.is_dir() or place.endswith("/")
-    if is_folder and set(statuses or ()) - {Status.ACTIVE}:
-        why = "Markdown does not say it, and an import would have them found: name a file of lines"
-        raise typer.BadParameter(why, param_hint="--status")
-    with _told(path):
-        count = await (_to_folder if is_folder else _to_file)(session, path, only)
+    if is_folder and set(statuses or ()) - {KnowledgeStatus.ACTIVE}:
+        reason = "Markdown has no status, so an import would make the items active: give a file of lines"
+        raise typer.BadParameter(reason, param_hint="--status")
+    try:
+        count = await (_export_folder if is_folder else _export_file)(session, client, path, filters)
+    except OSError as error:
+        raise LocalFileError.from_os_error(path, error, "Give another place.") from error
     document: dict[str, object] = {"path": place, "items": count}
-    session.output.show(document, lambda: plain_line(f"{count} items saved in {place}"))
+    session.output.show_result(document, lambda: clean_line(f"{count} items saved in {place}"))
 
 
-async def _to_file(session: Session, path: Path, only: Mapping[str, Sequence[str]]) -> int:
+async def _export_file(
+    session: Session, client: KnowledgeClient, path: Path, filters: Mapping[str, Sequence[str]]
+) -> int:
     count = 0
-    with _replacing(path) as file, session.output.sending(path.name, None) as done:
-        async with session.knowledge.exported(only) as lines:
+    with _replace_file(path) as file, session.output.show_transfer(path.name, None) as add_done:
+        async with client.export_items(filters) as lines:
             async for line in lines:
                 file.write(f"{line}\n")
-                done(len(line))
+                add_done(len(line))
                 count += 1
     return count
 
 
-async def _to_folder(session: Session, folder: Path, only: Mapping[str, Sequence[str]]) -> int:
-    """A file an item, by its id: the contract lets no id be anything but a name of a file."""
-    from skillbus.contracts.learner.knowledge import KnowledgeItem  # noqa: PLC0415 (slow)
-    from skillbus.gateway.domain.knowledge.markdown import to_markdown  # noqa: PLC0415 (slow)
-
+async def _export_folder(
+    session: Session, client: KnowledgeClient, folder: Path, filters: Mapping[str, Sequence[str]]
+) -> int:
+    """Write one file for each item, named by its id: the contract allows only ids that are file names."""
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
-    with session.output.sending(folder.name, None) as done:
-        async with session.knowledge.exported(only) as lines:
+    with session.output.show_transfer(folder.name, None) as add_done:
+        async with client.export_items(filters) as lines:
             async for line in lines:
                 item = KnowledgeItem.model_validate_json(line)
-                name = f"{item.id}{MARKDOWN}"
-                with _replacing(folder / name) as file:
+                name = f"{item.id}{MARKDOWN_SUFFIX}"
+                with _replace_file(folder / name) as file:
                     file.write(to_markdown(item))
                 names.add(name)
-                done(len(line))
-    if others := {path.name for path in folder.glob(f"*{MARKDOWN}")} - names:
-        session.output.note(f"{len(others)} other {MARKDOWN} files stay in {folder}: an import would take them too.")
+                add_done(len(line))
+    if others := {path.name for path in folder.glob(f"*{MARKDOWN_SUFFIX}")} - names:
+        session.output.print_note(
+            f"{folder} has {len(others)} other {MARKDOWN_SUFFIX} files; an import would read them too."
+        )
     return len(names)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file that takes its place when all is written; until then, and if that fails, what was there stays."""
+def _replace_file(path: Path) -> Iterator[TextIO]:
+    """Open a file that replaces `path` when it is complete. If writing fails, the old file stays."""
     partial = path.with_name(f".{path.name}.part")
     try:
         with partial.open("w", encoding="utf-8", newline="") as file:
@@ -89,11 +98,3 @@ def _replacing(path: Path) -> Iterator[TextIO]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LocalFileError(f"{path}: {error.strerror or error}", "Name another place.") from error

@@ -4,38 +4,51 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from skillbus.cli import tables
+from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.errors import LocalFileError, NotImportedError
-from skillbus.cli.knowledge import view as knowledge_tables
+from skillbus.cli.input_files import STDIN, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
 from skillbus.cli.output import Output
-from skillbus.cli.part_upload import name_of, opened_file, send_parts
-from skillbus.cli.session import Session
-
-if TYPE_CHECKING:
-    from skillbus.cli.client.knowledge import KnowledgeClient
-    from skillbus.cli.client.replies import KnowledgeImported
+from skillbus.cli.session import Session, remote_command
+from skillbus.contracts.errors import RequestError
+from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
+from skillbus.contracts.learner.bulk import KnowledgePutOutcome
+from skillbus.gateway.domain.knowledge.markdown import from_markdown
 
 Place = Annotated[
     str,
-    typer.Argument(metavar="FILE|DIR", help="NDJSON, a JSON array, a .md file, a folder of those; - for stdin."),
+    typer.Argument(metavar="FILE|DIR", help="NDJSON, a JSON array, a .md file or a folder of them; - for stdin."),
 ]
-Source = Annotated[str | None, typer.Option("--source", help="Where they come from; what each says itself if absent.")]
-Pending = Annotated[bool, typer.Option("--pending", help="Have new ones reviewed before they are found.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would become of them, and write nothing.")]
+Source = Annotated[
+    str | None, typer.Option("--source", help="Source of the items. Default: the `source` of each item.")
+]
+Pending = Annotated[bool, typer.Option("--pending", help="Searches find new items only after a review.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what an import would do, and write nothing.")]
 
-MARKDOWN: Final = ".md"
+MARKDOWN_SUFFIX: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
-_REJECTED: Final = "rejected"
-OUTCOMES: Final = ("created", "updated", "unchanged", _REJECTED)
-"""As `skillbus.contracts.knowledge_bulk.PutOutcome`, which is slow to import; a test compares the two."""
-_FILES: Final = 200
-"""Of one request: as many as the learner takes at once."""
+_FILES_PER_REQUEST: Final = 200
+"""As many items as the learner handles at once."""
 
 
+class KnowledgeFileImported(KnowledgeLineImported):
+    """Result for one Markdown file."""
+
+    file: str
+
+
+class KnowledgeFilesImported(KnowledgeImported):
+    """Result of an import of Markdown files."""
+
+    results: tuple[KnowledgeFileImported, ...] = ()
+
+
+@remote_command("skillbus import knowledge docs/knowledge --source wiki")
 async def import_knowledge(
     session: Session,
     place: Place,
@@ -45,119 +58,116 @@ async def import_knowledge(
     reason: Reason = None,
     by: By = None,
 ) -> None:
-    """Write items of knowledge, thousands at once: a JSON object a line, one array, or Markdown with front matter.
+    """Import knowledge items: one JSON object a line, one JSON array, or Markdown files with front matter.
 
-    Each needs `type`, `title` and `content`. One that is known, by its `id` or `external_id`, gets a new version;
-    what did not change is left as it is. Of a folder, every .md file below it is an item. Exits with 1 when any was
-    rejected; the others are taken.
+    Each item needs `type`, `title` and `content`. An item whose `id` or `external_id` is known gets a new version;
+    unchanged items are skipped. In a folder, every .md file at any depth is an item. Exits with 1 if any is rejected;
+    the others are imported.
     """
-    said = {"source": source, "reason": reason, "status": "pending" if pending else None}
-    wishes = {name: value for name, value in said.items() if value} | ({"dry_run": "true"} if dry_run else {})
-    client = session.knowledge.acting(by)
-    files = markdown_files(Path(place)) if place != "-" else None
+    params = {"source": source, "reason": reason, "status": "pending" if pending else None}
+    given = {name: value for name, value in params.items() if value} | ({"dry_run": "true"} if dry_run else {})
+    client = KnowledgeClient(session.connection, by)
+    files = list_markdown_files(Path(place)) if place != STDIN else None
+    report: KnowledgeImported
     if files is None:
-        report = await _import_lines(session.output, client, place, wishes)
+        report = await _import_lines(session.output, client, place, given)
+        problems = [(str(it.line), *_describe_problem(it)) for it in report.results]
     else:
-        report = await import_files(session.output, client, files, wishes)
-    session.output.show(report, lambda: knowledge_tables.imported(report, "line" if files is None else "file"))
-    rejected = report.counts.get(_REJECTED, 0)
-    if rejected:
+        report = files_report = await import_files(session.output, client, files, given)
+        problems = [(it.file, *_describe_problem(it)) for it in files_report.results]
+    later = "" if report.indexed or report.dry_run else "; search finds the last of them when they are indexed"
+    summary = f"{report.total} items{', nothing was written' if report.dry_run else ''}{later}"
+    place_heading = "line" if files is None else "file"
+    session.output.show_result(
+        report, lambda: tables.build_import_report("items", report.counts, place_heading, problems, summary)
+    )
+    if rejected := report.counts.get(KnowledgePutOutcome.REJECTED, 0):
         if not session.output.as_json:
-            advice = "Correct these, import it again: what did not change is left as it is."
-            session.output.fail(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
+            advice = "Correct these items and import them again. Unchanged items are skipped."
+            session.output.print_error(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
         raise typer.Exit(NotImportedError.exit_code)
 
 
-def markdown_files(place: Path) -> tuple[Path, ...] | None:
-    """The Markdown files that are meant, by name; None if a file of lines is.
+def list_markdown_files(place: Path) -> tuple[Path, ...] | None:
+    """Return the Markdown files of a path by name, or None if the path is a file of lines.
 
     Raises:
         LocalFileError: A folder has none.
     """
     if not place.is_dir():
-        return (place,) if place.suffix.lower() == MARKDOWN else None
-    found = tuple(sorted(path for path in place.rglob("*") if path.suffix.lower() == MARKDOWN and path.is_file()))
+        return (place,) if place.suffix.lower() == MARKDOWN_SUFFIX else None
+    found = tuple(
+        sorted(path for path in place.rglob("*") if path.suffix.lower() == MARKDOWN_SUFFIX and path.is_file())
+    )
     if not found:
-        raise LocalFileError(f"no {MARKDOWN} files are in {place}", "Name a folder that has some, or a file.")
+        raise LocalFileError(f"no {MARKDOWN_SUFFIX} files are in {place}", "Give a folder that has some, or a file.")
     return found
 
 
 async def import_files(
-    output: Output, client: "KnowledgeClient", files: Sequence[Path], wishes: Mapping[str, str]
-) -> "KnowledgeImported":
-    """Write the item of each file: of two with the same id the later one counts.
+    output: Output, client: KnowledgeClient, files: Sequence[Path], params: Mapping[str, str]
+) -> KnowledgeFilesImported:
+    """Import the item of each file. If two files have the same id, the later one wins.
 
     Raises:
-        LocalFileError: One cannot be read; what was sent before it is written.
+        LocalFileError: A file cannot be read; the files before it are imported.
     """
     reports: list[KnowledgeImported] = []
-    with output.progress("Importing", len(files)) as next_item:
-        for start in range(0, len(files), _FILES):
-            part = files[start : start + _FILES]
-            lines = _lines_of(part, next_item)
-            sent = {path: line for path, line in lines.items() if isinstance(line, bytes)}
-            reports.append(_refused({path: line for path, line in lines.items() if isinstance(line, str)}))
-            if sent:
-                reports.append(_named(await client.import_items(_each(sent.values()), wishes), tuple(sent)))
-    together = _together(reports)
-    results = tuple(sorted(together.results, key=lambda result: result.file or ""))
-    return together.model_copy(update={"dry_run": "dry_run" in wishes, "results": results})
+    results: list[KnowledgeFileImported] = []
+    with output.show_progress("Importing", len(files)) as begin_item:
+        for start in range(0, len(files), _FILES_PER_REQUEST):
+            lines, rejected = _read_items(files[start : start + _FILES_PER_REQUEST], begin_item)
+            results += rejected
+            counts = {KnowledgePutOutcome.REJECTED: len(rejected)}
+            reports.append(KnowledgeImported(total=len(rejected), counts=counts, indexed=True))
+            if lines:
+                reports.append(await client.import_items(_iterate(lines.values()), params))
+                paths = list(lines)
+                for it in reports[-1].results:
+                    named = {**it.model_dump(), "line": 1, "file": str(paths[it.line - 1])}
+                    results.append(KnowledgeFileImported.model_validate(named))
+    merged = _merge_reports(reports).model_dump(exclude={"results", "dry_run"})
+    results.sort(key=lambda result: result.file)
+    return KnowledgeFilesImported(**merged, dry_run="dry_run" in params, results=tuple(results))
 
 
-def _lines_of(files: Sequence[Path], next_item: Callable[[str], None]) -> dict[Path, bytes | str]:
-    """Each as a line of NDJSON; or, as text, why it is no item."""
-    from skillbus.contracts.errors import RequestError  # noqa: PLC0415 (slow)
-    from skillbus.gateway.domain.knowledge.markdown import from_markdown  # noqa: PLC0415 (slow)
-
-    lines: dict[Path, bytes | str] = {}
+def _read_items(
+    files: Sequence[Path], begin_item: Callable[[str], None]
+) -> tuple[dict[Path, bytes], list[KnowledgeFileImported]]:
+    """Read files as lines of NDJSON. Also return the results of those that are not items."""
+    lines: dict[Path, bytes] = {}
+    rejected: list[KnowledgeFileImported] = []
     for path in files:
-        next_item(path.name)
+        begin_item(path.name)
         try:
             item = from_markdown(path.read_bytes().decode("utf-8"))
-            lines[path] = f"{json.dumps(item, ensure_ascii=False)}\n".encode()
         except OSError as error:
-            raise LocalFileError(f"{path}: {error.strerror or error}", "Check the path and its permissions.") from error
-        except UnicodeDecodeError as error:
-            lines[path] = f"is not UTF-8: {error}"
-        except RequestError as error:
-            lines[path] = error.message
-    return lines
+            raise LocalFileError.from_os_error(path, error) from error
+        except (UnicodeDecodeError, RequestError) as error:
+            reason = error.message if isinstance(error, RequestError) else f"is not UTF-8: {error}"
+            outcome = KnowledgePutOutcome.REJECTED
+            rejected.append(KnowledgeFileImported(line=1, file=str(path), outcome=outcome, error=reason))
+            continue
+        lines[path] = f"{json.dumps(item, ensure_ascii=False)}\n".encode()
+    return lines, rejected
 
 
-def _refused(reasons: Mapping[Path, str]) -> "KnowledgeImported":
-    """The report of files that are no items."""
-    from skillbus.cli.client.replies import ItemImported, KnowledgeImported  # noqa: PLC0415 (slow)
-
-    results = (ItemImported(line=1, file=str(path), outcome=_REJECTED, error=why) for path, why in reasons.items())
-    counts = {_REJECTED: len(reasons)}
-    return KnowledgeImported(total=len(reasons), counts=counts, indexed=True, results=tuple(results))
-
-
-def _named(report: "KnowledgeImported", files: Sequence[Path]) -> "KnowledgeImported":
-    """With the file of each line that somebody should look at."""
-    results = (it.model_copy(update={"line": 1, "file": str(files[it.line - 1])}) for it in report.results)
-    return report.model_copy(update={"results": tuple(results)})
-
-
-async def _each(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _iterate(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
     for line in lines:
         yield line
 
 
 async def _import_lines(
-    output: Output, client: "KnowledgeClient", file: str, wishes: Mapping[str, str]
-) -> "KnowledgeImported":
-    async def send(part: AsyncIterator[bytes], first_line: int) -> "KnowledgeImported":
-        return await client.import_items(part, {**wishes, "first_line": str(first_line)})
+    output: Output, client: KnowledgeClient, file: str, params: Mapping[str, str]
+) -> KnowledgeImported:
+    async def send(part: AsyncIterator[bytes], first_line: int) -> KnowledgeImported:
+        return await client.import_items(part, {**params, "first_line": str(first_line)})
 
-    with opened_file(file, _EXAMPLE) as (content, size_bytes), output.sending(name_of(file), size_bytes) as done:
-        return _together(await send_parts(output, content, send, done))
+    return _merge_reports(await upload_lines(output, file, _EXAMPLE, send))
 
 
-def _together(reports: "list[KnowledgeImported]") -> "KnowledgeImported":
-    from skillbus.cli.client.replies import KnowledgeImported  # noqa: PLC0415 (slow)
-
-    counts = Counter(dict.fromkeys(OUTCOMES, 0))
+def _merge_reports(reports: Sequence[KnowledgeImported]) -> KnowledgeImported:
+    counts = Counter(dict.fromkeys(KnowledgePutOutcome, 0))
     for report in reports:
         counts.update(report.counts)
     return KnowledgeImported(
@@ -167,3 +177,7 @@ def _together(reports: "list[KnowledgeImported]") -> "KnowledgeImported":
         indexed=all(report.indexed for report in reports),
         results=tuple(result for report in reports for result in report.results),
     )
+
+
+def _describe_problem(it: KnowledgeLineImported) -> tuple[str, str, str]:
+    return it.external_id or it.id or "-", it.outcome.value, it.error or ""

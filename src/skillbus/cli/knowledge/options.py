@@ -1,66 +1,43 @@
-"""Options that several commands about knowledge have."""
+"""Arguments and options that several commands about knowledge share."""
 
-from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 
-class Kind(StrEnum):
-    """As `skillbus.contracts.knowledge.KnowledgeType`, which is slow to import; a test compares the two."""
-
-    PROJECT_CONFIG = "project_config"
-    BUSINESS_RULE = "business_rule"
-    MODULE_CONTEXT = "module_context"
-    TEST_EXPERIENCE = "test_experience"
-
-
-class Status(StrEnum):
-    """As `skillbus.contracts.knowledge.KnowledgeStatus`; a test compares the two."""
-
-    ACTIVE = "active"
-    PENDING = "pending"
-    ARCHIVED = "archived"
-
-
-Id = Annotated[str, typer.Argument(metavar="ID", help="The item's id, as `skillbus knowledge list` shows it.")]
-Kinds = Annotated[list[Kind] | None, typer.Option("--type", help="Only this; repeatable.")]
-Statuses = Annotated[list[Status] | None, typer.Option("--status", help="Only this; active if absent; repeatable.")]
-AnyTags = Annotated[list[str] | None, typer.Option("--tag", help="Only items that have one of these; repeatable.")]
-AllTags = Annotated[list[str] | None, typer.Option("--all-tags", help="Only items that have this too; repeatable.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the item, as `skillbus knowledge list` shows it.")]
+Types = Annotated[list[KnowledgeType] | None, typer.Option("--type", help="Only items of this type. Repeatable.")]
+Statuses = Annotated[
+    list[KnowledgeStatus] | None,
+    typer.Option("--status", help="Only items with this status. Default: active. Repeatable."),
+]
+AnyTags = Annotated[list[str] | None, typer.Option("--tag", help="Only items with one of these tags. Repeatable.")]
+AllTags = Annotated[list[str] | None, typer.Option("--all-tags", help="Only items with all these tags. Repeatable.")]
+Sources = Annotated[list[str] | None, typer.Option("--source", help="Only items of this source. Repeatable.")]
 Scope = Annotated[
-    str | None, typer.Option("--scope", help="What is asked about: its items first, those of other scopes not at all.")
+    str | None,
+    typer.Option(
+        "--scope", help="Place the query is about: items of this scope come first, other scopes are left out."
+    ),
 ]
-At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Only items that are valid then; now if absent.")]
-Inherit = Annotated[bool, typer.Option("--inherit/--own", help="Whether items of the projects above count too.")]
-Threshold = Annotated[
-    float | None,
-    typer.Option(min=0, max=1, help="Leave out items that score less; the server's own if absent, 0 for the nearest."),
-]
-Record = Annotated[bool, typer.Option("--record/--no-record", help="Whether the statistics count it.")]
+At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="Only items valid at this time. Default: now.")]
+Inherit = Annotated[bool, typer.Option("--inherit/--own", help="Also find the items of parent projects, or only own.")]
+Scene = Annotated[str | None, typer.Option("--scene", help="Purpose of the query, for the statistics.")]
+Record = Annotated[bool, typer.Option("--record/--no-record", help="Count this query in the statistics.")]
 By = Annotated[
-    str | None, typer.Option("--by", envvar="SKILLBUS_ACTOR", help="Who does it, for the history and the audit.")
+    str | None, typer.Option("--by", envvar="SKILLBUS_ACTOR", help="Your name, for the history and the audit log.")
 ]
-Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the history and the audit.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Reason, for the history and the audit log.")]
 Expect = Annotated[
-    int | None, typer.Option("--expect", min=1, metavar="VERSION", help="Refuse it if the item is at another version.")
+    int | None,
+    typer.Option("--expect", min=1, metavar="VERSION", help="Refuse if the item is at another version."),
 ]
-Version = Annotated[int | None, typer.Option("--version", min=1, help="Which version.")]
-
-OPTIONS: Final = {
-    "query": "QUERY",
-    "types": "--type",
-    "tags": "--tag",
-    "sources": "--source",
-    "ids": "ID",
-    "budget_tokens": "--budget",
-    "stale_after_days": "--stale-after",
-}
-"""What the option of a field is called, where not like the field."""
+Version = Annotated[int | None, typer.Option("--version", min=1, help="Version of the item.")]
 
 
-def filters(
-    kinds: list[Kind] | None,
+def build_filter(
+    types: list[KnowledgeType] | None,
     tags: list[str] | None,
     all_tags: list[str] | None,
     sources: list[str] | None,
@@ -69,7 +46,7 @@ def filters(
     *,
     inherit: bool,
 ) -> dict[str, object]:
-    """The fields of `KnowledgeFilter`; what was not said is absent."""
-    said: dict[str, object] = {"types": kinds, "tags": tags, "all_tags": all_tags, "sources": sources}
-    given = {name: value for name, value in said.items() if value}
+    """Return the fields of `KnowledgeFilter`. Absent options are None or left out."""
+    lists: dict[str, object] = {"types": types, "tags": tags, "all_tags": all_tags, "sources": sources}
+    given = {name: value for name, value in lists.items() if value}
     return given | {"scope": scope, "at": at, "inherit": None if inherit else False}

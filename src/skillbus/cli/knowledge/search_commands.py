@@ -1,110 +1,105 @@
 """`skillbus knowledge search` and `skillbus knowledge context`."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from skillbus.cli.knowledge import search_view as knowledge_hits
+from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.knowledge.options import (
-    OPTIONS,
     AllTags,
     AnyTags,
     At,
     Inherit,
-    Kinds,
     Record,
+    Scene,
     Scope,
-    Threshold,
-    filters,
+    Sources,
+    Types,
+    build_filter,
 )
-from skillbus.cli.session import Session
-from skillbus.cli.text import plain
+from skillbus.cli.knowledge.search_view import format_context, render_knowledge_hits
+from skillbus.cli.options import ThresholdOption, build_request
+from skillbus.cli.output import clean_text
+from skillbus.cli.session import Session, remote_command
+from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
 
-
-class Use(StrEnum):
-    """As `skillbus.contracts.knowledge_search.BuildContext.use`, which is slow to import; a test compares the two."""
-
-    TEST_GENERATION = "test_generation"
-    CHAT = "chat"
-
-
-Query = Annotated[str, typer.Argument(help="What is wanted, in any language.")]
-Sources = Annotated[list[str] | None, typer.Option("--source", help="Only items from there; repeatable.")]
-TopK = Annotated[int, typer.Option("--top-k", min=1, max=100, help="How many items at most.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show why each item was found, and what the search did.")]
-Feedback = Annotated[bool, typer.Option("--feedback/--no-feedback", help="Whether what people said moves items.")]
-Scene = Annotated[str | None, typer.Option("--scene", help="What it is for, for the statistics.")]
-Budget = Annotated[int, typer.Option("--budget", metavar="TOKENS", help="Never more than that, all told.")]
+Query = Annotated[str, typer.Argument(help="What you need to know, in any language.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Largest number of hits.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show why each item was found, and the stages of the search.")]
+Feedback = Annotated[bool, typer.Option("--feedback/--no-feedback", help="Let ratings influence the order.")]
+Budget = Annotated[int, typer.Option("--budget", metavar="TOKENS", help="Upper bound of the whole text in tokens.")]
 Tokenizer = Annotated[
-    str | None, typer.Option("--tokenizer", help="Whose tokens: one that the server has; an upper bound if absent.")
+    str | None, typer.Option("--tokenizer", help="Tokenizer of the server that counts. Default: an upper bound.")
 ]
-Candidates = Annotated[int, typer.Option("--candidates", min=1, max=200, help="Items that may come into it.")]
-WrittenFor = Annotated[Use, typer.Option("--use", help="Name of the template that writes it.")]
+Candidates = Annotated[int, typer.Option("--candidates", min=1, max=200, help="Largest number of items to consider.")]
+Use = Annotated[Literal["test_generation", "chat"], typer.Option("--use", help="Template that formats the context.")]
 
 
-async def search(  # noqa: PLR0913 (one parameter an option)
+@remote_command(
+    "skillbus knowledge search 'headers of the live API' --scope '/api/live/*'", aliases={"--top-k": "--limit"}
+)
+async def search(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     query: Query,
     *,
     scope: Scope = None,
-    kinds: Kinds = None,
+    types: Types = None,
     tags: AnyTags = None,
     all_tags: AllTags = None,
     sources: Sources = None,
     at: At = None,
     inherit: Inherit = True,
-    top_k: TopK = 5,
-    threshold: Threshold = None,
+    limit: Limit = 5,
+    threshold: ThresholdOption = None,
     feedback: Feedback = True,
     scene: Scene = None,
     record: Record = True,
     explain: Explain = False,
 ) -> None:
-    """Find the knowledge that fits a query."""
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.retriever.knowledge_search import SearchKnowledge  # noqa: PLC0415 (slow)
-
-    fields = filters(kinds, tags, all_tags, sources, scope, at, inherit=inherit)
-    fields |= {"query": query, "top_k": top_k, "threshold": threshold, "scene": scene}
+    """Find the items that fit a query."""
+    fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
+    fields |= {"query": query, "top_k": limit, "threshold": threshold, "scene": scene}
     fields |= {"feedback": None if feedback else False, "record_use": None if record else False}
-    asked = request_of(SearchKnowledge, fields | {"explain": explain or None}, OPTIONS)
-    found = await session.knowledge.search(asked.model_dump(mode="json", exclude_unset=True))
+    body = build_request(SearchKnowledge, fields | {"explain": explain or None})
+    found = await KnowledgeClient(session.connection).search_items(body.model_dump(mode="json", exclude_unset=True))
+    # In a pipe each hit is one line.
     on_lines = not session.output.out.is_terminal
-    session.output.show(found, lambda: knowledge_hits.hits(found, explain=explain, on_lines=on_lines))
+    session.output.show_result(found, lambda: render_knowledge_hits(found, explain=explain, on_lines=on_lines))
 
 
-async def context(  # noqa: PLR0913 (one parameter an option)
+@remote_command("skillbus knowledge context 'test the live API' --scope '/api/live/*' --budget 2000")
+async def context(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     query: Query,
     *,
     budget: Budget = 4000,
     scope: Scope = None,
-    kinds: Kinds = None,
+    types: Types = None,
     tags: AnyTags = None,
     all_tags: AllTags = None,
     sources: Sources = None,
     at: At = None,
     inherit: Inherit = True,
-    use: WrittenFor = Use.TEST_GENERATION,
+    use: Use = "test_generation",
     tokenizer: Tokenizer = None,
     candidates: Candidates = 50,
-    threshold: Threshold = None,
+    threshold: ThresholdOption = None,
     scene: Scene = None,
     record: Record = True,
 ) -> None:
-    """Write what fits a query as a context for a model, within a budget of tokens. Prints the text and nothing else."""
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.retriever.knowledge_search import BuildContext  # noqa: PLC0415 (slow)
+    """Build a context for a model from the items that fit a query, within a token budget.
 
-    fields = filters(kinds, tags, all_tags, sources, scope, at, inherit=inherit)
-    fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates}
-    fields |= {"use": use.value, "threshold": threshold, "scene": scene, "record_use": None if record else False}
-    asked = request_of(BuildContext, fields, OPTIONS)
-    built = await session.knowledge.context(asked.model_dump(mode="json", exclude_unset=True))
+    Prints the text alone to stdout; --json has its items too.
+    """
+    fields = build_filter(types, tags, all_tags, sources, scope, at, inherit=inherit)
+    fields |= {"query": query, "budget_tokens": budget, "tokenizer": tokenizer, "candidates": candidates, "use": use}
+    fields |= {"threshold": threshold, "scene": scene, "record_use": None if record else False}
+    body = build_request(BuildContext, fields).model_dump(mode="json", exclude_unset=True)
+    built = await KnowledgeClient(session.connection).build_context(body)
     if session.output.as_json:
-        session.output.show(built, str)
+        session.output.show_result(built, str)
         return
     if built.text:
-        session.output.write(f"{plain(built.text) if session.output.out.is_terminal else built.text}\n")
-    session.output.note(knowledge_hits.how_built(built))
+        text = clean_text(built.text) if session.output.out.is_terminal else built.text
+        session.output.write_text(f"{text}\n")
+    session.output.print_note(format_context(built))

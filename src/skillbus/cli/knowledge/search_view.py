@@ -1,94 +1,82 @@
-"""How the answers of a search of knowledge look to people."""
-
-from __future__ import annotations
+"""Tables of knowledge hits and contexts."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.text import plain_line
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
+from skillbus.cli.output import clean_line
+from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
 
 
-def hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False) -> RenderableType:
-    """The items that fit, best first. Why is told below them, or, `on_lines`, behind each on its line."""
-    explained = list(_explained(found)) if explain else []
+def render_knowledge_hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False) -> RenderableType:
+    """Render the hits, best first. The reasons stand below the table or, with `on_lines`, in the line of each hit."""
+    facts = list(_explain_search(found)) if explain else []
+    behind = [Text(_format_behind(found.index_behind))] if found.index_behind else []
     if not found.results:
-        return Group(Text("Nothing fits. `--threshold 0` shows what is nearest."), *_tell_behind(found), *explained)
-    how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
+        return Group(Text("Nothing fits. `--threshold 0` shows the nearest items."), *behind, *facts)
     headings: tuple[str, ...] = ("id", "type", "score", "scope", "title")
-    lines = [_hit(hit) for hit in found.results]
+    rows: list[tuple[str, ...]] = [
+        (hit.item.id, hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title)
+        for hit in found.results
+    ]
     if explain and on_lines:
         headings += ("reasons",)
-        lines = [(*line, "; ".join(_reasons(hit))) for line, hit in zip(lines, found.results, strict=True)]
-    below = [*map(_why, found.results), Text()] if explain and not on_lines else []
-    return Group(
-        tables.rows(headings, lines, numbers=("score",), whole=("id",)), how, *_tell_behind(found), *below, *explained
-    )
+        rows = [(*row, "; ".join(_list_reasons(hit))) for row, hit in zip(rows, found.results, strict=True)]
+    elif explain:
+        reasons = []
+        for hit in found.results:
+            lines = "".join(f"\n  {clean_line(reason)}" for reason in _list_reasons(hit))
+            reasons.append(Text(f"\n{clean_line(hit.item.title)}", "bold").append(lines, "not bold"))
+        facts = [*reasons, Text(), *facts]
+    table = tables.build_table(headings, rows, numbers=("score",), whole=("id", "type"))
+    return Group(table, tables.format_search(len(rows), found.model, found.took_ms, found.degraded), *behind, *facts)
 
 
-def short(found: KnowledgeFound) -> RenderableType:
-    """The same without ids."""
-    lines = [(hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title) for hit in found.results]
-    how = tables.found_by(len(found.results), found.model, found.took_ms, found.degraded)
-    return Group(tables.rows(("type", "score", "scope", "title"), lines, numbers=("score",)), how)
+def render_short_hits(found: KnowledgeFound) -> RenderableType:
+    """Render the hits without ids."""
+    rows = [(hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title) for hit in found.results]
+    table = tables.build_table(("type", "score", "scope", "title"), rows, numbers=("score",), whole=("type",))
+    return Group(table, tables.format_search(len(rows), found.model, found.took_ms, found.degraded))
 
 
-def how_built(built: ContextBuilt) -> str:
-    """A context in a line."""
-    left_out = built.omitted
-    said = f"{len(built.items)} items, {built.tokens} of {built.budget_tokens} tokens, counted by {built.counted_by}"
-    over = f"; {left_out.over_budget} did not fit the budget" if left_out.over_budget else ""
-    alike = f"; {left_out.alike} say what another one says" if left_out.alike else ""
+def format_context(built: ContextBuilt) -> str:
+    """Return the size of a context, and the number of items left out."""
+    omitted = built.omitted
+    summary = f"{len(built.items)} items, {built.tokens} of {built.budget_tokens} tokens, counted by {built.counted_by}"
+    over = f"; {omitted.over_budget} do not fit the budget" if omitted.over_budget else ""
+    alike = f"; {omitted.alike} repeat another item" if omitted.alike else ""
     degraded = f"; degraded: {built.degraded} only" if built.degraded else ""
-    behind = f"; {built.index_behind} items of the project are not indexed yet" if built.index_behind else ""
-    return plain_line(f"{said}{over}{alike}{degraded}{behind}")
+    behind = f"; {_format_behind(built.index_behind)}" if built.index_behind else ""
+    return clean_line(f"{summary}{over}{alike}{degraded}{behind}")
 
 
-def _tell_behind(found: KnowledgeFound) -> Iterator[Text]:
-    if found.index_behind:
-        yield Text(f"{found.index_behind} items of the project are not indexed yet: this search may miss them.")
+def _format_behind(count: int) -> str:
+    return f"{count} items of the project are not indexed yet and may be missing here"
 
 
-def _hit(hit: KnowledgeHit) -> tuple[str, ...]:
-    item = hit.item
-    return item.id, item.type.value, f"{hit.score:.2f}", item.scope or "-", item.title
-
-
-def _why(hit: KnowledgeHit) -> Text:
-    title = Text(f"\n{plain_line(hit.item.title)}", "bold")
-    return title.append("".join(f"\n  {plain_line(reason)}" for reason in _reasons(hit)), "not bold")
-
-
-def _reasons(hit: KnowledgeHit) -> Iterator[str]:
+def _list_reasons(hit: KnowledgeHit) -> Iterator[str]:
     if hit.scope_match is not None:
         yield f"scope: {hit.scope_match.value}"
-    yield from tables.reasons_of(hit.cosine, hit.reasons)
-    moved = hit.factors.model_dump() if hit.factors is not None else {}
-    if said := [f"{name} {value:+.2f}" for name, value in moved.items() if value]:
-        before = f"{hit.relevance:.2f} before " if hit.relevance is not None else ""
-        yield f"{before}{', '.join(said)}"
+    yield from tables.format_reasons(hit.cosine, hit.reasons)
+    factors = hit.factors.model_dump() if hit.factors is not None else {}
+    if changes := [f"{name} {value:+.2f}" for name, value in factors.items() if value]:
+        relevance = f"relevance {hit.relevance:.2f}, " if hit.relevance is not None else ""
+        yield f"{relevance}{', '.join(changes)}"
     if not hit.indexed:
-        yield "ranked by an older version: the index does not have this one yet"
+        yield "ranked by an older version: this version is not indexed yet"
 
 
-def _explained(found: KnowledgeFound) -> Iterator[Text]:
-    """What the search did, a fact a line."""
+def _explain_search(found: KnowledgeFound) -> Iterator[Text]:
     how = found.explanation
     if how is None:
         return
-    yield tables.threshold_of(how.threshold, how.below_threshold, how.best_score)
-    yield tables.stages_of(how.stages, "items")
+    yield tables.format_threshold(how.threshold, how.below_threshold, how.best_score)
+    yield tables.format_stages(how.stages, "items")
     if how.not_shown:
-        yield tables.fact("record", f"{how.not_shown} not shown")
+        yield tables.format_fact("record", f"{how.not_shown} not visible to you")
     if len(how.projects) > 1:
-        yield tables.fact("projects", ", ".join(how.projects))
+        yield tables.format_fact("projects", ", ".join(how.projects))
     if how.terms:
-        yield tables.fact("terms, translations included", ", ".join(how.terms))
+        yield tables.format_fact("terms, with translations", ", ".join(how.terms))

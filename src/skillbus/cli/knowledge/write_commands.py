@@ -1,23 +1,24 @@
 """`skillbus knowledge add` and `skillbus knowledge update`."""
 
-import sys
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.errors import LocalFileError, NotImportedError
-from skillbus.cli.knowledge import view as knowledge_tables
-from skillbus.cli.knowledge.options import OPTIONS, By, Expect, Id, Kind, Reason
-from skillbus.cli.session import Session
+from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.errors import NotImportedError
+from skillbus.cli.input_files import decode_text, read_input
+from skillbus.cli.knowledge.options import By, Expect, Id, Reason
+from skillbus.cli.knowledge.view import format_written
+from skillbus.cli.options import build_request
+from skillbus.cli.session import Session, remote_command
+from skillbus.contracts.learner.bulk import KnowledgePutOutcome
+from skillbus.contracts.learner.items import CreateKnowledge, KnowledgeChanges, KnowledgeWritten
+from skillbus.contracts.learner.knowledge import KnowledgeType
 
-if TYPE_CHECKING:
-    from skillbus.contracts.learner.items import KnowledgeWritten
 
-
-class Clearable(StrEnum):
-    """What an item may do without, and no empty text stands for."""
+class ClearableField(StrEnum):
+    """Optional field of an item that no empty text can clear."""
 
     VALID_FROM = "valid-from"
     VALID_TO = "valid-to"
@@ -28,29 +29,34 @@ File = Annotated[
     str | None,
     typer.Argument(metavar="FILE", help="Markdown with front matter; - for stdin.", show_default=False),
 ]
-Type = Annotated[Kind | None, typer.Option("--type", help="What kind of knowledge it is.")]
-Title = Annotated[str | None, typer.Option("--title", help="What it is about, in a line.")]
-Content = Annotated[str | None, typer.Option("--content", metavar="MARKDOWN", help="What there is to know.")]
+Type = Annotated[KnowledgeType | None, typer.Option("--type", help="Type of the item.")]
+Title = Annotated[str | None, typer.Option("--title", help="Title, one line.")]
+Content = Annotated[str | None, typer.Option("--content", metavar="MARKDOWN", help="Content.")]
 ContentFrom = Annotated[
-    str | None, typer.Option("--content-from", metavar="FILE", help="The same from a file; - for stdin.")
+    str | None, typer.Option("--content-from", metavar="FILE", help="File with the content; - for stdin.")
 ]
-Scope = Annotated[str | None, typer.Option("--scope", help='/api/live/*, module:name; "" is everything.')]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help='Repeatable; all of them: "" for none.')]
-Priority = Annotated[int | None, typer.Option("--priority", min=0, max=10, help="10 is the highest.")]
-Source = Annotated[str | None, typer.Option("--source", help="Where it comes from.")]
-SourceRef = Annotated[str | None, typer.Option("--source-ref", help="What of it: a task's id, a file.")]
-Owner = Annotated[str | None, typer.Option("--owner", help="Whose it is.")]
-Lang = Annotated[str | None, typer.Option("--lang", help="Its language: zh, en.")]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="Not found before.")]
-ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="Not found from then on.")]
-ExternalId = Annotated[str | None, typer.Option("--external-id", help="What others call it; unique in a project.")]
-Pending = Annotated[bool, typer.Option("--pending", help="Have it reviewed before it is found.")]
-Clear = Annotated[list[Clearable] | None, typer.Option("--clear", help="Empty this; repeatable.")]
+Scope = Annotated[
+    str | None, typer.Option("--scope", help='Place it applies to: /api/live/*, module:name, "" for all.')
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help='All tags of the item. Repeatable; "" for none.')]
+Priority = Annotated[int | None, typer.Option("--priority", min=0, max=10, help="Priority; 10 is the highest.")]
+Source = Annotated[str | None, typer.Option("--source", help="Source of the item.")]
+SourceRef = Annotated[str | None, typer.Option("--source-ref", help="Place in the source: a task's id, a file.")]
+Owner = Annotated[str | None, typer.Option("--owner", help="Owner of the item.")]
+Lang = Annotated[str | None, typer.Option("--lang", help="Language of the item: zh, en.")]
+ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="Not found before this time.")]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="Not found from this time on.")]
+ExternalId = Annotated[
+    str | None, typer.Option("--external-id", help="Id of the item elsewhere, unique in the project.")
+]
+Pending = Annotated[bool, typer.Option("--pending", help="Searches find it only after a review.")]
+Clear = Annotated[list[ClearableField] | None, typer.Option("--clear", help="Clear this field. Repeatable.")]
 
-_NEEDED: Final = "say --type, --title and --content (or --content-from), or name a Markdown file"
+_NEEDED: Final = "give --type, --title and --content (or --content-from), or a Markdown file"
 
 
-async def add(  # noqa: PLR0913 (one parameter an option)
+@remote_command("skillbus knowledge add --type business_rule --title 'Order limits' --content 'At most 20 items.'")
+async def add(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     file: File = None,
     *,
@@ -72,23 +78,29 @@ async def add(  # noqa: PLR0913 (one parameter an option)
     reason: Reason = None,
     by: By = None,
 ) -> None:
-    """Write an item: from options, or from Markdown with front matter. Search finds it from then on.
+    """Create an item from options, or from a Markdown file with front matter.
 
     A file whose `id` or `external_id` is known changes that item.
     """
-    said = _fields(kind, title, _content(content, content_from), scope, tags)
-    said |= {"priority": priority, "source_ref": source_ref, "owner": owner, "lang": lang}
-    said |= {"valid_from": valid_from, "valid_to": valid_to, "external_id": external_id}
+    client = KnowledgeClient(session.connection, by)
+    fields = _collect_texts(kind, title, _read_content(content, content_from), scope, tags)
+    fields |= {"priority": priority, "source_ref": source_ref, "owner": owner, "lang": lang}
+    fields |= {"valid_from": valid_from, "valid_to": valid_to, "external_id": external_id}
     if file is not None:
-        if any(value is not None for value in said.values()):
-            raise typer.BadParameter("a file says all of an item: write it there", param_hint="FILE")
-        written = await _add_file(session, file, source, pending=pending, reason=reason, by=by)
+        if any(value is not None for value in fields.values()):
+            raise typer.BadParameter("write these fields into the file", param_hint="FILE")
+        written = await _add_file(client, file, source, reason, pending=pending)
     else:
-        written = await _add(session, said | {"source": source, "reason": reason}, pending=pending, by=by)
-    session.output.show(written, lambda: knowledge_tables.written(written))
+        if any(fields[name] is None for name in ("type", "title", "content")):
+            raise typer.BadParameter(_NEEDED, param_hint="FILE")
+        fields |= {"source": source, "reason": reason, "status": "pending" if pending else None}
+        item = build_request(CreateKnowledge, fields)
+        written = await client.create_item(item.model_dump(mode="json", exclude_unset=True))
+    session.output.show_result(written, lambda: format_written(written))
 
 
-async def update(  # noqa: PLR0913 (one parameter an option)
+@remote_command("skillbus knowledge update order-limits --content 'At most 50 items.' --expect 1")
+async def update(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     item: Id,
     *,
@@ -111,82 +123,55 @@ async def update(  # noqa: PLR0913 (one parameter an option)
     reason: Reason = None,
     by: By = None,
 ) -> None:
-    """Change an item: a new version. What is not named stays; an empty text clears: --owner "". --tag says all tags."""
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.learner.items import KnowledgeChanges  # noqa: PLC0415 (slow)
+    """Change an item, which makes a new version.
 
-    said = _fields(kind, title, _content(content, content_from), scope, tags)
-    said |= {"priority": priority, "source": source, "source_ref": source_ref, "owner": owner, "lang": lang}
-    said |= {"valid_from": valid_from, "valid_to": valid_to, "external_id": external_id}
-    emptied = [name.value.replace("-", "_") for name in clear or ()]
-    if both := [name for name in emptied if said[name] is not None]:
-        raise typer.BadParameter("it is given as well: say one of the two", param_hint=f"--{both[0].replace('_', '-')}")
-    if not emptied and all(value is None for value in said.values()):
-        raise typer.BadParameter("say what changes, as with --content", param_hint="ID")
-    changes = request_of(KnowledgeChanges, said | {"reason": reason}, OPTIONS)
-    body = changes.model_dump(mode="json", exclude_unset=True) | dict.fromkeys(emptied)
-    written = await session.knowledge.acting(by).update(item, body, expect)
-    session.output.show(written, lambda: knowledge_tables.written(written))
-
-
-async def _add(session: Session, fields: dict[str, object], *, pending: bool, by: str | None) -> "KnowledgeWritten":
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.learner.items import CreateKnowledge  # noqa: PLC0415 (slow)
-
-    if any(fields[name] is None for name in ("type", "title", "content")):
-        raise typer.BadParameter(_NEEDED, param_hint="FILE")
-    item = request_of(CreateKnowledge, fields | ({"status": "pending"} if pending else {}), OPTIONS)
-    return await session.knowledge.acting(by).create(item.model_dump(mode="json", exclude_unset=True))
+    Options that are not given stay as they are; an empty text clears, as in --owner "". --tag replaces all tags.
+    """
+    fields = _collect_texts(kind, title, _read_content(content, content_from), scope, tags)
+    fields |= {"priority": priority, "source": source, "source_ref": source_ref, "owner": owner, "lang": lang}
+    fields |= {"valid_from": valid_from, "valid_to": valid_to, "external_id": external_id}
+    cleared = [name.value.replace("-", "_") for name in clear or ()]
+    if both := [name for name in cleared if fields[name] is not None]:
+        option = f"--{both[0].replace('_', '-')}"
+        raise typer.BadParameter(f"give {option} or --clear for it, not both", param_hint=option)
+    if not cleared and all(value is None for value in fields.values()):
+        raise typer.BadParameter("give what to change, such as --content", param_hint="ID")
+    changes = build_request(KnowledgeChanges, fields | {"reason": reason})
+    body = changes.model_dump(mode="json", exclude_unset=True) | dict.fromkeys(cleared)
+    written = await KnowledgeClient(session.connection, by).update_item(item, body, expect)
+    session.output.show_result(written, lambda: format_written(written))
 
 
 async def _add_file(
-    session: Session, file: str, source: str | None, *, pending: bool, reason: str | None, by: str | None
-) -> "KnowledgeWritten":
-    """Write the item of a file, and read it as it is by then.
+    client: KnowledgeClient, file: str, source: str | None, reason: str | None, *, pending: bool
+) -> KnowledgeWritten:
+    """Write the item of a file, and return it as the server has it then.
 
     Raises:
-        NotImportedError: The server refused it.
+        NotImportedError: The server rejected it.
     """
-    from skillbus.contracts.learner.items import KnowledgeWritten  # noqa: PLC0415 (slow)
-
-    said = {"source": source, "reason": reason, "status": "pending" if pending else None}
-    client = session.knowledge.acting(by)
-    report = await client.import_markdown(_read(file), {name: value for name, value in said.items() if value})
+    params = {"source": source, "reason": reason, "status": "pending" if pending else None}
+    given = {name: value for name, value in params.items() if value}
+    report = await client.import_markdown(read_input(file), given)
     (result,) = report.results
-    if result.id is None or result.outcome == "rejected":
-        raise NotImportedError(result.error or "it was rejected", "Correct the file, and add it again.")
+    if result.id is None or result.outcome is KnowledgePutOutcome.REJECTED:
+        raise NotImportedError(result.error or "the item was rejected", "Correct the file and add it again.")
     version = {"version": str(result.version)} if result.version is not None else {}
-    item = await client.item(result.id, version)
-    return KnowledgeWritten(item=item, indexed=report.indexed, repeated=result.outcome == "unchanged")
+    item = await client.get_item(result.id, version)
+    is_repeated = result.outcome is KnowledgePutOutcome.UNCHANGED
+    return KnowledgeWritten(item=item, indexed=report.indexed, repeated=is_repeated)
 
 
-def _fields(
-    kind: Kind | None, title: str | None, content: str | None, scope: str | None, tags: list[str] | None
+def _collect_texts(
+    kind: KnowledgeType | None, title: str | None, content: str | None, scope: str | None, tags: list[str] | None
 ) -> dict[str, object]:
-    kept = None if tags is None else [tag for tag in tags if tag]
-    return {"type": kind and kind.value, "title": title, "content": content, "scope": scope, "tags": kept}
+    kept_tags = None if tags is None else [tag for tag in tags if tag]
+    return {"type": kind, "title": title, "content": content, "scope": scope, "tags": kept_tags}
 
 
-def _content(content: str | None, file: str | None) -> str | None:
+def _read_content(content: str | None, file: str | None) -> str | None:
     if file is None:
         return content
     if content is not None:
-        raise typer.BadParameter("say --content or --content-from, not both", param_hint="--content-from")
-    try:
-        return _read(file).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise LocalFileError(f"{file} is not UTF-8: {error}", "Save it as UTF-8.") from error
-
-
-def _read(file: str) -> bytes:
-    """A file's bytes, or those of standard input.
-
-    Raises:
-        LocalFileError: It cannot be read.
-    """
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise LocalFileError(f"{file}: {error.strerror or error}", "Check the path and its permissions.") from error
+        raise typer.BadParameter("give --content or --content-from, not both", param_hint="--content-from")
+    return decode_text(read_input(file), file)

@@ -1,133 +1,162 @@
-"""A calibration as the command makes it: vectors from a server, the fit here, and both maps side by side."""
+"""`skillbus models calibrate`: vectors come from the server, the map is fitted here."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
 import numpy as np
+import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.calibration.bm25 import encoder_of_search
 from skillbus.calibration.effect import COSINES, Effect, effect_of
-from skillbus.calibration.errors import CalibrationError
-from skillbus.calibration.fit import fitted
-from skillbus.calibration.judged import Judged
+from skillbus.calibration.errors import CalibrationError, TooLittleError
+from skillbus.calibration.fit import check_enough, fitted
+from skillbus.calibration.judged import Judged, read_judged
 from skillbus.calibration.pairs import survey
 from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
-from skillbus.cli.errors import CannotCalibrateError, StrangeReplyError
-from skillbus.cli.session import Session
-from skillbus.cli.tables import rows
-from skillbus.cli.text import plain_line
+from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
+from skillbus.cli.models.commands import ModelName
+from skillbus.cli.output import Output, clean_line
+from skillbus.cli.session import Session, remote_command
+from skillbus.cli.tables import build_table
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
 from skillbus.relevance.calibrations import find_calibration
 
-BATCH_TEXTS: Final = 64  # of a request: the slowest local model takes some seconds for them
+Tools = Annotated[
+    Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")
+]
+Queries = Annotated[
+    Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant tool ids.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and save nothing.")]
+
+BATCH_TEXTS: Final = 64
+"""Texts of a request: the slowest local model takes some seconds for them."""
+_FORMS: Final = (
+    'A line of --tools is like {"id": "1", "name": "git-commit", "description": "..."}, and may have tags and '
+    'parameters; one of --queries is like {"query": "commit my work", "relevant": ["1"]}.'
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was fitted, and what it and the map until now do to the judged pairs."""
+class CalibrationResult:
+    """The fitted map, and the effect of it and of the current map on the judged pairs."""
 
     model: ModelRecord
     judged: Judged
     fitted: Calibration
-    until_now: Calibration | None
+    current: Calibration | None
     """None is the neutral map."""
     before: Effect
     after: Effect
 
-    def as_update(self) -> UpdateModel:
-        """The change of the model's record."""
-        return UpdateModel(id=self.model.id, calibration=self.fitted)
-
     def document(self, *, saved: bool) -> dict[str, object]:
-        """For programs."""
+        """Return the result for programs."""
         return {
-            "model": _name(self.model),
+            "model": _get_full_name(self.model),
             "calibration": self.fitted.model_dump(),
             "saved": saved,
             "tools": len(self.judged.tools),
             "queries": len(self.judged.queries),
             "cosines": list(COSINES),
-            "before": {"calibration": self.until_now.model_dump() if self.until_now else None, **asdict(self.before)},
+            "before": {"calibration": self.current.model_dump() if self.current else None, **asdict(self.before)},
             "after": asdict(self.after),
         }
 
-    def table(self, *, saved: bool) -> RenderableType:
-        """For people."""
-        name, found = plain_line(_name(self.model)), self.fitted
-        numbers = f"slope {found.slope:.3f}, lexical {found.lexical:.3f}, offset {found.offset:.3f}"
-        fitted_on = f"fitted on {len(self.judged.queries)} requests and {len(self.judged.tools)} tools"
-        done = f"Saved: searches with {name} use it from now on." if saved else "Not saved: --dry-run."
-        return Group(
-            rows(("", "until now", "fitted"), self._lines(), numbers=("until now", "fitted")),
-            Text(f"{numbers}; {fitted_on}", "dim"),
-            Text(done, "bold"),
-        )
-
-    def _lines(self) -> Sequence[tuple[str, str, str]]:
+    def render(self, *, saved: bool) -> RenderableType:
+        """Render the result for people."""
         both = (self.before, self.after)
         scores = [
             (f"score at cosine {cosine:g}", *(f"{effect.scores[at]:.2f}" for effect in both))
             for at, cosine in enumerate(COSINES)
         ]
         shares = [
-            ("tools that fit with 0.5 or more", *(f"{effect.right_above_half:.0%}" for effect in both)),
+            ("relevant tools with 0.5 or more", *(f"{effect.right_above_half:.0%}" for effect in both)),
             ("other tools with 0.5 or more", *(f"{effect.random_above_half:.1%}" for effect in both)),
-            ("a tool that fits is above one that does not", *(f"{effect.auc:.1%}" for effect in both)),
+            ("a relevant tool is above another one", *(f"{effect.auc:.1%}" for effect in both)),
         ]
-        return [(what, before, after) for what, before, after in (*scores, *shares)]
+        name, fitted_map = clean_line(_get_full_name(self.model)), self.fitted
+        numbers = (
+            f"slope {fitted_map.slope:.3f}, lexical {fitted_map.lexical:.3f}, offset {fitted_map.offset:.3f}; "
+            f"fitted on {len(self.judged.queries)} queries and {len(self.judged.tools)} tools"
+        )
+        done = f"Saved: searches with {name} use it from now on." if saved else "Not saved: --dry-run."
+        table = build_table(("", "current", "fitted"), (*scores, *shares), numbers=("current", "fitted"))
+        return Group(table, Text(numbers, "dim"), Text(done, "bold"))
 
 
-async def embedded(session: Session, model: ModelRecord, judged: Judged) -> Vectors:
-    """All texts, embedded by this model and no other.
+@remote_command(
+    "skillbus models calibrate bge-m3 --tools tools.jsonl --queries queries.jsonl --dry-run", has_project=False
+)
+async def calibrate(
+    session: Session, model: ModelName, tools: Tools, queries: Queries, dry_run: DryRun = False
+) -> None:
+    """Fit the map from a model's cosines to scores, on tools and queries with known relevance.
+
+    It needs at least ten queries with one relevant tool each; some hundred real queries give stable numbers. A score
+    then means the same as with any other model. Vectors do not change, and searches use the map at once.
+    """
+    judged = _read_judged(tools, queries)
+    client = ModelsClient(session.connection)
+    record = await client.get_model(model)
+    vectors = await _embed_judged(client, session.output, record, judged)
+    try:
+        pairs = survey(judged, vectors, encoder_of_search())
+        fitted_map, current = fitted(judged, pairs), record.calibration or find_calibration(record.name)
+    except CalibrationError as error:
+        raise CannotCalibrateError(str(error)) from error
+    before, after = (effect_of(calibration, judged, pairs) for calibration in (current, fitted_map))
+    result = CalibrationResult(record, judged, fitted_map, current, before, after)
+    if not dry_run:
+        await client.update_model(UpdateModel(id=record.id, calibration=fitted_map))
+    session.output.show_result(result.document(saved=not dry_run), lambda: result.render(saved=not dry_run))
+
+
+def _read_judged(tools: Path, queries: Path) -> Judged:
+    """Read both files before the server is asked."""
+    try:
+        judged = read_judged(tools, queries)
+        check_enough(judged)
+    except TooLittleError as error:
+        raise CannotCalibrateError(str(error)) from error
+    except CalibrationError as error:
+        raise LocalFileError(str(error), _FORMS) from error
+    return judged
+
+
+async def _embed_judged(client: ModelsClient, output: Output, model: ModelRecord, judged: Judged) -> Vectors:
+    """Embed all tools and queries with this model and no other.
 
     Raises:
-        CannotCalibrateError: the vectors are of no use.
-        CliError: what came from the server is not what was asked for, or nothing came.
+        CannotCalibrateError: The vectors cannot be used.
     """
     tools = [tool.dense_text for tool in judged.tools]
-    asked = asked_of(judged).texts
-    total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(asked) / BATCH_TEXTS)
+    queries = asked_of(judged).texts
+    total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(queries) / BATCH_TEXTS)
 
-    async def rows_of(texts: Sequence[str], role: TextRole) -> Rows:
-        parts = []
+    async def embed_texts(texts: Sequence[str], role: TextRole) -> Rows:
+        vectors: list[bytes] = []
         for begin in range(0, len(texts), BATCH_TEXTS):
-            next_batch("tools" if role is TextRole.DOCUMENT else "requests")
-            batch = texts[begin : begin + BATCH_TEXTS]
-            parts += await session.models.embed(_name(model), batch, role)
-        return _matrix(parts)
+            begin_batch("tools" if role is TextRole.DOCUMENT else "queries")
+            vectors += await client.embed_texts(_get_full_name(model), texts[begin : begin + BATCH_TEXTS], role)
+        widths = {len(vector) for vector in vectors}
+        if len(widths) != 1 or not (width := widths.pop()) or width % 4:
+            raise StrangeReplyError("the vectors differ in length", "Try again, unless the model was changed.")
+        return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1).astype(np.float32)
 
-    with session.output.progress("Embedding", total) as next_batch:
-        found = await rows_of(tools, TextRole.DOCUMENT), await rows_of(asked, TextRole.QUERY)
+    with output.show_progress("Embedding", total) as begin_batch:
+        rows = await embed_texts(tools, TextRole.DOCUMENT), await embed_texts(queries, TextRole.QUERY)
     try:
-        return vectors_of(judged, *found)
+        return vectors_of(judged, *rows)
     except CalibrationError as error:
         raise CannotCalibrateError(str(error)) from error
 
 
-def outcome_of(model: ModelRecord, judged: Judged, vectors: Vectors) -> Outcome:
-    """The fit.
-
-    Raises:
-        CalibrationError: nothing can be fitted.
-    """
-    pairs = survey(judged, vectors, encoder_of_search())
-    found, until_now = fitted(judged, pairs), model.calibration or find_calibration(model.name)
-    before, after = (effect_of(calibration, judged, pairs) for calibration in (until_now, found))
-    return Outcome(model, judged, found, until_now, before, after)
-
-
-def _matrix(vectors: Sequence[bytes]) -> Rows:
-    """Little-endian float32 vectors as rows."""
-    widths = {len(vector) for vector in vectors}
-    if len(widths) != 1 or not (width := widths.pop()) or width % 4:
-        raise StrangeReplyError("vectors of several lengths came", "Was the model changed meanwhile? Try again.")
-    return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1).astype(np.float32)
-
-
-def _name(model: ModelRecord) -> str:
+def _get_full_name(model: ModelRecord) -> str:
     return f"{model.provider}/{model.name}"

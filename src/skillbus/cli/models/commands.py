@@ -1,52 +1,47 @@
-"""`skillbus models`."""
+"""`skillbus models`, except `calibrate`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from skillbus.cli.models import view as model_tables
+from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.models.switch_follower import follow_switch
-from skillbus.cli.removal import confirm_removal
-from skillbus.cli.session import Session
-from skillbus.cli.text import plain_line
+from skillbus.cli.models.view import render_indexes, render_models
+from skillbus.cli.options import build_request
+from skillbus.cli.output import clean_line
+from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.contracts.embedder.registry import CreateModel, LocalRuntime, UpdateModel
 
-Runtime = Literal["use", "e5", "onnx", "fastembed"]
-"""As `skillbus.contracts.registry.LocalRuntime`, which is slow to import; a test compares the two."""
-
-ModelName = Annotated[str, typer.Argument(help="Its id, its name, or PROVIDER/NAME.")]
-DefaultName = Annotated[
-    str | None,
-    typer.Argument(help="The new one: its id, its name, or PROVIDER/NAME.", show_default=False),
-]
-Provider = Annotated[str, typer.Argument(help="Whose model it is.")]
-NewName = Annotated[str, typer.Argument(help="Its name there.")]
-Dimensions = Annotated[int | None, typer.Option("--dimensions", help="Of its vectors; found out if absent.")]
+ModelName = Annotated[str, typer.Argument(help="Id or name of the model, or PROVIDER/NAME.")]
+DefaultName = Annotated[str | None, typer.Argument(help="New default: id, name, or PROVIDER/NAME.", show_default=False)]
+Provider = Annotated[str, typer.Argument(help="Provider of the model.")]
+NewName = Annotated[str, typer.Argument(help="Name of the model at its provider.")]
+Dimensions = Annotated[int | None, typer.Option("--dimensions", help="Length of its vectors. Default: measured.")]
 RequestDimensions = Annotated[
     bool | None,
-    typer.Option("--request-dimensions/--no-request-dimensions", help="Whether it is told how many to give."),
+    typer.Option("--request-dimensions/--no-request-dimensions", help="Send the dimensions with each request."),
 ]
-Priority = Annotated[int | None, typer.Option("--priority", help="Its place among the fallbacks, the lowest first.")]
+Priority = Annotated[int | None, typer.Option("--priority", help="Order among the fallbacks, lowest first.")]
 ApiPath = Annotated[str | None, typer.Option("--api-path", help="Path below the provider's address.")]
-MaxChars = Annotated[int | None, typer.Option("--max-chars", help="What follows in a longer text is not sent.")]
-QueryPrefix = Annotated[str | None, typer.Option("--query-prefix", help="Put before each query.")]
-DocumentPrefix = Annotated[str | None, typer.Option("--document-prefix", help="Put before each document.")]
-RuntimeOption = Annotated[Runtime | None, typer.Option("--runtime", help="What computes a local model.")]
-Path = Annotated[str | None, typer.Option("--path", help="Of a local ONNX model: its directory in the model folder.")]
-Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Whether it is tried.")]
-Default = Annotated[bool, typer.Option("--default", help="Make it the default.")]
-Follow = Annotated[
-    bool, typer.Option("--follow/--no-follow", help="Wait until the indexes are searched with its vectors.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+MaxChars = Annotated[int | None, typer.Option("--max-chars", help="Longest text in characters; the rest is cut.")]
+QueryPrefix = Annotated[str | None, typer.Option("--query-prefix", help="Text put before each query.")]
+DocumentPrefix = Annotated[str | None, typer.Option("--document-prefix", help="Text put before each document.")]
+Runtime = Annotated[LocalRuntime | None, typer.Option("--runtime", help="Runtime of a local model.")]
+ModelPath = Annotated[str | None, typer.Option("--path", help="Directory of a local ONNX model in the model folder.")]
+Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use the model, or do not.")]
+Default = Annotated[bool, typer.Option("--default", help="Make it the default model.")]
+Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the indexes use the model.")]
 
 
+@remote_command("skillbus models list", has_project=False)
 async def list_models(session: Session) -> None:
-    """List the embedding models: the default first, then in the order in which they are tried."""
-    listed = await session.models.models()
-    session.output.show(listed, lambda: model_tables.models(listed.models))
+    """List the embedding models: the default first, then by priority."""
+    listed = await ModelsClient(session.connection).list_models()
+    session.output.show_result(listed, lambda: render_models(listed.models))
 
 
-async def add(  # noqa: PLR0913 (one parameter an option)
+@remote_command("skillbus models add openai text-embedding-3-small --default", has_project=False)
+async def add(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     provider: Provider,
     name: NewName,
@@ -58,22 +53,21 @@ async def add(  # noqa: PLR0913 (one parameter an option)
     max_chars: MaxChars = None,
     query_prefix: QueryPrefix = None,
     document_prefix: DocumentPrefix = None,
-    runtime: RuntimeOption = None,
-    path: Path = None,
+    runtime: Runtime = None,
+    path: ModelPath = None,
     default: Default = False,
 ) -> None:
     """Add a model of a provider."""
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.embedder.registry import CreateModel  # noqa: PLC0415 (slow)
-
     fields: dict[str, object] = {"provider": provider, "name": name, "dimensions": dimensions, "priority": priority}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
     fields |= {"query_prefix": query_prefix, "document_prefix": document_prefix, "runtime": runtime, "path": path}
-    added = await session.models.add_model(request_of(CreateModel, fields | {"is_default": default or None}))
-    session.output.show(added, lambda: model_tables.models((added,)))
+    request = build_request(CreateModel, fields | {"is_default": default or None})
+    added = await ModelsClient(session.connection).add_model(request)
+    session.output.show_result(added, lambda: render_models((added,)))
 
 
-async def update(  # noqa: PLR0913 (one parameter an option)
+@remote_command("skillbus models update text-embedding-3-small --priority 2", has_project=False)
+async def update(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     model: ModelName,
     *,
@@ -84,52 +78,47 @@ async def update(  # noqa: PLR0913 (one parameter an option)
     max_chars: MaxChars = None,
     query_prefix: QueryPrefix = None,
     document_prefix: DocumentPrefix = None,
-    path: Path = None,
+    path: ModelPath = None,
     enabled: Enabled = None,
 ) -> None:
-    """Change a model; what is not named stays. An empty text clears: --query-prefix "".
+    """Change a model. Options that are not given stay as they are; an empty text clears, as in --query-prefix "".
 
-    The next text is embedded by what it is then. Where its vectors become others, indexes are built anew.
+    The change applies from the next text on. If it changes the vectors, the indexes are rebuilt.
     """
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.embedder.registry import UpdateModel  # noqa: PLC0415 (slow)
-
     fields: dict[str, object] = {"id": model, "dimensions": dimensions, "priority": priority, "enabled": enabled}
     fields |= {"request_dimensions": request_dimensions, "api_path": api_path, "max_chars": max_chars}
     fields |= {"query_prefix": query_prefix, "document_prefix": document_prefix, "path": path}
-    updated = await session.models.update_model(request_of(UpdateModel, fields))
-    session.output.show(updated, lambda: model_tables.models((updated,)))
+    updated = await ModelsClient(session.connection).update_model(build_request(UpdateModel, fields))
+    session.output.show_result(updated, lambda: render_models((updated,)))
 
 
-async def remove(session: Session, model: ModelName, yes: Yes = False) -> None:
+@remote_command("skillbus models remove text-embedding-3-small --yes", has_project=False)
+async def remove(session: Session, model: ModelName, yes: YesOption = False) -> None:
     """Remove a model that is not the default."""
     if not yes:
-        confirm_removal([model], as_json=session.output.as_json)
-    await session.models.remove_model(model)
-    session.output.show({"name": model, "outcome": "removed"}, lambda: f"{plain_line(model)}: removed")
+        session.confirm_removal([model])
+    await ModelsClient(session.connection).remove_model(model)
+    session.output.show_result({"name": model, "outcome": "removed"}, lambda: f"{clean_line(model)}: removed")
 
 
+@remote_command("skillbus models default text-embedding-3-small", has_project=False)
 async def default(session: Session, model: DefaultName = None, follow: Follow = True) -> None:
-    """Show the default model, or make another one the default.
+    """Show the default model, or make another model the default.
 
-    Another one takes every index to its vectors, while it is searched. That is followed here until it is done;
-    it goes on without us after Ctrl-C.
+    A new default switches every index to its vectors. Searches work during the switch, and the command waits for its
+    end. Ctrl-C ends the waiting, not the switch.
     """
-    from skillbus.cli.request_fields import request_of  # noqa: PLC0415 (slow)
-    from skillbus.contracts.embedder.registry import UpdateModel  # noqa: PLC0415 (slow)
-
+    client = ModelsClient(session.connection)
     if model is None:
-        now = await session.models.default_model()
-        session.output.show(now, lambda: model_tables.models((now,)))
+        current = await client.get_default_model()
+        session.output.show_result(current, lambda: render_models((current,)))
         return
-    now = await session.models.update_model(request_of(UpdateModel, {"id": model, "is_default": True}))
-    session.output.say(plain_line(f"{now.name} of {now.provider} is the default model."))
-    if not follow or now.fingerprint is None:
-        session.output.show(
-            {"model": now.model_dump(mode="json")}, lambda: "`skillbus index status` shows how far it is."
-        )
+    chosen = await client.update_model(build_request(UpdateModel, {"id": model, "is_default": True}))
+    session.output.print_text(clean_line(f"{chosen.name} of {chosen.provider} is the default model."))
+    document: dict[str, object] = {"model": chosen.model_dump(mode="json")}
+    if not follow or chosen.fingerprint is None:
+        session.output.show_result(document, lambda: "`skillbus index status` shows the progress.")
         return
-    states = await follow_switch(session.models, session.output, now.fingerprint)
-    indexes = [state.model_dump(mode="json") for state in states]
-    document: dict[str, object] = {"model": now.model_dump(mode="json"), "indexes": indexes}
-    session.output.show(document, lambda: model_tables.indexes(states))
+    states = await follow_switch(client, session.output, chosen.fingerprint)
+    document["indexes"] = [state.model_dump(mode="json") for state in states]
+    session.output.show_result(document, lambda: render_indexes(states))

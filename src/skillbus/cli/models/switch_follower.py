@@ -1,110 +1,93 @@
-"""Following the change of indexes to another model."""
-
-from __future__ import annotations
+"""Waiting for indexes to switch to another model."""
 
 import asyncio
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from skillbus.cli.errors import NoAnswerError, ProblemError, StoppedError, SwitchGivenUpError, SwitchNotBegunError
-
-if TYPE_CHECKING:
-    from skillbus.cli.client.models import ModelsClient
-    from skillbus.cli.output import Output
-    from skillbus.contracts.indexer.index_switch import IndexState, IndexSwitch
+from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.errors import NoAnswerError, ProblemError, StoppedError, SwitchNotBegunError, SwitchRolledBackError
+from skillbus.cli.output import Output, ShowStep
+from skillbus.contracts.indexer.index_switch import IndexState, IndexSwitch, SwitchPhase
 
 POLL_S: Final = 0.25
 PATIENCE_S: Final = 30.0
-"""For the indexer to begin, and for services that are away to come back: a change outlives their restart."""
-_RUNNING: Final = frozenset({"building", "backfilling", "verifying"})
-_GIVEN_UP: Final = "rolled_back"
-_HOW_FAR: Final = "It goes on by itself: `skillbus index status` shows how far it is."
+"""Seconds for the indexer to begin, and for services that restart: a switch continues after their restart."""
+_RUNNING: Final = frozenset({SwitchPhase.BUILDING, SwitchPhase.BACKFILLING, SwitchPhase.VERIFYING})
 
 
 async def follow_switch(
     client: ModelsClient, output: Output, fingerprint: str, *, only: str | None = None, patience_s: float = PATIENCE_S
 ) -> tuple[IndexState, ...]:
-    """The indexes, once each is searched with vectors of that fingerprint.
+    """Wait until each index, or `only` one, uses the model with this fingerprint, and return their states.
 
     Raises:
-        SwitchGivenUpError: One was rolled back.
-        SwitchNotBegunError: One is not on its way there.
+        SwitchRolledBackError: One was rolled back.
+        SwitchNotBegunError: One does not switch to this model.
         StoppedError: Ctrl-C.
-        ProblemError, NoAnswerError: The server has been away for too long, or refuses.
+        ProblemError, NoAnswerError: The server refused, or did not answer for `patience_s`.
     """
     began = monotonic()
-    with output.bars() as show:
+    with output.show_steps() as show_step:
         try:
             while True:
-                states = await _asked(client, only, patience_s)
-                for state in states:
-                    if (switch := _towards(state, fingerprint)) is not None:
-                        show(state.alias, _step(switch), switch.done, switch.total)
-                if all(_arrived(state, fingerprint) for state in states):
+                states = await _list_states(client, only, patience_s)
+                has_switched = [_is_at(state, fingerprint) for state in states]
+                is_switching = [_show_switch(state, fingerprint, show_step) for state in states]
+                if all(has_switched):
                     return states
-                if all(_arrived(state, fingerprint) or _on_its_way(state, fingerprint) for state in states):
+                if all(map(any, zip(has_switched, is_switching, strict=True))):
                     began = monotonic()
                 elif monotonic() - began > patience_s:
-                    raise _not_begun(states, fingerprint, patience_s)
+                    names = [state.alias for state, done in zip(states, has_switched, strict=True) if not done]
+                    raise SwitchNotBegunError(
+                        f"{', '.join(names)}: no switch to the model has begun within {patience_s:g} s",
+                        "`skillbus status` shows whether the indexer runs, `skillbus index status` what it does.",
+                    )
                 await asyncio.sleep(POLL_S)
         except asyncio.CancelledError:
-            raise StoppedError("the change to the model is followed no more", _HOW_FAR) from None
+            advice = "The switch continues: `skillbus index status` shows its progress."
+            raise StoppedError("this command no longer waits for the switch", advice) from None
 
 
 def is_running(switch: IndexSwitch | None) -> bool:
-    """Whether an index is on its way."""
+    """Return True if a switch is neither done nor rolled back."""
     return switch is not None and switch.phase in _RUNNING
 
 
-async def _asked(client: ModelsClient, only: str | None, patience_s: float) -> tuple[IndexState, ...]:
-    """The indexes; services that are away are waited for."""
-    until = monotonic() + patience_s
+async def _list_states(client: ModelsClient, only: str | None, patience_s: float) -> tuple[IndexState, ...]:
+    """Return the states of the indexes that exist. An unavailable service is asked again for `patience_s`."""
+    deadline = monotonic() + patience_s
     while True:
         try:
-            found = (await client.indexes()).indexes
-            return tuple(state for state in found if only == state.alias or (only is None and _has_begun(state)))
+            found = (await client.list_indexes()).indexes
+            # Without its service, an index is listed but has neither a model nor a switch.
+            exists = [state.live is not None or state.switch is not None for state in found]
+            return tuple(
+                state
+                for state, is_there in zip(found, exists, strict=True)
+                if only == state.alias or (only is None and is_there)
+            )
         except (ProblemError, NoAnswerError) as error:
-            lasting = isinstance(error, ProblemError) and not error.problem.get("retryable")
-            if lasting or monotonic() > until:
+            is_final = isinstance(error, ProblemError) and not error.problem.get("retryable")
+            if is_final or monotonic() > deadline:
                 raise
         await asyncio.sleep(POLL_S)
 
 
-def _has_begun(state: IndexState) -> bool:
-    """Whether there is anything in it: without its service an index is not made."""
-    return state.live is not None or state.switch is not None
+def _is_at(state: IndexState, fingerprint: str) -> bool:
+    return state.live is not None and state.live.fingerprint == fingerprint and not is_running(state.switch)
 
 
-def _towards(state: IndexState, fingerprint: str) -> IndexSwitch | None:
-    """The change to that model. Raises SwitchGivenUpError if it was rolled back."""
+def _show_switch(state: IndexState, fingerprint: str, show_step: ShowStep) -> bool:
+    """Show the progress of a switch to this model. Return True while it runs; raise if it was rolled back."""
     switch = state.switch
     if switch is None or switch.target.fingerprint != fingerprint:
-        return None
-    if switch.phase == _GIVEN_UP:
-        raise SwitchGivenUpError(
-            f"{state.alias} is searched as before", f"`skillbus index switch {state.alias}` tries it again."
+        return False
+    if switch.phase is SwitchPhase.ROLLED_BACK:
+        raise SwitchRolledBackError(
+            f"{state.alias} uses its model of before", f"`skillbus index switch {state.alias}` tries again."
         )
-    return switch
-
-
-def _on_its_way(state: IndexState, fingerprint: str) -> bool:
-    switch = state.switch
-    return switch is not None and switch.target.fingerprint == fingerprint and is_running(switch)
-
-
-def _arrived(state: IndexState, fingerprint: str) -> bool:
-    live = state.live is not None and state.live.fingerprint == fingerprint
-    return live and not is_running(state.switch)
-
-
-def _step(switch: IndexSwitch) -> str:
-    waits = f", waits: {switch.problem}" if switch.problem else ""
-    return f"{switch.phase.value} with {switch.target.name or switch.target.fingerprint}{waits}"
-
-
-def _not_begun(states: tuple[IndexState, ...], fingerprint: str, patience_s: float) -> SwitchNotBegunError:
-    names = ", ".join(state.alias for state in states if not _arrived(state, fingerprint))
-    return SwitchNotBegunError(
-        f"{names}: no change to the model has begun within {patience_s:g} s",
-        "`skillbus status` shows whether the indexer is there, `skillbus index status` what it does.",
-    )
+    problem = f", waits: {switch.problem}" if switch.problem else ""
+    step = f"{switch.phase.value} with {switch.target.name or switch.target.fingerprint}{problem}"
+    show_step(state.alias, step, switch.done, switch.total)
+    return is_running(switch)

@@ -1,27 +1,21 @@
-"""How providers, models and indexes look to people."""
-
-from __future__ import annotations
+"""Tables of providers, models and indexes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from rich.text import Text
 
-from skillbus.cli.tables import rows
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
-    from skillbus.contracts.indexer.index_switch import IndexModel, IndexState, IndexSwitch
+from skillbus.cli.tables import build_table, format_yes
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
+from skillbus.contracts.indexer.index_switch import IndexModel, IndexState
 
 
-def providers(found: Sequence[ProviderRecord]) -> RenderableType:
-    """Providers; a key is shown as where it is."""
+def render_providers(found: Sequence[ProviderRecord]) -> RenderableType:
+    """Render providers. A key is shown as the place where it is."""
     if not found:
         return Text("No provider is registered. `skillbus providers add NAME --kind KIND` adds one.")
     headings = ("name", "kind", "address", "key", "timeout", "concurrency", "enabled")
-    lines = [
+    rows = [
         (
             it.name,
             it.kind.value,
@@ -29,61 +23,51 @@ def providers(found: Sequence[ProviderRecord]) -> RenderableType:
             it.api_key or "-",
             f"{it.timeout_s:g} s",
             str(it.max_concurrency),
-            _yes(it.enabled),
+            format_yes(it.enabled),
         )
         for it in found
     ]
-    return rows(headings, lines, numbers=("timeout", "concurrency"))
+    return build_table(headings, rows, numbers=("timeout", "concurrency"))
 
 
-def models(found: Sequence[ModelRecord]) -> RenderableType:
-    """Models."""
+def render_models(found: Sequence[ModelRecord]) -> RenderableType:
+    """Render models."""
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")
     headings = ("name", "provider", "default", "dimensions", "fingerprint", "priority", "enabled")
-    lines = [
+    rows = [
         (
             it.name,
             it.provider,
-            _yes(it.is_default),
+            format_yes(it.is_default),
             str(it.dimensions or "-"),
             it.fingerprint or "-",
             str(it.priority),
-            _yes(it.enabled),
+            format_yes(it.enabled),
         )
         for it in found
     ]
-    return rows(headings, lines, numbers=("dimensions", "priority"))
+    return build_table(headings, rows, numbers=("dimensions", "priority"))
 
 
-def indexes(states: Sequence[IndexState]) -> RenderableType:
-    """What is searched, and the last change of it."""
-    headings = ("index", "model", "dimensions", "collection", "last change")
-    lines = [
-        (
-            it.alias,
-            _model(it.live),
-            str(it.live.dimensions) if it.live else "-",
-            it.live.collection if it.live else "-",
-            _change(it.switch),
-        )
-        for it in states
-    ]
-    return rows(headings, lines, numbers=("dimensions",))
+def render_indexes(states: Sequence[IndexState]) -> RenderableType:
+    """Render the model of each index and its last switch."""
+    rows = []
+    for it in states:
+        dimensions, collection = (str(it.live.dimensions), it.live.collection) if it.live else ("-", "-")
+        rows.append((it.alias, _format_model(it.live), dimensions, collection, _format_switch(it)))
+    headings = ("index", "model", "dimensions", "collection", "last switch")
+    return build_table(headings, rows, numbers=("dimensions",))
 
 
-def _model(model: IndexModel | None) -> str:
+def _format_model(model: IndexModel | None) -> str:
     return "-" if model is None else model.name or f"unknown ({model.fingerprint})"
 
 
-def _change(switch: IndexSwitch | None) -> str:
-    if switch is None:
+def _format_switch(state: IndexState) -> str:
+    if (it := state.switch) is None:
         return "-"
-    said = f"{switch.phase.value}: {_model(switch.source)} → {_model(switch.target)}, {switch.done} of {switch.total}"
-    kept = f", kept until {switch.kept_until:%Y-%m-%d %H:%M %Z}" if switch.kept_until else ""
-    problem = f"; it waits: {switch.problem}" if switch.problem else ""
-    return said + kept + problem
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+    models = f"{_format_model(it.source)} → {_format_model(it.target)}"
+    kept = f", kept until {it.kept_until:%Y-%m-%d %H:%M %Z}" if it.kept_until else ""
+    problem = f"; it waits: {it.problem}" if it.problem else ""
+    return f"{it.phase.value}: {models}, {it.done} of {it.total}{kept}{problem}"

@@ -1,96 +1,117 @@
-"""Saving what a run gives back. Names come from the skill, by way of the server: neither is trusted."""
+"""Saving of a run's artifacts. Their names come from the skill through the server, and neither is trusted."""
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeVar
 
-from skillbus.cli.client.replies import RunArtifact
-from skillbus.cli.client.skills import Client
-from skillbus.cli.errors import LocalFileError, StrangeReplyError
+from skillbus.cli.errors import CliError, LocalFileError, StrangeReplyError
+from skillbus.cli.output import Output, format_size
+from skillbus.contracts.http import RunArtifact
 
-_FORBIDDEN = frozenset('\\:*?"<>|')
-_NAME_BYTES_MAX = 200
+if TYPE_CHECKING:
+    from skillbus.cli.client.connection import Connection
+
+_FORBIDDEN: Final = frozenset('\\:*?"<>|')
+_NAME_BYTES_MAX: Final = 200
 """Leaves room for a number within the 255 bytes that file systems allow."""
-_TRIES = 1000
+_NUMBERED_NAMES: Final = 1000
+
+
+class NamedArtifact(Protocol):
+    """An artifact of a reply or of a record."""
+
+    @property
+    def name(self) -> str:
+        """Path below the output folder of the run."""
+        ...
+
+
+ArtifactT = TypeVar("ArtifactT", bound=NamedArtifact)
 
 
 @dataclass(frozen=True, slots=True)
-class SavedArtifact:
-    """An artifact and where it is now."""
+class SavedArtifacts:
+    """Paths of the saved artifacts by name, and the errors of the others."""
 
-    name: str
-    path: Path
-    size_bytes: int
+    paths: dict[str, str]
+    errors: list[CliError]
 
 
-def local_name(name: str) -> str:
-    """The plain base name to save an artifact by; a hidden one becomes visible.
+async def save_artifacts(
+    output: Output, folder: Path, artifacts: Sequence[ArtifactT], fetch: Callable[[ArtifactT], Awaitable[bytes]]
+) -> SavedArtifacts:
+    """Save artifacts into a folder. One that fails does not stop the others."""
+    saved = SavedArtifacts({}, [])
+    for artifact in artifacts:
+        try:
+            content = await fetch(artifact)
+            path = save_artifact(folder, artifact.name, content)
+        except CliError as error:
+            saved.errors.append(error)
+            continue
+        saved.paths[artifact.name] = str(path)
+        output.print_note(f"saved {path} ({format_size(len(content))})")
+    return saved
+
+
+async def fetch_content(connection: "Connection", artifact: RunArtifact) -> bytes:
+    """Return the content of an artifact, from the reply or from its URL, checked against its digest."""
+    if artifact.content is not None:
+        content = artifact.content
+    elif artifact.url:
+        content = await connection.fetch_url(artifact.url)
+    else:
+        raise StrangeReplyError(f"the artifact {artifact.name!r} has neither content nor url")
+    if hashlib.sha256(content).hexdigest() != artifact.sha256:
+        raise StrangeReplyError(f"the artifact {artifact.name!r} arrived damaged", "Run the skill again.")
+    return content
+
+
+def save_artifact(folder: Path, name: str, content: bytes) -> Path:
+    """Write an artifact into a folder under a free name, and return its path.
 
     Raises:
-        StrangeReplyError: the name is hostile: absolute, with `..`, control characters or the like.
+        LocalFileError: It cannot be written.
+        StrangeReplyError: See `get_local_name`.
+    """
+    path = folder / get_local_name(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path, file = _create_file(path)
+        with file:
+            file.write(content)
+    except OSError as error:
+        raise LocalFileError.from_os_error(path, error, "Give another folder.") from error
+    return path
+
+
+def get_local_name(name: str) -> str:
+    """Return the base name to save an artifact under. A hidden name becomes visible.
+
+    Raises:
+        StrangeReplyError: The name is unsafe: absolute, with `..`, with control characters and so on.
     """
     segments = name.split("/")
-    usable = all(segment.strip(". ") and segment.isprintable() for segment in segments)
-    if not usable or _FORBIDDEN & set(name):
-        raise StrangeReplyError(f"an artifact has the unsafe name {name!r}", "It was not saved; look at the skill.")
+    is_usable = all(segment.strip(". ") and segment.isprintable() for segment in segments)
+    if not is_usable or _FORBIDDEN & set(name):
+        raise StrangeReplyError(f"an artifact has the unsafe name {name!r}", "It was not saved. Check the skill.")
     base = PurePosixPath(name).name
     if base.startswith("."):
         base = f"_{base[1:]}"
     if len(base.encode(errors="replace")) > _NAME_BYTES_MAX:
-        raise StrangeReplyError(f"an artifact's name is too long: {name[:40]!r}…", "It was not saved.")
+        raise StrangeReplyError(f"the name of an artifact is too long: {name[:40]!r}…", "It was not saved.")
     return base
 
 
-async def content_of(client: Client, artifact: RunArtifact) -> bytes:
-    """The bytes, from the reply or from where it says; checked against their digest."""
-    if artifact.content is not None:
-        content = artifact.content
-    elif artifact.url:
-        content = await client.fetch(artifact.url)
-    else:
-        raise StrangeReplyError(f"the artifact {artifact.name!r} comes without content and without url")
-    if hashlib.sha256(content).hexdigest() != artifact.sha256:
-        raise StrangeReplyError(f"the artifact {artifact.name!r} arrived damaged", "Run it again.")
-    return content
-
-
-def save(folder: Path, artifact: str, content: bytes) -> SavedArtifact:
-    """Write an artifact, by its name, into a folder, beside what is there: a name that is taken gets a number.
-
-    Raises:
-        LocalFileError: it cannot be written.
-        StrangeReplyError: see `local_name`.
-    """
-    name = local_name(artifact)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path, file = _created(folder, name)
-        with file:
-            file.write(content)
-    except OSError as error:
-        raise LocalFileError(f"{folder / name}: {error.strerror or error}", "Name another folder.") from error
-    return SavedArtifact(artifact, path, len(content))
-
-
-def _created(folder: Path, name: str) -> tuple[Path, BinaryIO]:
-    """A new file; made exclusively, so that nothing is overwritten and no link is followed."""
-    for candidate in _candidates(name):
-        path = folder / candidate
+def _create_file(path: Path) -> tuple[Path, BinaryIO]:
+    """Create a file under this name, or under one with a number. O_EXCL overwrites nothing and follows no link."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, _NUMBERED_NAMES + 1))
+    for candidate in (path, *numbered):
         try:
-            return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
+            return candidate, os.fdopen(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
         except FileExistsError:
             continue
-    raise LocalFileError(f"{folder / name} and its numbered names are taken", "Name another folder.")
-
-
-def _candidates(name: str) -> Iterator[str]:
-    yield name
-    path = PurePosixPath(name)
-    for number in count(1):
-        if number > _TRIES:
-            return
-        yield f"{path.stem}-{number}{path.suffix}"
+    raise LocalFileError(f"{path} and its numbered names are taken", "Give another folder.")

@@ -1,27 +1,99 @@
-"""`skillbus runs`."""
+"""`skillbus run` and `skillbus runs`."""
 
+import asyncio
+import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Final
+from uuid import uuid4
 
 import typer
 
-from skillbus.cli.errors import EXIT_FAILED, CliError
-from skillbus.cli.runs import view as run_tables
-from skillbus.cli.session import Session
-from skillbus.cli.skills.names import checked_name
-from skillbus.cli.text import size
+from skillbus.cli.client.runs import RunOrder, RunsClient
+from skillbus.cli.errors import EXIT_FAILED, LocalFileError, RunFailedError, StoppedError
+from skillbus.cli.input_files import decode_text, read_input
+from skillbus.cli.options import NameArgument, check_skill_name
+from skillbus.cli.output import Output, clean_text
+from skillbus.cli.runs.artifacts import SavedArtifacts, fetch_content, save_artifacts
+from skillbus.cli.runs.view import render_run, render_runs
+from skillbus.cli.session import Session, remote_command
+from skillbus.cli.tools.commands import parse_args
+from skillbus.contracts.http import RunReply
+from skillbus.contracts.sandbox.skill_runs import RunStatus
 
-if TYPE_CHECKING:
-    from skillbus.contracts.sandbox.run_history import RunRecord
-
-RunId = Annotated[str | None, typer.Argument(metavar="ID", help="One run; the newest if absent.", show_default=False)]
+Action = Annotated[
+    str | None, typer.Argument(help="Action of the skill. Default: its default action.", show_default=False)
+]
+Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
+Stdin = Annotated[str | None, typer.Option("--stdin", metavar="FILE", help="Standard input of the skill; - for ours.")]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--file", metavar="PATH", exists=True, dir_okay=False, help="Input file of the skill. Repeatable."),
+]
+Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for the files that the skill writes.")]
+Stream = Annotated[bool, typer.Option("--stream", help="Print the output as it arrives.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, max=3600, help="Seconds that the run may take.")]
+RunId = Annotated[str | None, typer.Argument(metavar="ID", help="Id of one run.", show_default=False)]
 Skill = Annotated[str | None, typer.Option("--skill", help="Only runs of this skill.")]
-State = Annotated[str | None, typer.Option("--state", help="Only those: ok, failed, running, timeout and so on.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="So many at most.")]
-Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files it left.")]
-Cancel = Annotated[bool, typer.Option("--cancel", help="End it.")]
+State = Annotated[str | None, typer.Option("--state", help="Only runs in this state: ok, failed, running, timeout, …")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest number of runs.")]
+Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files of the run.")]
+Cancel = Annotated[bool, typer.Option("--cancel", help="End the run.")]
+
+_CANCEL_S: Final = 15.0
+"""Seconds that a cancelled run has to return what it printed so far."""
 
 
+@remote_command(
+    'skillbus run csv-summary --args \'{"file": "orders.csv"}\' --file orders.csv', trailing_words="ARGV..."
+)
+async def run(  # noqa: PLR0913, PLR0917 (one parameter for each option)
+    session: Session,
+    name: NameArgument,
+    action: Action = None,
+    args: Args = None,
+    stdin: Stdin = None,
+    files: Files = None,
+    out: Out = Path(),
+    timeout: Timeout = None,  # noqa: ASYNC109 (the run's timeout, not this function's)
+    stream: Stream = False,
+) -> None:
+    """Run a skill in the sandbox.
+
+    Arguments are --args JSON, or the words after --. The skill's output goes to stdout and stderr; the files that it
+    writes go to --out, under free names. Exits with 1 unless the run's status is `ok`; --json shows the skill's own
+    exit code. Ctrl-C ends the run and shows its output so far.
+    """
+    if stream and session.output.as_json:
+        raise typer.BadParameter("--json prints one document when the run is over", param_hint="--stream")
+    if args is not None and session.trailing_words is not None:
+        raise typer.BadParameter("give --args or words after --, not both", param_hint="--args")
+    order = RunOrder(
+        name=check_skill_name(name),
+        action=action,
+        args=None if args is None else parse_args(args),
+        argv=session.trailing_words,
+        stdin=None if stdin is None else _read_stdin(stdin),
+        files=_read_files(files or []),
+        timeout_s=timeout,
+        run_id=uuid4().hex,
+    )
+    reply = await _run_until_end(session, order, stream=stream)
+    fetch = partial(fetch_content, session.connection)
+    saved = await save_artifacts(session.output, out, reply.artifacts, fetch)
+    if session.output.as_json:
+        session.output.show_result(_build_document(reply, saved), str)
+    else:
+        if not stream:
+            _print_output(session.output, reply)
+        _print_status(session.output, reply)
+        for error in saved.errors:
+            session.output.print_error(error)
+    if saved.errors or reply.status is not RunStatus.OK:
+        raise typer.Exit(RunFailedError.exit_code)
+
+
+@remote_command("skillbus runs --skill git-commit --state failed")
 async def runs(
     session: Session,
     run_id: RunId = None,
@@ -31,50 +103,115 @@ async def runs(
     save: Save = None,
     cancel: Cancel = False,
 ) -> None:
-    """Show the runs of the last day, the newest first, or one run with its limits and what it used.
+    """List the runs of the last day, newest first, or show one run with its limits and its usage.
 
-    Neither arguments nor output are remembered; the files that a run left are, for a day.
+    Arguments and output of a run are not kept; its files are, for a day.
     """
+    client = RunsClient(session.connection)
     if run_id is None:
         if save is not None or cancel:
-            raise typer.BadParameter("name the run", param_hint="ID")
-        only = {"skill": checked_name(skill) if skill else "", "state": state or ""}
-        found = await session.runs.list(limit, {name: value for name, value in only.items() if value})
+            raise typer.BadParameter("give the id of the run", param_hint="ID")
+        filters = {"skill": check_skill_name(skill) if skill else "", "state": state or ""}
+        found = await client.list_runs(limit, {name: value for name, value in filters.items() if value})
         document: dict[str, object] = {"runs": [record.model_dump(mode="json") for record in found]}
-        session.output.show(document, lambda: run_tables.runs(found))
+        session.output.show_result(document, lambda: render_runs(found, session.output.out.width))
         return
     if cancel:
-        cancelled = await session.runs.cancel(run_id)
-        session.output.show(cancelled, lambda: "It is being ended." if cancelled.ending else "It had ended before.")
+        cancelled = await client.cancel_run(run_id)
+        message = "The run is being ended." if cancelled.ending else "The run had already ended."
+        session.output.show_result(cancelled, lambda: message)
         return
-    await _show(session, await session.runs.get(run_id), save)
-
-
-async def _show(session: Session, record: "RunRecord", folder: Path | None) -> None:
-    saved, errors = ({}, []) if folder is None else await _save(session, record, folder)
-    document: dict[str, object] = record.model_dump(mode="json")
-    if folder is not None:
-        document |= {"saved": saved, "errors": [error.document() for error in errors]}
-    session.output.show(document, lambda: run_tables.run(record))
-    for error in errors:
-        if not session.output.as_json:
-            session.output.fail(error)
-    if errors:
+    record = await client.get_run(run_id)
+    document = record.model_dump(mode="json")
+    saved = SavedArtifacts({}, [])
+    if save is not None:
+        saved = await save_artifacts(
+            session.output, save, record.artifacts, lambda artifact: client.fetch_artifact(run_id, artifact.name)
+        )
+        document |= {"saved": saved.paths, "errors": [error.document() for error in saved.errors]}
+    session.output.show_result(document, lambda: render_run(record))
+    for error in saved.errors if not session.output.as_json else ():
+        session.output.print_error(error)
+    if saved.errors:
         raise typer.Exit(EXIT_FAILED)
 
 
-async def _save(session: Session, record: "RunRecord", folder: Path) -> tuple[dict[str, str], list[CliError]]:
-    """Where each file that could be saved is now, by its name; one's error does not lose the others."""
-    from skillbus.cli.runs.artifacts import save  # noqa: PLC0415 (slow)
+def _read_stdin(file: str) -> str:
+    try:
+        return decode_text(read_input(file), file)
+    except LocalFileError as error:
+        raise typer.BadParameter(error.detail, param_hint="--stdin") from error
 
-    saved: dict[str, str] = {}
-    errors: list[CliError] = []
-    for artifact in record.artifacts:
+
+def _read_files(paths: list[Path]) -> dict[str, bytes]:
+    """Read the files of --file by base name."""
+    contents: dict[str, bytes] = {}
+    for path in paths:
+        name = path.resolve().name if path.name in {"", ".."} else path.name
+        if name in contents:
+            raise typer.BadParameter(f"two files are called {name}: rename one of them", param_hint="--file")
         try:
-            path = save(folder, artifact.name, await session.runs.artifact(record.run_id, artifact.name)).path
-        except CliError as error:
-            errors.append(error)
-            continue
-        saved[artifact.name] = str(path)
-        session.output.note(f"saved {path} ({size(artifact.size_bytes)})")
-    return saved, errors
+            contents[name] = path.read_bytes()
+        except OSError as error:
+            raise LocalFileError.from_os_error(path, error) from error
+    return contents
+
+
+async def _run_until_end(session: Session, order: RunOrder, *, stream: bool) -> RunReply:
+    """Return the reply of a run. Ctrl-C cancels the run; the reply then has its output so far."""
+    client = RunsClient(session.connection)
+    print_part = partial(_print_part, session.output)
+    asking = asyncio.create_task(client.follow_run(order, print_part) if stream else client.run_skill(order))
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        session.output.print_note("interrupted: the run is being ended")
+        try:
+            await client.cancel_run(order.run_id or "")
+            async with asyncio.timeout(_CANCEL_S):
+                return await asking
+        except TimeoutError as error:
+            raise StoppedError("the run does not end", "`skillbus runs` shows whether it is still running.") from error
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])
+
+
+def _build_document(reply: RunReply, saved: SavedArtifacts) -> dict[str, object]:
+    """Return the reply for programs, with the paths of saved artifacts instead of their contents."""
+    document: dict[str, object] = reply.model_dump(mode="json", exclude={"artifacts"})
+    document["artifacts"] = [
+        artifact.model_dump(mode="json", exclude={"content"}) | {"saved_to": saved.paths.get(artifact.name)}
+        for artifact in reply.artifacts
+    ]
+    return document | {"errors": [error.document() for error in saved.errors]}
+
+
+def _print_part(output: Output, stream: str, text: str) -> None:
+    if stream == "stderr":
+        sys.stderr.write(clean_text(text) if output.err.is_terminal else text)
+        sys.stderr.flush()
+    else:
+        output.write_text(clean_text(text) if output.out.is_terminal else text)
+
+
+def _print_output(output: Output, reply: RunReply) -> None:
+    output.write_text(_end_line(clean_text(reply.stdout)) if output.out.is_terminal else reply.stdout)
+    sys.stderr.write(_end_line(clean_text(reply.stderr) if output.err.is_terminal else reply.stderr))
+
+
+def _end_line(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _print_status(output: Output, reply: RunReply) -> None:
+    cut = ", output cut at its limit" if reply.truncated else ""
+    output.print_note(f"{reply.status.value} in {reply.duration_ms:.0f} ms, isolation: {reply.isolation}{cut}")
+    if reply.status is RunStatus.OK:
+        if reply.detail:
+            output.print_note(reply.detail)
+        return
+    code = "" if reply.exit_code is None else f" with exit code {reply.exit_code}"
+    cause = f": {reply.detail}" if reply.detail else ""
+    advice = "Its own messages are above." if reply.stderr or reply.stdout else ""
+    output.print_error(RunFailedError(f"{reply.status.value}{code}{cause} (run {reply.run_id})", advice))

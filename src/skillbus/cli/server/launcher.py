@@ -1,8 +1,8 @@
-"""What commands need from outside of this process and that tests give their own of."""
+"""Start of all services in this process, and the other things outside this process that tests replace."""
 
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,47 +13,54 @@ if TYPE_CHECKING:
     import httpx
 
 
-class Running(Protocol):
-    """A server that is up."""
+class RunningServer(Protocol):
+    """A server that is ready."""
 
     @property
     def http_url(self) -> str:
-        """Where the HTTP API is."""
+        """Address of the HTTP API."""
         ...
 
     @property
     def nats_url(self) -> str:
-        """Where the bus is."""
+        """Address of NATS."""
         ...
 
     @property
     def data(self) -> Path:
-        """The folder that everything is kept in."""
+        """Data directory."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """What a server is started with."""
+    """Settings to start a server with."""
 
     data: Path
     http_host: str
     http_port: int
-    """0 is any free one."""
+    """0 takes any free port."""
     log_level: str
 
 
-StartServer = Callable[[ServerPlan], AbstractAsyncContextManager[Running]]
-"""Starts everything in this process; it is ready when the context is entered. Raises `StartFailedError`."""
+StartServer = Callable[[ServerPlan], AbstractAsyncContextManager[RunningServer]]
+"""Starts all services in this process. The context is entered when they are ready. Raises `StartFailedError`."""
 
 
 @asynccontextmanager
-async def start_standalone(plan: ServerPlan) -> AsyncIterator[Running]:
-    """The real one. It logs to stderr."""
+async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
+    """Start all services and log to stderr.
+
+    Raises:
+        StartFailedError: A service or nats-server did not start.
+    """
     async with AsyncExitStack() as stack:
-        with _garbage_left():
-            from skillbus.common.logs import configure_logging  # noqa: PLC0415 (slow)
-            from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415 (slow)
+        # A start makes little garbage, and collecting it takes a sixth of the start's time.
+        gc.disable()
+        try:
+            # The services take a second of CPU to import, which help pages need not wait for.
+            from skillbus.common.logs import configure_logging  # noqa: PLC0415
+            from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415
 
             configure_logging(plan.log_level)
             settings = StandaloneSettings(data=plan.data, http_host=plan.http_host, http_port=plan.http_port)
@@ -61,31 +68,23 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[Running]:
                 running = await stack.enter_async_context(open_standalone(settings))
             except StartError as error:
                 raise StartFailedError(str(error)) from error
+        finally:
+            gc.enable()
         yield running
 
 
-@contextmanager
-def _garbage_left() -> Iterator[None]:
-    """Do not look for garbage meanwhile: a start makes little, and looking for it takes a sixth of its time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-async def until_signal() -> None:
+async def wait_for_signal() -> None:
     """Wait for SIGINT or SIGTERM."""
-    from skillbus.common import runner  # noqa: PLC0415 (slow)
+    from skillbus.common import runner  # noqa: PLC0415 (imports uvloop, structlog and prometheus)
 
     await runner.until_signal()
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """The real things, unless others are given."""
+class Externals:
+    """What commands use outside this process. The defaults are the real things."""
 
     transport: "httpx.AsyncBaseTransport | None" = None
-    """What carries HTTP; the network if absent."""
+    """Carries HTTP requests; the network if absent."""
     start: StartServer = start_standalone
-    until_signal: Callable[[], Awaitable[None]] = until_signal
+    wait_for_signal: Callable[[], Awaitable[None]] = wait_for_signal

@@ -1,117 +1,218 @@
-"""`skillbus skills`."""
+"""`skillbus install`, `skillbus list`, `skillbus remove` and `skillbus skills`."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from skillbus.cli.errors import EXIT_FAILED
-from skillbus.cli.session import Session
-from skillbus.cli.skills.names import checked_name
-from skillbus.cli.text import plain_line
-from skillbus.cli.tools import view as tool_tables
+from skillbus.cli import tables
+from skillbus.cli.client.skills import SkillsClient
+from skillbus.cli.errors import EXIT_FAILED, CliError, UnreachableError
+from skillbus.cli.options import NameArgument, check_skill_name
+from skillbus.cli.output import clean_line
+from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.cli.skills.package_files import open_package
+from skillbus.cli.skills.view import render_check, render_history, render_network, render_skills
+from skillbus.contracts.http import UploadedSkill
+from skillbus.contracts.indexer.skill_record import Skill
+from skillbus.contracts.network import normalize_place
 
-if TYPE_CHECKING:
-    from skillbus.contracts.indexer.skill_record import Skill
-
-Name = Annotated[str, typer.Argument(help="The skill.")]
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", exists=True, help="Skills: .zip files or folders.")]
 Package = Annotated[Path, typer.Argument(metavar="PATH", exists=True, help="A skill: a .zip file or a folder.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the skills to remove.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only skills with this tag.")]
+TextIn = Annotated[str | None, typer.Option("--text", help="Only skills with this text in name or description.")]
+Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Only enabled or only disabled skills.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")]
 Digest = Annotated[
     str | None,
-    typer.Option("--to", metavar="DIGEST", help="Content of its history, or how it begins; the one before if absent."),
+    typer.Option(
+        "--to", metavar="DIGEST", help="Content digest from the history, or its beginning. Default: the one before."
+    ),
 ]
-
-
 Approve = Annotated[
     list[str] | None,
-    typer.Option("--approve", metavar="HOST:PORT", help="A place that its runs may reach from now on; repeatable."),
+    typer.Option("--approve", metavar="HOST:PORT", help="Place that its runs may reach from now on. Repeatable."),
 ]
 Withdraw = Annotated[
     list[str] | None,
-    typer.Option("--withdraw", metavar="HOST:PORT", help="A place that they may reach no longer; repeatable."),
+    typer.Option("--withdraw", metavar="HOST:PORT", help="Place that its runs may not reach any more. Repeatable."),
 ]
 
 
-async def check(session: Session, path: Package, strict: Strict = False) -> None:
-    """Show what the validation says of a skill, without installing it. Exits with 1 when it could not be installed."""
-    from skillbus.cli.skills.packages import open_package  # noqa: PLC0415 (slow)
+@dataclass(frozen=True, slots=True)
+class InstallResult:
+    """Result of the installation of one path: either `installed` or `error` is set."""
 
+    path: Path
+    installed: UploadedSkill | None = None
+    error: CliError | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return the result for programs."""
+        if self.error is not None:
+            return {"path": str(self.path), "outcome": "failed", "error": self.error.document()}
+        return {"path": str(self.path)} | (self.installed.model_dump(mode="json") if self.installed else {})
+
+
+@remote_command("skillbus install examples/skills/*")
+async def install(session: Session, paths: Paths) -> None:
+    """Install skills, or update installed ones.
+
+    A skill that fails does not stop the others.
+    """
+    with session.output.show_progress("Installing", len(paths)) as begin_item:
+        results = await install_all(SkillsClient(session.connection), paths, begin_item)
+    document: dict[str, object] = {"results": [result.document() for result in results]}
+    session.output.show_result(document, lambda: render_results(results))
+    failed = [(result.path, result.error) for result in results if result.error is not None]
+    for path, error in failed if not session.output.as_json else ():
+        session.output.print_note(f"{path}:", "bold")
+        session.output.print_error(error)
+    if failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def install_all(
+    client: SkillsClient, paths: Sequence[Path], begin_item: Callable[[str], None]
+) -> list[InstallResult]:
+    """Install skills one after the other.
+
+    Raises:
+        UnreachableError: There is no server, so the other paths are not tried.
+    """
+    results: list[InstallResult] = []
+    for path in paths:
+        begin_item(path.name)
+        try:
+            with open_package(path) as package:
+                installed = await client.install_skill(package.filename, package.content)
+                results.append(InstallResult(path, installed))
+        except UnreachableError:
+            raise
+        except CliError as error:
+            results.append(InstallResult(path, error=error))
+    return results
+
+
+def render_results(results: Sequence[InstallResult]) -> Table:
+    """Render the results of an installation."""
+    rows = []
+    for result in results:
+        if (skill := result.installed) is None:
+            rows.append((str(result.path), "-", "failed", ""))
+        else:
+            warnings = "; ".join(f"{finding.where} {finding.message}".strip() for finding in skill.warnings)
+            rows.append((skill.name, skill.version or "-", skill.outcome, warnings))
+    return tables.build_table(("name", "version", "outcome", "warnings"), rows)
+
+
+@remote_command("skillbus list --tag git")
+async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, enabled: Enabled = None) -> None:
+    """List the installed skills."""
+    filters = {"tag": tag, "text": text, "enabled": None if enabled is None else str(enabled).lower()}
+    given = {name: value for name, value in filters.items() if value is not None}
+    found = await SkillsClient(session.connection).list_skills(given)
+    document = {"skills": [skill.model_dump(mode="json") for skill in found], "total": len(found)}
+    session.output.show_result(document, lambda: render_skills(found))
+
+
+@remote_command("skillbus remove git-commit --yes")
+async def remove(session: Session, names: Names, yes: YesOption = False) -> None:
+    """Remove skills with their files, vectors and history."""
+    wanted = list(dict.fromkeys(map(check_skill_name, names)))
+    if not yes:
+        session.confirm_removal(wanted)
+    await session.remove_each(wanted, SkillsClient(session.connection).remove_skill, "name")
+
+
+@remote_command("skillbus skills check examples/skills/git-commit --strict")
+async def check(session: Session, path: Package, strict: Strict = False) -> None:
+    """Validate a skill without installing it.
+
+    Exits with 1 if it cannot be installed.
+    """
     with open_package(path) as package:
         content = package.content if isinstance(package.content, bytes) else package.content.read()
-        checked = await session.tools.check_skill(package.filename, content)
-    session.output.show(checked, lambda: tool_tables.checked(checked))
+        checked = await SkillsClient(session.connection).check_package(package.filename, content)
+    session.output.show_result(checked, lambda: render_check(checked))
     if not (checked.valid if strict else checked.installable):
         raise typer.Exit(EXIT_FAILED)
 
 
-async def history(session: Session, name: Name) -> None:
-    """List the packages that were installed under the name of a skill, the current one first."""
-    found = await session.tools.skill_history(checked_name(name))
-    session.output.show(found, lambda: tool_tables.history(found))
+@remote_command("skillbus skills history git-commit")
+async def history(session: Session, name: NameArgument) -> None:
+    """List the packages installed under a name, the current one first."""
+    found = await SkillsClient(session.connection).list_versions(check_skill_name(name))
+    session.output.show_result(found, lambda: render_history(found))
 
 
-async def rollback(session: Session, name: Name, digest: Digest = None) -> None:
-    """Go back to an earlier package of a skill."""
-    wanted = None if digest is None else await _whole(session, checked_name(name), digest)
-    skill = await session.tools.roll_back_skill(checked_name(name), wanted)
-    session.output.show(skill, lambda: f"{_line(skill)}, content {skill.content_digest[:12]}")
+@remote_command("skillbus skills rollback git-commit --to 3f2a")
+async def rollback(session: Session, name: NameArgument, digest: Digest = None) -> None:
+    """Return to an earlier package of a skill."""
+    client, name = SkillsClient(session.connection), check_skill_name(name)
+    if digest is not None:
+        versions = (await client.list_versions(name)).versions
+        matching = {it.content_digest for it in versions if it.content_digest.startswith(digest)}
+        if len(matching) > 1:
+            raise typer.BadParameter("several packages begin with this digest: give more of it", param_hint="--to")
+        digest = matching.pop() if matching else digest
+    skill = await client.roll_back_skill(name, digest)
+    session.output.show_result(skill, lambda: f"{_format_skill(skill)}, content {skill.content_digest[:12]}")
 
 
-async def pin(session: Session, name: Name) -> None:
-    """Hold a skill at the package that is installed now."""
-    await _change(session, name, "pin")
+@remote_command("skillbus skills pin git-commit")
+async def pin(session: Session, name: NameArgument) -> None:
+    """Keep a skill at its current package: updates are refused."""
+    await _change_state(session, name, "pin")
 
 
-async def unpin(session: Session, name: Name) -> None:
-    """Have any package of a skill accepted again."""
-    await _change(session, name, "unpin")
+@remote_command("skillbus skills unpin git-commit")
+async def unpin(session: Session, name: NameArgument) -> None:
+    """Allow updates of a pinned skill again."""
+    await _change_state(session, name, "unpin")
 
 
-async def enable(session: Session, name: Name) -> None:
-    """Have a disabled skill found and run again."""
-    await _change(session, name, "enable")
+@remote_command("skillbus skills enable git-commit")
+async def enable(session: Session, name: NameArgument) -> None:
+    """Enable a disabled skill."""
+    await _change_state(session, name, "enable")
 
 
-async def disable(session: Session, name: Name) -> None:
-    """Have a skill neither found nor run."""
-    await _change(session, name, "disable")
+@remote_command("skillbus skills disable git-commit")
+async def disable(session: Session, name: NameArgument) -> None:
+    """Disable a skill: it is neither found nor run."""
+    await _change_state(session, name, "disable")
 
 
-async def network(session: Session, name: Name, approve: Approve = None, withdraw: Withdraw = None) -> None:
-    """Show what of the network a skill wants to reach when it runs, and approve places of it or withdraw them."""
-    added, removed = _places(approve, "--approve"), _places(withdraw, "--withdraw")
-    skill = await session.tools.skill(checked_name(name))
+@remote_command("skillbus skills network web-fetch --approve example.com:443")
+async def network(session: Session, name: NameArgument, approve: Approve = None, withdraw: Withdraw = None) -> None:
+    """Show the network places that a skill requests, and approve or withdraw them."""
+    added, removed = _parse_places(approve, "--approve"), _parse_places(withdraw, "--withdraw")
+    client = SkillsClient(session.connection)
+    skill = await client.get_skill(check_skill_name(name))
     if added or removed:
-        kept = [place for place in (*skill.network_approved, *added) if place not in removed]
-        skill = await session.tools.approve_network(skill.name, tuple(dict.fromkeys(kept)))
-    session.output.show(skill, lambda: tool_tables.network(skill))
+        approved = [place for place in (*skill.network_approved, *added) if place not in removed]
+        skill = await client.approve_network(skill.name, tuple(dict.fromkeys(approved)))
+    session.output.show_result(skill, lambda: render_network(skill))
 
 
-async def _whole(session: Session, name: str, beginning: str) -> str:
-    """The content digest that begins so; what is there else is left to the server to refuse."""
-    versions = (await session.tools.skill_history(name)).versions
-    found = {it.content_digest for it in versions if it.content_digest.startswith(beginning)}
-    if len(found) > 1:
-        raise typer.BadParameter("more than one of its packages begins so: give more of it", param_hint="--to")
-    return found.pop() if found else beginning
+async def _change_state(session: Session, name: str, step: str) -> None:
+    skill = await SkillsClient(session.connection).change_state(check_skill_name(name), step)
+    session.output.show_result(skill, lambda: _format_skill(skill))
 
 
-async def _change(session: Session, name: str, step: str) -> None:
-    skill = await session.tools.change_skill(checked_name(name), step)
-    session.output.show(skill, lambda: _line(skill))
-
-
-def _places(words: list[str] | None, option: str) -> tuple[str, ...]:
-    from skillbus.contracts.network import normalize_place  # noqa: PLC0415 (slow)
-
+def _parse_places(words: list[str] | None, option: str) -> tuple[str, ...]:
     try:
         return tuple(map(normalize_place, words or ()))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def _line(skill: "Skill") -> str:
+def _format_skill(skill: Skill) -> str:
     state = "enabled" if skill.enabled else "disabled"
     pinned = ", pinned" if skill.pinned else ""
-    return plain_line(f"{skill.name} {skill.version or '(no version)'}: {state}{pinned}")
+    return clean_line(f"{skill.name} {skill.version or '(no version)'}: {state}{pinned}")

@@ -1,46 +1,62 @@
-"""`skillbus tools`."""
+"""`skillbus search` and `skillbus tools`."""
 
-import sys
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+import json
+from typing import Annotated
 
 import typer
+from pydantic import JsonValue
 
+from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import ToolFailedError
-from skillbus.cli.removal import confirm_removal, remove_each
-from skillbus.cli.runs.run import parsed_args
-from skillbus.cli.session import Session
-from skillbus.cli.text import plain, plain_line
-from skillbus.cli.tools import view as tool_tables
-from skillbus.cli.tools.search import Kind
+from skillbus.cli.options import ThresholdOption
+from skillbus.cli.output import clean_line, clean_text
+from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.cli.tools.view import format_state, render_hits, render_tool, render_tools
+from skillbus.contracts.indexer.tools import ToolState, ToolType
 
-if TYPE_CHECKING:
-    from skillbus.contracts.indexer.tools import CatalogueTool
-
-
-class State(StrEnum):
-    """As `skillbus.contracts.tools.ToolState`, which is slow to import; a test compares the two."""
-
-    ACTIVE = "active"
-    DISABLED = "disabled"
-    QUARANTINED = "quarantined"
-
-
-Id = Annotated[str, typer.Argument(metavar="ID", help="The tool's id, as `skillbus tools list` shows it.")]
+Query = Annotated[str, typer.Argument(help="What you need, in any language.")]
+HitLimit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Largest number of hits.")]
+Types = Annotated[list[ToolType] | None, typer.Option("--type", help="Only tools of this type. Repeatable.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only tools with one of these tags. Repeatable.")]
+Sources = Annotated[list[str] | None, typer.Option("--source", help="Only tools of this source. Repeatable.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show why each tool was found, and the stages of the search.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the tool, as `skillbus tools list` shows it.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Tools to remove.", show_default=False)]
-Types = Annotated[list[Kind] | None, typer.Option("--type", help="Only this; repeatable.")]
-States = Annotated[list[State] | None, typer.Option("--state", help="Only this; repeatable.")]
-Source = Annotated[str | None, typer.Option("--source", help="Only tools that this one described.")]
-Tag = Annotated[str | None, typer.Option("--tag", help="Only tools that have it.")]
-TextIn = Annotated[str | None, typer.Option("--text", help="Only tools with this in their name or description.")]
-Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
-Digest = Annotated[str | None, typer.Option("--digest", help="What was looked at; it is shown and asked if absent.")]
+States = Annotated[list[ToolState] | None, typer.Option("--state", help="Only tools in this state. Repeatable.")]
+Source = Annotated[str | None, typer.Option("--source", help="Only tools of this source.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only tools with this tag.")]
+TextIn = Annotated[str | None, typer.Option("--text", help="Only tools with this text in name or description.")]
+Limit = Annotated[int, typer.Option(min=1, help="Largest number of tools.")]
+Digest = Annotated[
+    str | None, typer.Option("--digest", help="Digest of the content to accept. Without it, the tool is shown first.")
+]
 Args = Annotated[str, typer.Option("--args", metavar="JSON", help="Arguments by name, as a JSON object.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-_SKILL = "skill:"
+_SKILL_PREFIX = "skill:"
 
 
+@remote_command("skillbus search 'commit my changes' --limit 3", aliases={"--top-k": "--limit"})
+async def search(
+    session: Session,
+    query: Query,
+    limit: HitLimit = 5,
+    threshold: ThresholdOption = None,
+    types: Types = None,
+    tags: Tags = None,
+    sources: Sources = None,
+    explain: Explain = False,
+) -> None:
+    """Find the tools that fit a request."""
+    filters = {"tool_types": types or (), "tags": tags or (), "sources": sources or ()}
+    found = await ToolsClient(session.connection).search_tools(
+        query, limit=limit, threshold=threshold, filters=filters, explain=explain
+    )
+    # In a pipe each hit is one line.
+    separator = "\n" if session.output.out.is_terminal else "; "
+    session.output.show_result(found, lambda: render_hits(found, explain=explain, separator=separator))
+
+
+@remote_command("skillbus tools list --type mcp --state quarantined")
 async def list_tools(
     session: Session,
     types: Types = None,
@@ -50,82 +66,104 @@ async def list_tools(
     text: TextIn = None,
     limit: Limit = 100,
 ) -> None:
-    """List the catalogue by id, whatever the kind of tool."""
+    """List the tools of the catalogue by id."""
     single = {"source": source, "tag": tag, "text": text}
-    only: dict[str, str | list[str]] = {name: value for name, value in single.items() if value is not None}
-    only |= {"tool_types": [kind.value for kind in types]} if types else {}
-    only |= {"states": [state.value for state in states]} if states else {}
-    found, total = await session.tools.tools(only, limit)
+    filters: dict[str, str | list[str]] = {name: value for name, value in single.items() if value is not None}
+    filters |= {"tool_types": list(map(str, types))} if types else {}
+    filters |= {"states": list(map(str, states))} if states else {}
+    found, total = await ToolsClient(session.connection).list_tools(filters, limit)
     document = {"tools": [tool.model_dump(mode="json") for tool in found], "total": total}
-    session.output.show(document, lambda: tool_tables.tools(found, total))
+    session.output.show_result(document, lambda: render_tools(found, total))
 
 
+@remote_command("skillbus tools show mcp:files/read_file")
 async def show(session: Session, tool: Id) -> None:
-    """Show a tool: how it is described, what was found in it, and what it would become if it is quarantined."""
-    found = await session.tools.tool(tool)
-    session.output.show(found, lambda: tool_tables.tool(found))
+    """Show a tool with its findings and pending changes."""
+    found = await ToolsClient(session.connection).get_tool(tool)
+    session.output.show_result(found, lambda: render_tool(found))
 
 
-async def remove(session: Session, tools: Ids = None, source: Source = None, yes: Yes = False) -> None:
-    """Take tools out of the catalogue: those that are named, or all of a --source."""
+@remote_command("skillbus tools remove --source crm --yes")
+async def remove(session: Session, tools: Ids = None, source: Source = None, yes: YesOption = False) -> None:
+    """Remove tools from the catalogue: the named ones, or all tools of a --source."""
     if bool(tools) == bool(source):
-        raise typer.BadParameter("name tools, or give --source", param_hint="ID")
+        raise typer.BadParameter("give ids or --source", param_hint="ID")
+    client = ToolsClient(session.connection)
     wanted = list(dict.fromkeys(tools or ()))
     if not yes:
-        confirm_removal(wanted or [f"all tools of {plain_line(source or '')}"], as_json=session.output.as_json)
+        session.confirm_removal(wanted or [f"all tools of {source}"])
     if source:
-        removed = await session.tools.remove_source(source)
-        session.output.show(removed, lambda: f"{len(removed.ids)} tools of {plain_line(source)}: removed")
+        removed = await client.remove_source(source)
+        session.output.show_result(removed, lambda: f"{len(removed.ids)} tools of {clean_line(source)}: removed")
         return
-    await remove_each(session, wanted, session.tools.remove_tool, "id")
+    await session.remove_each(wanted, client.remove_tool, "id")
 
 
-async def accept(session: Session, tool: Id, digest: Digest = None, yes: Yes = False) -> None:
-    """Accept a quarantined tool: what it became is shown and asked, unless --digest names what was looked at."""
+@remote_command("skillbus tools accept mcp:files/read_file")
+async def accept(session: Session, tool: Id, digest: Digest = None, yes: YesOption = False) -> None:
+    """Accept a quarantined tool.
+
+    Without --digest, the tool and its changes are shown and a confirmation is asked for.
+    """
+    client = ToolsClient(session.connection)
     if digest is None:
-        found = await session.tools.tool(tool)
+        found = await client.get_tool(tool)
         digest = found.pending_digest or found.digest
-        session.output.say(tool_tables.tool(found))
+        session.output.print_text(render_tool(found))
         if not yes:
-            _confirm(session)
-    accepted = await session.tools.accept(tool, digest)
-    session.output.show(accepted, lambda: _state(accepted))
+            session.confirm("Accept it?", "--yes or --digest")
+    accepted = await client.accept_tool(tool, digest)
+    session.output.show_result(accepted, lambda: format_state(accepted))
 
 
+@remote_command("skillbus tools enable crm:find-customer")
 async def enable(session: Session, tool: Id) -> None:
-    """Have a disabled tool found and called again."""
-    now = await session.tools.set_state(tool, enabled=True)
-    session.output.show(now, lambda: _state(now))
+    """Enable a disabled tool."""
+    enabled = await ToolsClient(session.connection).enable_tool(tool, enabled=True)
+    session.output.show_result(enabled, lambda: format_state(enabled))
 
 
+@remote_command("skillbus tools disable crm:find-customer")
 async def disable(session: Session, tool: Id) -> None:
-    """Have a tool neither found nor called."""
-    now = await session.tools.set_state(tool, enabled=False)
-    session.output.show(now, lambda: _state(now))
+    """Disable a tool: it is neither found nor called."""
+    disabled = await ToolsClient(session.connection).enable_tool(tool, enabled=False)
+    session.output.show_result(disabled, lambda: format_state(disabled))
 
 
+@remote_command("""skillbus tools call mcp:files/read_file --args '{"path": "/tmp/a.txt"}'""")
 async def call(session: Session, tool: Id, args: Args = "{}") -> None:
-    """Call an MCP or a builtin tool. Exits with 1 when it says that it failed. An external tool cannot be called."""
-    if tool.startswith(_SKILL):
-        raise typer.BadParameter(f"a skill is run: skillbus run {tool.removeprefix(_SKILL)}", param_hint="ID")
-    called = await session.tools.call(tool, parsed_args(args))
+    """Call an MCP tool or a builtin tool. An external tool cannot be called.
+
+    Exits with 1 if the tool reports an error.
+    """
+    if tool.startswith(_SKILL_PREFIX):
+        name = tool.removeprefix(_SKILL_PREFIX)
+        raise typer.BadParameter(f"a skill is run with `skillbus run {name}`", param_hint="ID")
+    called = await ToolsClient(session.connection).call_tool(tool, parse_args(args))
     if session.output.as_json:
-        session.output.show(called, str)
+        session.output.show_result(called, str)
     elif called.is_error:
-        session.output.fail(ToolFailedError(called.text))
+        session.output.print_error(ToolFailedError(called.text))
     else:
-        session.output.write(f"{plain(called.text) if session.output.out.is_terminal else called.text}\n")
-        cut = ", what is large left out" if called.truncated else ""
-        session.output.note(f"{called.id} in {called.took_ms:.0f} ms{cut}")
+        session.output.write_text(f"{clean_text(called.text) if session.output.out.is_terminal else called.text}\n")
+        cut = ", cut at its size limit" if called.truncated else ""
+        session.output.print_note(f"{called.id} in {called.took_ms:.0f} ms{cut}")
     if called.is_error:
         raise typer.Exit(ToolFailedError.exit_code)
 
 
-def _confirm(session: Session) -> None:
-    if session.output.as_json or not sys.stdin.isatty():
-        raise typer.BadParameter("there is nobody to ask: say --yes, or --digest", param_hint="--yes")
-    typer.confirm("Accept it?", abort=True, err=True)
+def parse_args(text: str) -> dict[str, JsonValue]:
+    """Parse the value of --args.
 
-
-def _state(tool: "CatalogueTool") -> str:
-    return plain_line(f"{tool.tool.id}: {tool.state.value}")
+    Raises:
+        typer.BadParameter: It is not a JSON object.
+    """
+    try:
+        value = json.loads(text)
+        # Python accepts more than JSON: NaN, infinite numbers and lone surrogates.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--args") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter('not a JSON object like {"name": "value"}', param_hint="--args")
+    return value

@@ -2,61 +2,64 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from skillbus.cli import tables
+from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import NotImportedError
-from skillbus.cli.part_upload import name_of, opened_file, send_parts
-from skillbus.cli.session import Session
-from skillbus.cli.tools import view as tool_tables
+from skillbus.cli.input_files import upload_lines
+from skillbus.cli.session import Session, remote_command
+from skillbus.contracts.http import ToolsImported
+from skillbus.contracts.indexer.tools import ToolPutOutcome
 
-if TYPE_CHECKING:
-    from skillbus.cli.client.replies import ToolsImported
-
-File = Annotated[str, typer.Argument(metavar="FILE", help="Descriptions: NDJSON or a JSON array; - for stdin.")]
-Source = Annotated[str | None, typer.Option("--source", help="Who describes them; what each says itself if absent.")]
-Review = Annotated[bool, typer.Option("--review", help="Hold changed and suspicious ones until they are accepted.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="NDJSON or a JSON array of descriptions; - for stdin.")]
+Source = Annotated[
+    str | None, typer.Option("--source", help="Source of the tools. Default: the `source` of each description.")
+]
+Review = Annotated[
+    bool, typer.Option("--review", help="Quarantine changed and suspicious descriptions until you accept them.")
+]
 
 _EXAMPLE: Final = 'A description is a line: {"id": …, "name": …, …}'
 
 
+@remote_command("skillbus import tools tools.ndjson --source crm")
 async def import_tools(session: Session, file: File, source: Source = None, review: Review = False) -> None:
-    """Describe tools, thousands at once: a JSON object a line, or one array of them.
+    """Import descriptions of tools: one JSON object a line, or one JSON array.
 
-    Each needs `id` and `name`; `description`, `tags`, `parameters`, `examples`, `provider`, `source` and `metadata` say
-    more. They are of type `external`: skillbus finds them and cannot call them. A tool that did not change costs
-    nothing. Exits with 1 when any was rejected; the others are taken.
+    Each description needs `id` and `name`, and may have `description`, `tags`, `parameters`, `examples`, `provider`,
+    `source` and `metadata`. The tools are of type `external`: skillbus finds them and cannot call them. Unchanged
+    descriptions are skipped. Exits with 1 if any is rejected; the others are imported.
     """
-    wishes = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
+    params = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
+    client = ToolsClient(session.connection)
 
-    async def send(part: AsyncIterator[bytes], first_line: int) -> "ToolsImported":
-        return await session.tools.import_tools(part, wishes | {"first_line": str(first_line)})
+    async def send(part: AsyncIterator[bytes], first_line: int) -> ToolsImported:
+        return await client.import_tools(part, params | {"first_line": str(first_line)})
 
-    with (
-        opened_file(file, _EXAMPLE) as (content, size_bytes),
-        session.output.sending(name_of(file), size_bytes) as done,
-    ):
-        report = _together(await send_parts(session.output, content, send, done))
-    session.output.show(report, lambda: tool_tables.imported(report))
-    rejected = report.counts.get("rejected", 0)
-    if rejected:
-        if not session.output.as_json:
-            session.output.fail(
-                NotImportedError(f"{rejected} of {report.total} were rejected", "Correct these lines, import it again.")
-            )
-        raise typer.Exit(NotImportedError.exit_code)
-
-
-def _together(reports: "list[ToolsImported]") -> "ToolsImported":
-    from skillbus.cli.client.replies import ToolsImported  # noqa: PLC0415 (slow)
-
-    counts = Counter[str]()
-    for report in reports:
-        counts.update(report.counts)
-    return ToolsImported(
-        total=sum(report.total for report in reports),
+    reports = await upload_lines(session.output, file, _EXAMPLE, send)
+    counts = Counter[ToolPutOutcome]()
+    for part in reports:
+        counts.update(part.counts)
+    report = ToolsImported(
+        total=sum(part.total for part in reports),
         counts=dict(counts),
-        indexed=all(report.indexed for report in reports),
-        results=tuple(result for report in reports for result in report.results),
+        indexed=all(part.indexed for part in reports),
+        results=tuple(line for part in reports for line in part.results),
     )
+    problems = []
+    for line in report.results:
+        messages = filter(None, (line.error, *(finding.message for finding in line.findings)))
+        problems.append((str(line.line), line.id or "-", line.outcome.value, "; ".join(messages)))
+    later = "" if report.indexed else "; search finds them when the vector store and the embedder are back"
+    summary = f"{report.total} tools{later}"
+    session.output.show_result(
+        report, lambda: tables.build_import_report("tools", report.counts, "line", problems, summary)
+    )
+    if rejected := counts[ToolPutOutcome.REJECTED]:
+        if not session.output.as_json:
+            advice = "Correct these lines and import the file again."
+            session.output.print_error(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
+        raise typer.Exit(NotImportedError.exit_code)

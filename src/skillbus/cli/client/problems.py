@@ -1,0 +1,82 @@
+"""Reading of replies: parsed types, problem documents as `ProblemError`, and advice for each error code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from skillbus.cli.errors import ProblemError, StrangeReplyError
+from skillbus.contracts.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import httpx
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+_UNAVAILABLE: Final = "Try again in a moment. `skillbus status` shows which service is missing."
+
+ADVICE: Final[dict[ErrorCode, str]] = {
+    ErrorCode.INVALID_REQUEST: "Correct the fields named above. `--help` shows the bounds.",
+    ErrorCode.UNAUTHORIZED: "Give a key with --key or SKILLBUS_KEY.",
+    ErrorCode.FORBIDDEN: "If it is disabled, run `skillbus skills enable NAME`; otherwise use a key with this right.",
+    ErrorCode.SKILL_NOT_FOUND: "`skillbus list` shows the installed skills, `skillbus install PATH` adds one.",
+    ErrorCode.NOT_FOUND: "Check the name, and --project if the command has it.",
+    ErrorCode.UNKNOWN_ACTION: "`skillbus list --json` shows the actions of each skill.",
+    ErrorCode.CONFLICT: "Do what the message says. If it names nothing to do, try again.",
+    ErrorCode.PRECONDITION_FAILED: "Read the item again with `skillbus knowledge show ID`, and give its new version.",
+    ErrorCode.NO_ENTRY_POINT: "The skill has no script. Its SKILL.md instructs a model instead.",
+    ErrorCode.NOT_CALLABLE: "Call it where its provider says. skillbus only finds it.",
+    ErrorCode.PAYLOAD_TOO_LARGE: "Make it smaller, or raise the limit in the server's settings.",
+    ErrorCode.SKILL_REJECTED: "Correct the package and install it again.",
+    ErrorCode.INVALID_ARGUMENTS: "Correct --args. `skillbus tools show ID` shows the schema.",
+    ErrorCode.DEPENDENCIES_UNAVAILABLE: "Correct the skill's requirements, or check that uv, npm and their index work.",
+    ErrorCode.RUNTIME_MISSING: "Install that language on the machine of the sandbox.",
+    ErrorCode.OVERLOADED: "Try again in a moment, or start more replicas of the service.",
+    ErrorCode.INTERNAL: "Read the server's log.",
+    ErrorCode.UNAVAILABLE: _UNAVAILABLE,
+    ErrorCode.MODEL_UNAVAILABLE: "`skillbus providers test NAME` shows whether its provider answers.",
+    ErrorCode.VECTOR_STORE_UNAVAILABLE: _UNAVAILABLE,
+    ErrorCode.SANDBOX_UNAVAILABLE: "Skills run only in isolation: allow user namespaces, or install bubblewrap.",
+    ErrorCode.DEADLINE_EXCEEDED: "Try again, or give it more time.",
+}
+"""What the caller can do. Holds every code that a server sends."""
+
+
+def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:
+    """Parse a reply, or a part of one that arrives as a stream.
+
+    Raises:
+        StrangeReplyError: The text is not a reply of this type.
+    """
+    try:
+        return reply.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole reply"
+        raise build_strange_reply(response, f"its reply does not parse: {where}: {first['msg']}") from error
+
+
+def build_strange_reply(response: httpx.Response, problem: str) -> StrangeReplyError:
+    """Build the error for a response that skillbus does not send."""
+    return StrangeReplyError(
+        f"{response.url.copy_with(query=None)}: {problem}",
+        "Check that --url is the address of a skillbus server of this version.",
+    )
+
+
+def parse_problem(content: bytes, response: httpx.Response) -> ProblemError | StrangeReplyError:
+    """Build the error from a problem document, or from an error in OpenAI's form, which the paths below /v1 send."""
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        problem = None
+    if isinstance(problem, dict) and isinstance(problem.get("error"), dict):
+        problem = {"detail": problem["error"].get("message"), "code": problem["error"].get("code")}
+    if not isinstance(problem, dict) or not {"title", "detail", "code"} & problem.keys():
+        return build_strange_reply(response, f"it answered {response.status_code} without a problem document")
+    status = problem.get("status")
+    code = str(problem.get("code") or "")
+    advice = ADVICE[ErrorCode(code)] if code in set(ErrorCode) else ""
+    return ProblemError(problem, status if isinstance(status, int) else response.status_code, advice)

@@ -1,0 +1,246 @@
+"""All commands: name, module and help line. A command's module is imported only when the command is called.
+
+`skillbus --help` therefore costs what Typer costs, and a command module can import whatever it needs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter  # the types in the signatures of Typer's own methods
+
+
+TRAILING_WORDS: Final = "skillbus.trailing_words"
+"""Key of the words after `--` in Typer's context."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A command for the command tree."""
+
+    callback: Callable[..., None]
+    help: str
+    """Text of the `--help` page: the command's docstring and its example."""
+    trailing_words: str | None = None
+    """What the words after `--` are called in the usage line; None if the command takes none."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other spellings of options that are accepted and not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A command: where its function is, and its line in the help page of its group."""
+
+    target: str
+    """`module:function` below `skillbus.cli`."""
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEntry:
+    """A group of commands."""
+
+    help: str
+    example: str
+    commands: Mapping[str, CommandEntry]
+
+
+Entries = Mapping[str, CommandEntry | GroupEntry]
+
+COMMANDS: Final[Entries] = {
+    "up": CommandEntry("server.commands:up", "Run every service in one process until SIGINT or SIGTERM."),
+    "demo": CommandEntry("demo.commands:demo", "Start everything and play through the examples."),
+    "install": CommandEntry("skills.commands:install", "Install skills, or update installed ones."),
+    "search": CommandEntry("tools.commands:search", "Find the tools that fit a request."),
+    "run": CommandEntry("runs.commands:run", "Run a skill in the sandbox."),
+    "runs": CommandEntry("runs.commands:runs", "List the runs of the last day, or show one run."),
+    "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
+    "remove": CommandEntry("skills.commands:remove", "Remove skills with their files, vectors and history."),
+    "audit": CommandEntry("server.commands:audit", "Compare catalogue, indexes and callable tools."),
+    "status": CommandEntry("server.commands:status", "Show whether every service is ready."),
+    "import": GroupEntry(
+        "Import tools or knowledge from files.",
+        "skillbus import tools tools.ndjson --source crm",
+        {
+            "tools": CommandEntry("tools.importer:import_tools", "Import descriptions of tools."),
+            "knowledge": CommandEntry("knowledge.importer:import_knowledge", "Import knowledge items."),
+        },
+    ),
+    "export": GroupEntry(
+        "Export knowledge to files.",
+        "skillbus export knowledge backup.ndjson",
+        {
+            "knowledge": CommandEntry(
+                "knowledge.exporter:export_knowledge", "Save items for `skillbus import knowledge`."
+            )
+        },
+    ),
+    "knowledge": GroupEntry(
+        "Write, search and review knowledge items.",
+        "skillbus knowledge search 'headers of the live API' --scope '/api/live/*'",
+        {
+            "list": CommandEntry("knowledge.commands:list_items", "List items, newest change first."),
+            "show": CommandEntry("knowledge.commands:show", "Show an item, also at an earlier version or time."),
+            "add": CommandEntry("knowledge.write_commands:add", "Create an item from options or from a Markdown file."),
+            "update": CommandEntry("knowledge.write_commands:update", "Change an item, which makes a new version."),
+            "archive": CommandEntry("knowledge.commands:archive", "Archive an item: searches do not find it any more."),
+            "restore": CommandEntry("knowledge.commands:restore", "Restore an archived item or an earlier version."),
+            "history": CommandEntry("knowledge.commands:history", "List the versions of an item, newest first."),
+            "diff": CommandEntry("knowledge.commands:diff", "Show the differences between two versions of an item."),
+            "review": CommandEntry("knowledge.commands:review", "Approve or reject pending items."),
+            "search": CommandEntry("knowledge.search_commands:search", "Find the items that fit a query."),
+            "context": CommandEntry("knowledge.search_commands:context", "Build a context for a model from the hits."),
+            "feedback": CommandEntry("knowledge.commands:feedback", "Record whether an item helped."),
+            "usage": CommandEntry("knowledge.commands:usage", "Show how an item is used and rated."),
+            "stats": CommandEntry(
+                "knowledge.commands:stats", "Show counts, unused and stale items, and failed queries."
+            ),
+            "project": CommandEntry("knowledge.commands:project", "Show or set the parent of the project."),
+        },
+    ),
+    "tools": GroupEntry(
+        "Manage tools of any type.",
+        "skillbus tools list --type mcp",
+        {
+            "list": CommandEntry("tools.commands:list_tools", "List the tools of the catalogue by id."),
+            "show": CommandEntry("tools.commands:show", "Show a tool with its findings and pending changes."),
+            "remove": CommandEntry("tools.commands:remove", "Remove tools from the catalogue."),
+            "accept": CommandEntry("tools.commands:accept", "Accept a quarantined tool."),
+            "enable": CommandEntry("tools.commands:enable", "Enable a disabled tool."),
+            "disable": CommandEntry("tools.commands:disable", "Disable a tool: it is neither found nor called."),
+            "call": CommandEntry("tools.commands:call", "Call an MCP tool or a builtin tool."),
+        },
+    ),
+    "skills": GroupEntry(
+        "Check, roll back, pin and disable installed skills.",
+        "skillbus skills rollback git-commit",
+        {
+            "check": CommandEntry("skills.commands:check", "Validate a skill without installing it."),
+            "history": CommandEntry("skills.commands:history", "List the packages installed under a name."),
+            "rollback": CommandEntry("skills.commands:rollback", "Return to an earlier package of a skill."),
+            "pin": CommandEntry("skills.commands:pin", "Keep a skill at its current package."),
+            "unpin": CommandEntry("skills.commands:unpin", "Allow updates of a pinned skill again."),
+            "enable": CommandEntry("skills.commands:enable", "Enable a disabled skill."),
+            "disable": CommandEntry("skills.commands:disable", "Disable a skill: it is neither found nor run."),
+            "network": CommandEntry("skills.commands:network", "Show or approve the network places of a skill."),
+        },
+    ),
+    "mcp": GroupEntry(
+        "Register MCP servers and use their tools.",
+        "skillbus mcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp",
+        {
+            "add": CommandEntry("tools.mcp_commands:add", "Register an MCP server by URL or command."),
+            "list": CommandEntry("tools.mcp_commands:list_servers", "List the MCP servers and their state."),
+            "show": CommandEntry("tools.mcp_commands:show", "Show an MCP server."),
+            "refresh": CommandEntry("tools.mcp_commands:refresh", "List an MCP server's tools again."),
+            "remove": CommandEntry("tools.mcp_commands:remove", "Remove an MCP server and its tools."),
+        },
+    ),
+    "eval": GroupEntry(
+        "Measure the quality of search on judged data.",
+        "skillbus eval tools --corpus tools.jsonl --queries queries.jsonl",
+        {
+            "tools": CommandEntry("evaluate.commands:evaluate_tools", "Measure how well tools are found."),
+            "knowledge": CommandEntry("evaluate.commands:evaluate_knowledge", "Measure how well knowledge is found."),
+        },
+    ),
+    "providers": GroupEntry(
+        "Manage providers of embedding models.",
+        "skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY",
+        {
+            "list": CommandEntry("models.provider_commands:list_providers", "List the providers of embedding models."),
+            "add": CommandEntry("models.provider_commands:add", "Add a provider."),
+            "update": CommandEntry("models.provider_commands:update", "Change a provider."),
+            "remove": CommandEntry("models.provider_commands:remove", "Remove a provider that has no models."),
+            "test": CommandEntry("models.provider_commands:try_provider", "Request one vector from a provider."),
+        },
+    ),
+    "models": GroupEntry(
+        "Manage embedding models.",
+        "skillbus models add openai text-embedding-3-small",
+        {
+            "list": CommandEntry("models.commands:list_models", "List the embedding models."),
+            "add": CommandEntry("models.commands:add", "Add a model of a provider."),
+            "update": CommandEntry("models.commands:update", "Change a model."),
+            "remove": CommandEntry("models.commands:remove", "Remove a model that is not the default."),
+            "default": CommandEntry("models.commands:default", "Show the default model, or choose another one."),
+            "calibrate": CommandEntry("models.calibration:calibrate", "Fit a model's scores to judged data."),
+        },
+    ),
+    "index": GroupEntry(
+        "Show and switch the model of each index.",
+        "skillbus index switch tools",
+        {
+            "status": CommandEntry("models.index_commands:status", "Show the model of each index and its last switch."),
+            "switch": CommandEntry("models.index_commands:switch", "Switch an index to the default model."),
+            "rollback": CommandEntry("models.index_commands:rollback", "Undo the last switch of an index."),
+        },
+    ),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Group that lists its entries without importing them, and imports a command when it is called."""
+
+    entries: Entries = COMMANDS
+
+    def list_commands(self, ctx: "Context") -> list[str]:
+        """Return the names of the commands in the order of the table."""
+        return list(self.entries)
+
+    def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
+        """Return a command, imported at its first use."""
+        entry = self.entries.get(cmd_name)
+        if cmd_name not in self.commands and entry is not None:
+            self.commands[cmd_name] = load_command(cmd_name, entry)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write the table of commands from their help lines."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+
+
+class LazyCommand(TyperCommand):
+    """Command that keeps the words after `--` apart and knows other spellings of its options."""
+
+    spec: CommandSpec
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Parse the words before `--`."""
+        if self.spec.trailing_words is not None and "--" in args:
+            at = args.index("--")
+            ctx.meta[TRAILING_WORDS] = tuple(args[at + 1 :])
+            args = args[:at]
+        for alias, option in self.spec.aliases.items():
+            args = [option + arg.removeprefix(alias) if arg.partition("=")[0] == alias else arg for arg in args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+        """Return the pieces of the usage line."""
+        pieces = super().collect_usage_pieces(ctx)
+        return pieces if self.spec.trailing_words is None else [*pieces, f"[-- {self.spec.trailing_words}]"]
+
+
+def load_command(name: str, entry: CommandEntry | GroupEntry) -> "Command":
+    """Import a command, or build a group whose commands are imported later."""
+    if isinstance(entry, GroupEntry):
+        help_page = f"{entry.help}\n\n\b\nExample:\n  $ {entry.example}"
+        group = LazyGroup(name=name, help=help_page, no_args_is_help=True, rich_markup_mode=None)
+        group.entries = entry.commands
+        return group
+    module, _, function = entry.target.partition(":")
+    spec = getattr(import_module(f"skillbus.cli.{module}"), function)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, cls=LazyCommand, help=spec.help)(spec.callback)
+    command = get_command(app)
+    if not isinstance(command, LazyCommand):
+        raise TypeError(f"Typer built {type(command)} for {name}")
+    command.spec = spec
+    return command

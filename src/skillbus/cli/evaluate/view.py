@@ -1,0 +1,103 @@
+"""Tables of measurements of search, in percent with 95 % intervals."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from skillbus.cli.output import clean_line
+from skillbus.cli.tables import build_table
+from skillbus.evaluation.knowledge_measures import KnowledgeMeasure
+from skillbus.evaluation.knowledge_report import KnowledgeReport
+from skillbus.evaluation.measures import Estimate, Measure
+from skillbus.evaluation.report import Figure, Report
+
+MeasureT = TypeVar("MeasureT", bound=StrEnum)
+
+_TOOL_HEADINGS: Final = {
+    Measure.HIT_AT_1: "hit@1",
+    Measure.RECALL_AT_5: "recall@5",
+    Measure.RECALL_AT_10: "recall@10",
+    Measure.NDCG_AT_10: "nDCG@10",
+    Measure.MRR: "MRR",
+    Measure.SET_RECALL: "whole set",
+}
+_KNOWLEDGE_HEADINGS: Final = {
+    KnowledgeMeasure.HIT_AT_1: "hit@1",
+    KnowledgeMeasure.RECALL_AT_5: "recall@5",
+    KnowledgeMeasure.NDCG_AT_10: "nDCG@10",
+    KnowledgeMeasure.MRR_AT_10: "MRR@10",
+    KnowledgeMeasure.RECALL_ACROSS: "recall@5 across",
+}
+
+
+def render_tool_report(report: Report) -> RenderableType:
+    """Render a measurement of the search of tools."""
+    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    effect, thresholds = report.abstention, []
+    if effect.answered_with_nothing is not None and effect.bm25_answered_with_nothing is not None:
+        what = f"{effect.no_match} queries without a fitting tool that got no hit"
+        thresholds.append((what, _format_interval(effect.answered_with_nothing)))
+        thresholds.append(("the same by BM25", _format_interval(effect.bm25_answered_with_nothing)))
+    if effect.recall_at_5_lost is not None:
+        thresholds.append(("recall@5 lost by the other queries", _format_interval(effect.recall_at_5_lost)))
+    degraded = f"; {report.degraded} queries answered by words alone" if report.degraded else ""
+    summary = (
+        f"{report.tools} tools, imported in {report.import_s:.1f} s; {report.queries} queries in {report.ask_s:.1f} s; "
+        f"{clean_line(report.model or 'no model')}{degraded}. In percent, with 95 % intervals."
+    )
+    return Group(
+        *_render_slices(slices, _TOOL_HEADINGS),
+        build_table(("at the default threshold", ""), thresholds),
+        Text(summary, "dim"),
+    )
+
+
+def render_knowledge_report(report: KnowledgeReport) -> RenderableType:
+    """Render a measurement of the search of knowledge."""
+    slices = [(f"{clean_line(it.name)} ({it.queries})", it.figures) for it in report.slices]
+    thresholds = []
+    if report.answered_with_nothing is not None:
+        thresholds.append(("queries without an answer that got no hit", _format_interval(report.answered_with_nothing)))
+    if report.hit_at_1_lost is not None:
+        thresholds.append(("hit@1 lost by the other queries", _format_interval(report.hit_at_1_lost)))
+    scores = [
+        (f"{it.low:g} to {it.high:g}", str(it.hits), f"{it.mean_score:.2f}", f"{it.answered:.2f}")
+        for it in report.reliability
+    ]
+    headings = ("score", "hits", "mean score", "share of answers")
+    notes = f"; {report.degraded} queries answered by words alone" if report.degraded else ""
+    notes += f"; {report.absent} of the answers are not among the items" if report.absent else ""
+    summary = (
+        f"{report.items} items, imported in {report.import_s:.1f} s; {report.queries} queries in {report.ask_s:.1f} s; "
+        f"{clean_line(report.model or 'no model')}{notes}. In percent, with 95 % intervals. "
+        f"The mean error of a score is {report.calibration_error:.3f}."
+    )
+    return Group(
+        *_render_slices(slices, _KNOWLEDGE_HEADINGS),
+        build_table(("at the default threshold", ""), thresholds),
+        build_table(headings, scores, numbers=headings[1:]),
+        Text(summary, "dim"),
+    )
+
+
+def _render_slices(
+    slices: list[tuple[str, dict[MeasureT, Figure]]], measures: Mapping[MeasureT, str]
+) -> Iterator[Table]:
+    """Yield a table with three rows for each slice: skillbus, BM25, and the difference."""
+    rows: list[tuple[str, ...]] = []
+    for name, all_figures in slices:
+        figures = [all_figures.get(measure) for measure in measures]
+        rows.append((name, "skillbus", *(_format_interval(it.search) if it else "" for it in figures)))
+        rows.append(("", "BM25", *(f"{it.bm25.mean * 100:.1f}" if it else "" for it in figures)))
+        rows.append(("", "difference", *(_format_interval(it.difference, sign="+") if it else "" for it in figures)))
+    if rows:
+        yield build_table(("queries", "", *measures.values()), rows, numbers=tuple(measures.values()))
+
+
+def _format_interval(value: Estimate, sign: str = "") -> str:
+    mean, low, high = (format(part * 100, f"{sign}.1f") for part in (value.mean, value.low, value.high))
+    return f"{mean} [{low}, {high}]"

@@ -1,0 +1,106 @@
+"""`skillbus providers`."""
+
+from typing import Annotated
+
+import typer
+
+from skillbus.cli.client.models import ModelsClient
+from skillbus.cli.errors import EXIT_FAILED
+from skillbus.cli.models.view import render_providers
+from skillbus.cli.options import build_request
+from skillbus.cli.output import clean_line
+from skillbus.cli.session import Session, YesOption, remote_command
+from skillbus.contracts.embedder.registry import CreateProvider, ProviderKind, UpdateProvider
+
+Name = Annotated[str, typer.Argument(help="Name of the provider.")]
+Kind = Annotated[ProviderKind, typer.Option("--kind", help="Protocol of the provider.")]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="Address, if it is not the usual one of its kind.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key", metavar="REF", help="Place of its key: env:NAME or file:PATH of the embedder. Never the key."
+    ),
+]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that a request may take.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Largest number of concurrent requests.")]
+BatchTexts = Annotated[int | None, typer.Option("--batch-texts", help="Largest number of texts in a request.")]
+Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use its models, or do not.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Model to test with. Default: its first model.")]
+
+
+@remote_command("skillbus providers list", has_project=False)
+async def list_providers(session: Session) -> None:
+    """List the providers of embedding models."""
+    listed = await ModelsClient(session.connection).list_providers()
+    session.output.show_result(listed, lambda: render_providers(listed.providers))
+
+
+@remote_command("skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY", has_project=False)
+async def add(
+    session: Session,
+    name: Name,
+    kind: Kind,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    timeout: Timeout = None,  # noqa: ASYNC109 (the provider's timeout, not this function's)
+    concurrency: Concurrency = None,
+    batch_texts: BatchTexts = None,
+) -> None:
+    """Add a provider.
+
+    `skillbus models add` then adds its models.
+    """
+    fields: dict[str, object] = {"name": name, "kind": kind, "base_url": base_url, "api_key": api_key}
+    fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
+    added = await ModelsClient(session.connection).add_provider(build_request(CreateProvider, fields))
+    session.output.show_result(added, lambda: render_providers((added,)))
+    session.output.print_note(f"`skillbus models add {added.name} MODEL` adds one of its models.")
+
+
+@remote_command("skillbus providers update openai --timeout 20", has_project=False)
+async def update(
+    session: Session,
+    name: Name,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    timeout: Timeout = None,  # noqa: ASYNC109 (as above)
+    concurrency: Concurrency = None,
+    batch_texts: BatchTexts = None,
+    enabled: Enabled = None,
+) -> None:
+    """Change a provider. Options that are not given stay as they are; an empty text clears, as in --api-key "".
+
+    The change applies from the next request on.
+    """
+    fields: dict[str, object] = {"name": name, "base_url": base_url, "api_key": api_key, "enabled": enabled}
+    fields |= {"timeout_s": timeout, "max_concurrency": concurrency, "max_batch_texts": batch_texts}
+    updated = await ModelsClient(session.connection).update_provider(build_request(UpdateProvider, fields))
+    session.output.show_result(updated, lambda: render_providers((updated,)))
+
+
+@remote_command("skillbus providers remove openai --yes", has_project=False)
+async def remove(session: Session, name: Name, yes: YesOption = False) -> None:
+    """Remove a provider that has no models."""
+    if not yes:
+        session.confirm_removal([name])
+    await ModelsClient(session.connection).remove_provider(name)
+    session.output.show_result({"name": name, "outcome": "removed"}, lambda: f"{clean_line(name)}: removed")
+
+
+@remote_command("skillbus providers test openai", has_project=False)
+async def try_provider(session: Session, name: Name, model: ModelOption = None) -> None:
+    """Request one vector from a provider.
+
+    Exits with 1 if it returns none.
+    """
+    tested = await ModelsClient(session.connection).test_provider(name, model)
+    with_model = f" with {tested.model}" if tested.model else ""
+    if tested.ok:
+        verdict = f"{name} works{with_model}: {tested.dimensions} dimensions in {tested.took_ms:.0f} ms"
+    else:
+        verdict = f"{name} returns no vector{with_model}: {tested.error or 'it gave no reason'}"
+    session.output.show_result(tested, lambda: clean_line(verdict))
+    if not tested.ok:
+        raise typer.Exit(EXIT_FAILED)

@@ -1,0 +1,69 @@
+"""Checks of arguments and options against the contracts, before anything is sent."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeVar
+
+import typer
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from skillbus.contracts.message import SkillName
+
+RequestT = TypeVar("RequestT", bound=BaseModel)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="Lowest score of a hit; 0 shows the nearest. Default: the server's."),
+]
+
+_SKILL_PREFIX: Final = "skill:"
+_SKILL_NAME: Final[TypeAdapter[str]] = TypeAdapter(SkillName)
+_OPTIONS: Final = {
+    "args": "ARGS",
+    "budget_tokens": "--budget",
+    "command": "COMMAND",
+    "headers": "--header",
+    "id": "MODEL",
+    "ids": "ID",
+    "is_default": "--default",
+    "max_batch_texts": "--batch-texts",
+    "max_concurrency": "--concurrency",
+    "name": "NAME",
+    "provider": "PROVIDER",
+    "query": "QUERY",
+    "sources": "--source",
+    "stale_after_days": "--stale-after",
+    "tags": "--tag",
+    "timeout_s": "--timeout",
+    "top_k": "--limit",
+    "types": "--type",
+}
+"""Options whose names differ from their fields."""
+
+
+def check_skill_name(name: str) -> str:
+    """Return the name of a skill. The id that a search shows, such as `skill:greet`, is accepted too.
+
+    Raises:
+        typer.BadParameter: No skill can have this name.
+    """
+    name = name.removeprefix(_SKILL_PREFIX)
+    try:
+        return _SKILL_NAME.validate_python(name)
+    except ValidationError:
+        raise typer.BadParameter(f"{name!r} is not a skill name: a-z, 0-9 and single hyphens") from None
+
+
+def build_request(kind: type[RequestT], fields: Mapping[str, object]) -> RequestT:
+    """Build a request from the fields that are not None. An error never shows a value: it may be a key.
+
+    Raises:
+        typer.BadParameter: A field breaks the contract.
+    """
+    try:
+        return kind.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = str(first["loc"][0])
+        option = _OPTIONS.get(field, f"--{field.replace('_', '-')}")
+        raise typer.BadParameter(first["msg"].removeprefix("Value error, "), param_hint=option) from None

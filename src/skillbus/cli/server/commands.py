@@ -1,0 +1,120 @@
+"""`skillbus up`, `skillbus status` and `skillbus audit`."""
+
+import asyncio
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Final, Literal
+
+import typer
+from rich.text import Text
+
+from skillbus.cli import tables
+from skillbus.cli.client.system import SystemClient
+from skillbus.cli.errors import EXIT_FAILED
+from skillbus.cli.output import clean_line
+from skillbus.cli.server.launcher import RunningServer, ServerPlan
+from skillbus.cli.server.view import render_audit, render_counts, render_services
+from skillbus.cli.session import ServerSession, Session, remote_command, server_command
+from skillbus.contracts.http import SystemStatus
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+HostOption = Annotated[str, typer.Option("--host", envvar="SKILLBUS_HTTP_HOST", help="Address to listen on.")]
+LogOption = Annotated[
+    LogLevel,
+    typer.Option("--log-level", envvar="SKILLBUS_LOG_LEVEL", case_sensitive=False, help="Lowest level to log."),
+]
+DataOption = Annotated[Path, typer.Option("--data", envvar="SKILLBUS_DATA", file_okay=False, help="Data directory.")]
+PortOption = Annotated[
+    int,
+    typer.Option(
+        "--http-port", envvar="SKILLBUS_HTTP_PORT", min=0, max=65_535, help="Port of the HTTP API; 0 takes a free one."
+    ),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Repair the differences, and compare again.")]
+
+DEFAULT_DATA: Final = Path("data")
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8080
+
+_LOST_WITHOUT: Final = {
+    "sandbox": "runs are refused",
+    "agent": "MCP and builtin tools cannot be called",
+    "learner": "knowledge can be neither written nor found",
+}
+"""Loss of function without a service that the system can do without."""
+
+
+@server_command("skillbus up --data ./data --http-port 8080")
+async def up(
+    session: ServerSession,
+    data: DataOption = DEFAULT_DATA,
+    http_port: PortOption = DEFAULT_PORT,
+    host: HostOption = DEFAULT_HOST,
+    log_level: LogOption = "INFO",
+) -> None:
+    """Run every service in one process until SIGINT or SIGTERM.
+
+    With --json, a document with the addresses is printed when the server is ready. If SKILLBUS_OWNER_KEY is set, every
+    HTTP request must carry this key; if not, --host must be a loopback address.
+    """
+    started = perf_counter()
+    stopping = asyncio.ensure_future(session.externals.wait_for_signal())
+    try:
+        async with session.externals.start(ServerPlan(data, host, http_port, log_level)) as running:
+            facts = describe_server(running, perf_counter() - started)
+            session.output.show_result(facts, lambda: tables.build_document(facts))
+            await stopping
+        session.output.print_note("Stopped.")
+    finally:
+        stopping.cancel()
+
+
+def describe_server(running: RunningServer, took_s: float) -> dict[str, object]:
+    """Return the addresses and the data directory of a server."""
+    return {
+        "http_url": running.http_url,
+        "docs_url": f"{running.http_url.rstrip('/')}/docs",
+        "nats_url": running.nats_url,
+        "data": str(running.data),
+        "ready_ms": round(took_s * 1000),
+    }
+
+
+@remote_command("skillbus status")
+async def status(session: Session) -> None:
+    """Show whether every service is ready, and what is indexed.
+
+    Exits with 1 if the system is not ready. It is ready, with a note, without the sandbox (no runs), the agent (no MCP
+    and builtin tools) or the learner (no knowledge).
+    """
+    found = await SystemClient(session.connection).get_status()
+    session.output.show_result(found, lambda: render_services(found))
+    if found.indexer is not None:
+        session.output.print_text(render_counts(found.indexer))
+    session.output.print_text(Text(clean_line(format_verdict(found)), "bold"))
+    if not found.ready:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def format_verdict(found: SystemStatus) -> str:
+    """Return the state of the system in a line. The table above it has the reasons."""
+    if not found.ready:
+        return "not ready"
+    missing = [check.name for check in found.services if not check.ready]
+    losses = [_LOST_WITHOUT.get(name, f"{name} is not ready") for name in missing]
+    return f"ready, but {'; '.join(losses)}" if losses else "ready"
+
+
+@remote_command("skillbus audit --fix")
+async def audit(session: Session, fix: Fix = False) -> None:
+    """Compare catalogue, knowledge base, indexes and callable tools.
+
+    Exits with 0 only if they agree: every tool of the catalogue is indexed at its current version and can be called,
+    every active knowledge item is indexed at its current version, the index holds nothing else, and every service and
+    MCP server answered.
+    """
+    report = await SystemClient(session.connection).run_audit(fix=fix)
+    session.output.show_result(report, lambda: render_audit(report))
+    if not report.agrees:
+        raise typer.Exit(EXIT_FAILED)

@@ -12,13 +12,13 @@ from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.spec import Level, runtime_of
 
 from .canaries import Planted, planted
-from .harness import UIDS, WAYS, Harness, Way, opened
+from .harness import USER, WAYS, Harness, Way, opened
 from .model import Abuse
 
 
 @pytest.fixture(scope="package")
 def canaries() -> Iterator[Planted]:
-    with planted(UIDS[0] if os.geteuid() == 0 else None) as found:
+    with planted(USER if os.geteuid() == 0 else None) as found:
         yield found
 
 
@@ -44,6 +44,6 @@ async def harness(request: pytest.FixtureRequest, canaries: Planted) -> AsyncIte
 async def strongest() -> Level:
     """The strongest level that holds on this machine."""
     try:
-        return (await BubblewrapIsolation(uids=UIDS).probe()).level
+        return (await BubblewrapIsolation(user=USER).probe()).level
     except SandboxUnavailable as unavailable:
         pytest.skip(f"no sandbox on this machine: {unavailable}")

@@ -14,7 +14,7 @@ from typing import Final
 from skillbus.common.testing import eventually
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
-from skillbus.sandbox.adapters.kernel.watchdog import process_tree
+from skillbus.sandbox.adapters.kernel.watchdog import list_process_tree
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.names import is_safe_name
@@ -30,7 +30,7 @@ PAYLOADS: Final = Path(__file__).parent / "payloads"
 PLACE: Final = "tests/abuse/payloads"
 """Of the payloads in their skill: as in this repository, so that they import alike."""
 HELPERS: Final = ("verdict.py", "verdict.js")
-UIDS: Final = range(1_100_000 + os.getpid() * 8, 1_100_000 + os.getpid() * 8 + 8)
+USER: Final = 1_100_000 + os.getpid()
 """This test process's own, so that what is left of its runs is told from others'."""
 _GOT_THROUGH: Final = "through: "
 _HANGS_S: Final = 40.0
@@ -80,7 +80,7 @@ class Harness:
         self._planted = planted
         self.way = way
         self._warm = way.warm
-        self._traces = Traces(UIDS if os.geteuid() == 0 else ())
+        self._traces = Traces((USER,) if os.geteuid() == 0 else ())
         self.held: set[str] = set()
         """Names of cases that have held."""
 
@@ -132,18 +132,18 @@ class Harness:
 
     async def _settle(self) -> None:
         """Until the sandboxes wait that are to, and none is being made: then what else is there is left over."""
-        await self._isolation.settled()
+        await self._isolation.wait_until_clean()
         if self._warm:
 
             async def settled() -> bool:
-                return not self._isolation.lacking and set(self._traces.processes()) <= self._known()
+                return not self._isolation.missing and set(self._traces.processes()) <= self._known()
 
             with suppress(AssertionError):  # what is left then is named
                 await eventually(settled, bool)
 
     def _known(self) -> set[int]:
         waiting = self._isolation.waiting_pids if self._warm else ()
-        return {self._planted.neighbour.pid, *process_tree(waiting)}
+        return {self._planted.neighbour.pid, *list_process_tree(waiting)}
 
     def _around(self, outcome: RunOutcome) -> Iterator[str]:
         waiting = self._isolation.waiting if self._warm else 0
@@ -208,11 +208,11 @@ async def opened(way: Way, planted: Planted) -> AsyncIterator[Harness]:
     Raises:
         SandboxUnavailable: the level does not hold on this machine.
     """
-    async with BubblewrapIsolation(uids=UIDS, levels=(way.level,), warm=way.warm) as isolation:
+    async with BubblewrapIsolation(user=USER, levels=(way.level,), warm=way.warm) as isolation:
         await isolation.probe()
         yield Harness(isolation, planted, way)
 
 
 def weakened(abuse: Abuse, level: Level, planted: Planted) -> Harness:
     """A sandbox in which the case's payload is to get through."""
-    return Harness(Weakened(level, abuse.weakening.steps, planted, UIDS), planted, Way(level))
+    return Harness(Weakened(level, abuse.weakening.steps, planted, USER), planted, Way(level))

@@ -53,12 +53,16 @@ class Traces:
         return [path for path in found if _owner(path) in self.uids]
 
     def processes(self) -> Iterator[int]:
-        """Of the runs' users; or when we are not root, ours in another process namespace."""
+        """Of the runs' users, but no fork servers; or when we are not root, ours in another process namespace."""
         here = Path("/proc/self/ns/pid").readlink()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                uid = int((folder / "status").read_text().split("Uid:")[1].split()[0])
-                if uid in self.uids or (uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here):
+                status = (folder / "status").read_text()
+                uid = int(status.split("Uid:")[1].split()[0])
+                starts = status.split("Name:\t")[1].startswith("python") and f"PPid:\t{os.getpid()}\n" in status
+                if (uid in self.uids and not starts) or (
+                    uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here
+                ):
                     yield int(folder.name)
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap.profile import Plan
+from skillbus.sandbox.adapters.bubblewrap.profile import SandboxPlan
 from skillbus.sandbox.domain.run.limits import Limits
 
 from .canaries import Planted
@@ -15,7 +15,7 @@ USUAL = Limits(wall_s=20)
 ANY_INODES = replace(USUAL, inodes=10**12)
 """For a sandbox that is shown a file system of the host, with all that is on it."""
 
-Step = Callable[[list[str], Plan, Planted], list[str]]
+Step = Callable[[list[str], SandboxPlan, Planted], list[str]]
 """A change of the command line of a sandbox, or of what it is started with."""
 
 

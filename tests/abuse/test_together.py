@@ -13,7 +13,7 @@ from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec
 
 from .canaries import Planted
-from .harness import UIDS, Harness, Way
+from .harness import USER, Harness, Way
 from .leftovers import Traces
 from .manifest import BY_NAME
 
@@ -36,12 +36,12 @@ AT_ONCE = 4
 async def test_harmless_runs_give_their_results_beside_hostile_ones(canaries: Planted, tmp_path: Path) -> None:
     tmp_path.joinpath("sum.py").write_text(SUM)
     slots = asyncio.Semaphore(AT_ONCE)
-    async with BubblewrapIsolation(uids=UIDS) as isolation:
+    async with BubblewrapIsolation(user=USER) as isolation:
         try:
             level = (await isolation.probe()).level
         except SandboxUnavailable as unavailable:
             pytest.skip(f"no sandbox on this machine: {unavailable}")
-        traces, hostile = Traces(UIDS if os.geteuid() == 0 else ()), Harness(isolation, canaries, Way(level))
+        traces, hostile = Traces((USER,) if os.geteuid() == 0 else ()), Harness(isolation, canaries, Way(level))
 
         async def attack(name: str) -> None:
             async with slots:

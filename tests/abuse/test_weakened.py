@@ -5,7 +5,7 @@ import pytest
 from skillbus.sandbox.domain.run.spec import Level
 
 from .canaries import Planted
-from .harness import UIDS, Harness, Way, weakened
+from .harness import USER, Harness, Way, weakened
 from .manifest import ABUSES, BY_NAME
 from .model import Abuse, Step
 from .weakening import UNFILTERED, Weakened, without
@@ -31,7 +31,7 @@ async def test_weakened_it_gets_through(abuse: Abuse, strongest: Level, canaries
 async def test_of_two_walls_around_the_network_either_holds_alone(
     gone: tuple[Step, ...], strongest: Level, canaries: Planted
 ) -> None:
-    harness = Harness(Weakened(strongest, gone, canaries, UIDS), canaries, Way(strongest))
+    harness = Harness(Weakened(strongest, gone, canaries, USER), canaries, Way(strongest))
     abuse = BY_NAME["network_loopback.py"]
     verdict = await harness.judge(abuse, abuse.limits, abuse.argv)
     reached = {what for what in verdict.through if what.startswith("connected") or what.endswith("was heard")}

@@ -8,8 +8,8 @@ from typing import Final
 
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
-from skillbus.sandbox.adapters.bubblewrap.profile import INIT, Entry, Plan, command_line, entry_of
-from skillbus.sandbox.adapters.bubblewrap.starter import Profile
+from skillbus.sandbox.adapters.bubblewrap.profile import INIT, AgentEntry, SandboxPlan, build_command, build_entry
+from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.spec import Level
@@ -30,7 +30,7 @@ class AgentStep:
     old: str
     new: str
 
-    def __call__(self, argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    def __call__(self, argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
         """The command line stays as it is."""
         return argv
 
@@ -43,16 +43,16 @@ class AgentStep:
 class Weakened(BubblewrapIsolation):
     """Runs in a sandbox that some walls are missing of, which no probe would let pass."""
 
-    def __init__(self, level: Level, steps: Sequence[Step], planted: Planted, uids: range) -> None:
-        def changed(plan: Plan) -> list[str]:
-            argv = list(command_line(plan))
+    def __init__(self, level: Level, steps: Sequence[Step], planted: Planted, user: int) -> None:
+        def changed(plan: SandboxPlan) -> list[str]:
+            argv = list(build_command(plan))
             for step in steps:
                 argv = step(argv, plan, planted)
             return argv
 
-        def entered(plan: Plan) -> Entry:
+        def entered(plan: SandboxPlan) -> AgentEntry:
             """As the sandbox is after the steps: what is not made is not entered, and what is told the agent tells."""
-            argv, entry = changed(plan), entry_of(plan)
+            argv, entry = changed(plan), build_entry(plan)
             absent = sum(flag for name, flag in _NAMESPACES.items() if name not in argv)
             told = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--setenv"}
             return replace(entry, namespaces=entry.namespaces & ~absent, environment={**entry.environment, **told})
@@ -61,7 +61,7 @@ class Weakened(BubblewrapIsolation):
         for step in steps:
             if isinstance(step, AgentStep):
                 sources = step.change(sources)
-        super().__init__(profile=Profile(changed, entered, sources), uids=uids)
+        super().__init__(profile=SandboxProfile(changed, entered, sources), user=user)
         self._level = level
 
     async def probe(self) -> IsolationReport:
@@ -72,7 +72,7 @@ class Weakened(BubblewrapIsolation):
 def without(*flags: str) -> Step:
     """Each of these flags wherever it is, and its value; one that a level has not need not be there."""
 
-    def step(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    def step(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
         for flag in flags:
             while flag in argv:
                 at = argv.index(flag)
@@ -85,7 +85,7 @@ def without(*flags: str) -> Step:
 def added(*flags: str) -> Step:
     """These too, before the root becomes read-only; `{folder}`, `{shared}` and `{secret}` are the canaries'."""
 
-    def step(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    def step(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
         at = len(argv) - 1 - argv[::-1].index("--remount-ro")
         names = {"folder": planted.folder, "shared": planted.shared, "secret": planted.secret}
         return [*argv[:at], *(flag.format(**names) for flag in flags), *argv[at:]]
@@ -101,7 +101,7 @@ def agent(old: str, new: str) -> AgentStep:
 def writable(folder: str) -> Step:
     """A folder of the host that is to be read-only as it is on the host."""
 
-    def step(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+    def step(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
         at = argv.index(folder) - 2
         assert argv[at] == "--ro-bind"
         return [*argv[:at], "--bind", *argv[at + 1 :]]
@@ -109,18 +109,18 @@ def writable(folder: str) -> Step:
     return step
 
 
-def host_processes_shown(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+def host_processes_shown(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
     """The host's /proc."""
     at = next(at for at, (flag, value) in enumerate(pairwise(argv)) if flag in {"--proc", "--dir"} and value == "/proc")
     return [*argv[:at], "--bind", "/proc", "/proc", *argv[at + 2 :]]
 
 
-def process_1_open(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+def process_1_open(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
     """A process 1 that does not keep its memory to itself, and whose program can be read."""
     return _process_1(argv, "/bin/cat", "/etc/hosts", "-")
 
 
-def process_1_heeds(argv: list[str], plan: Plan, planted: Planted) -> list[str]:
+def process_1_heeds(argv: list[str], plan: SandboxPlan, planted: Planted) -> list[str]:
     """A process 1 that handles a signal: those that it does not handle the kernel keeps from it."""
     return _process_1(argv, "/bin/sh", "-c", "trap 'exit 1' TERM; echo; read _")
 

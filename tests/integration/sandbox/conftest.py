@@ -17,12 +17,15 @@ from ...abuse.leftovers import list_sandbox_mounts
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 
-UIDS = range(1_000_000 + os.getpid() * 8, 1_000_000 + os.getpid() * 8 + 8)
-"""This test process's own, so that what it left is told from others' runs."""
+USER = 1_000_000 + os.getpid()
+"""User of this test process's runs when it is root, so that their remains differ from those of other tests."""
 
 
 def processes_in_sandboxes() -> list[int]:
-    """Processes of our sandboxes: of our uids, or when we are not root, ours in another pid namespace."""
+    """Processes of our sandboxes: of our own user, or when we are not root, ours in another pid namespace.
+
+    Fork servers are not counted: they are no part of a sandbox.
+    """
     here = Path("/proc/self/ns/pid").readlink()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -30,7 +33,10 @@ def processes_in_sandboxes() -> list[int]:
             uid = folder.stat().st_uid
             status = (folder / "status").read_text()
             real = int(status.split("Uid:")[1].split()[0])
-            mine = real in UIDS or (uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here)
+            starts = status.split("Name:\t")[1].startswith("python") and f"PPid:\t{os.getpid()}\n" in status
+            mine = (real == USER and not starts) or (
+                uid == os.geteuid() != 0 and (folder / "ns/pid").readlink() != here
+            )
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         if mine:
@@ -63,7 +69,7 @@ async def make_isolation(nothing_left: None) -> AsyncIterator[Callable[..., Bubb
     made = list[BubblewrapIsolation]()
 
     def make(**options: object) -> BubblewrapIsolation:
-        made.append(BubblewrapIsolation(**{"uids": UIDS, **options}))  # type: ignore[arg-type]  # a test's shorthand
+        made.append(BubblewrapIsolation(**{"user": USER, **options}))  # type: ignore[arg-type]  # a test's shorthand
         return made[-1]
 
     yield make
@@ -104,7 +110,7 @@ def nothing_left() -> Iterator[None]:
     yield
     assert processes_in_sandboxes() == []
     assert list_sandbox_mounts() == mounts
-    assert [path for path in Path("/tmp").glob("skillbus-run-*") if _owner(path) in UIDS] == []
+    assert [path for path in Path("/tmp").glob("skillbus-run-*") if _owner(path) == USER] == []
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
 
 

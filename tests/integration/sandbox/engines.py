@@ -8,31 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.gvisor.engine import Engine
-from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
-from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine
+from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
+from skillbus.sandbox.adapters.gvisor.runsc import Runsc
 
 
-def runsc_engine(folder: Path) -> RunscEngine:
+def runsc_engine(folder: Path) -> Runsc:
     """gVisor's runsc, from the path or by SKILLBUS_TEST_RUNSC."""
     program = os.environ.get("SKILLBUS_TEST_RUNSC") or shutil.which("runsc")
     if program is None:
         pytest.skip("there is no runsc on this machine: install it, or name it by SKILLBUS_TEST_RUNSC")
-    return RunscEngine(folder / "runsc", program=program)
+    return Runsc(folder / "runsc", program=program)
 
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {"runsc": runsc_engine}
+ENGINES: dict[str, Callable[[Path], Runsc]] = {"runsc": runsc_engine}
 
 
-def engine_isolation(name: str, folder: Path) -> Iterator[EngineIsolation]:
+def engine_isolation(name: str, folder: Path) -> Iterator[GvisorIsolation]:
     """One whose containers are counted when it is given back: nothing of a run may be left."""
     engine = ENGINES[name](folder)
-    owner = owner_name(folder)
-    yield EngineIsolation(engine, owner)
+    owner = make_owner_name(folder)
+    yield GvisorIsolation(engine, owner)
     assert names(engine, owner) == []
 
 
-def names(engine: Engine, owner: str) -> list[str]:
+def names(engine: Runsc, owner: str) -> list[str]:
     """The containers of an owner that are there."""
-    asked = subprocess.run(engine.listing(owner), capture_output=True, text=True, check=True, timeout=20)
+    asked = subprocess.run(engine.list_command(), capture_output=True, text=True, check=True, timeout=20)
     return [name for name in asked.stdout.split() if name.startswith(owner)]

@@ -68,10 +68,10 @@ async def test_no_more_processes_are_made_than_the_limit(cgroups: Cgroups) -> No
         "print(made)"
     )
     for limit, made in ((10, b"9\n"), (64, b"30\n")):  # with itself
-        meter = cgroups.meter()
+        meter = cgroups.create_meter()
         done = await held(meter, source, Limits(processes=limit))
         await meter.leave()
-        assert (done.stdout, meter.usage().excess) == (made, None)
+        assert (done.stdout, meter.get_usage().excess) == (made, None)
 
 
 async def test_memory_over_the_limit_ends_the_whole_group_and_is_told(cgroups: Cgroups) -> None:
@@ -80,21 +80,21 @@ async def test_memory_over_the_limit_ends_the_whole_group_and_is_told(cgroups: C
         "if os.fork() == 0: os.close(1); time.sleep(9); os._exit(0)\n"
         "data = b'x' * (40 << 20); print('took it', flush=True)"
     )
-    small, large = cgroups.meter(), cgroups.meter()
+    small, large = cgroups.create_meter(), cgroups.create_meter()
     killed = await held(small, source, Limits(memory_bytes=20 * MIB))
     assert (killed.returncode, killed.stdout) == (-9, b"")
     await small.leave()
-    excess = small.usage().excess
+    excess = small.get_usage().excess
     assert excess is not None
     assert excess.status is RunStatus.MEMORY
     assert (await held(large, source, Limits(memory_bytes=120 * MIB))).stdout == b"took it\n"
     await large.leave()
-    assert large.usage().excess is None
-    assert 40 * MIB < (large.usage().peak_bytes or 50 * MIB) < 120 * MIB
+    assert large.get_usage().excess is None
+    assert 40 * MIB < (large.get_usage().peak_bytes or 50 * MIB) < 120 * MIB
 
 
 async def test_leaving_ends_whatever_is_left_and_can_be_done_twice(cgroups: Cgroups, delegated: Path) -> None:
-    meter = cgroups.meter()
+    meter = cgroups.create_meter()
     done = await held(
         meter,
         "import os, time\nif os.fork() == 0:\n    os.setsid(); os.close(1); time.sleep(30)\nprint(os.getpid())",
@@ -115,7 +115,7 @@ async def test_a_share_of_the_processors_is_held_where_it_is_asked_for(delegated
     except NotDelegatedError as reason:
         pytest.skip(str(reason))
     for metering, is_throttled in ((shared, True), (cgroups, False)):
-        meter = metering.meter()
+        meter = metering.create_meter()
         done = await held(meter, "import time\nwhile time.process_time() < 0.5: pass", Limits())
         assert done.returncode == 0
         spent = dict(map(str.split, (meter.folder / "cpu.stat").read_text().splitlines()))

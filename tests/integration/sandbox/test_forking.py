@@ -5,13 +5,10 @@ import os
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,14 +20,14 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
-from skillbus.sandbox.adapters.bubblewrap.profile import Entry
-from skillbus.sandbox.adapters.bubblewrap.starter import Wanted
+from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
+from skillbus.sandbox.adapters.bubblewrap.starter import SandboxRequest
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import Level, RunOutcome, RunSpec
 
-from .conftest import UIDS
+from .conftest import USER
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 Make = Callable[..., BubblewrapIsolation]
@@ -157,7 +154,7 @@ async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
             with pytest.raises(SandboxBroken, match=r"did not start in 1 s"):
                 await isolation.run(spec)
             assert time.monotonic() - began < 4
-            await isolation.settled()
+            await isolation.wait_until_clean()
             assert not processes()
             assert (await isolation.run(spec)).stdout == b"ran\n"
         finally:
@@ -175,12 +172,12 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
             ends = socket.socketpair()  # a sandbox whose process 1 has ended
             ends[0].close()
             passed = (nothing, ends[1].fileno(), nothing, nothing, nothing)
-            await server.fork(Entry(None, 0, {}, network=False, warm=None), passed)
+            await server.fork_agent(AgentEntry(0, {}, network=False, warm=None), passed)
             ends[1].close()
         os.close(nothing)
         async with asyncio.timeout(60):
             assert (await isolation.probe()).level
-            ready = await isolation._starter.start(Wanted(Level.FULL, Limits()))
+            ready = await isolation._starter.start_sandbox(SandboxRequest(Level.FULL, Limits()))
         await ready.end()
 
 
@@ -189,12 +186,11 @@ async def test_a_fork_that_fails_is_heard_of_by_who_waits_for_it_and_the_next_ma
     python = find_installation().runtimes[Runtime.PYTHON]
     limited = tmp_path / "python"
     limited.write_text(
-        "#!/bin/sh\n"
-        f'exec setpriv --reuid {UIDS[-1]} --regid {UIDS[-1]} --clear-groups prlimit --nproc=2 -- {python} "$@"\n'
+        f'#!/bin/sh\nexec setpriv --reuid {USER} --regid {USER} --clear-groups prlimit --nproc=2 -- {python} "$@"\n'
     )
     limited.chmod(0o755)
-    plan = ForkPlan(limited, {"PATH": "/usr/bin:/bin"}, read_agent_sources(), (b"", b""), forks=9)
-    other = await asyncio.create_subprocess_exec("/bin/sleep", "60", user=UIDS[-1])
+    plan = ForkPlan((str(limited),), {"PATH": "/usr/bin:/bin"}, read_agent_sources(), (b"", b""), forks=9)
+    other = await asyncio.create_subprocess_exec("/bin/sleep", "60", user=USER)
     server = await ForkServer.open(plan, 10)
     try:
         assert await said_by_agent(server) == (b"", b"")
@@ -216,8 +212,8 @@ async def said_by_agent(server: ForkServer) -> tuple[bytes, bytes]:
     nothing = os.open("/dev/null", os.O_RDWR)
     first.send(b"\1")
     try:
-        entry = Entry(None, 0, {}, network=False, warm=None)
-        await server.fork(entry, (nothing, other.fileno(), control.fileno(), nothing, writing))
+        entry = AgentEntry(0, {}, network=False, warm=None)
+        await server.fork_agent(entry, (nothing, other.fileno(), control.fileno(), nothing, writing))
         control.close()
         os.close(writing)
         host.settimeout(10)
@@ -241,7 +237,7 @@ async def test_a_run_that_is_cancelled_while_it_is_collected_ends_at_once(make_i
             await asyncio.wait([task], timeout=after_ms / 1000)
             task.cancel()
             await asyncio.wait([task])
-            await isolation.settled()
+            await isolation.wait_until_clean()
     assert time.monotonic() - began < 10
 
 
@@ -277,26 +273,6 @@ async def test_runs_share_nothing_by_the_description_of_an_empty_standard_input(
     async with make_isolation(levels=(Level.FULL,)) as isolation:
         found = [(await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))).stdout for _ in range(2)]
     assert found == [b"0 True\n"] * 2
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has users that nothing but runs has")
-async def test_what_a_killed_service_left_is_ended_at_the_next_start(
-    make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
-) -> None:
-    program = tmp_path / "bwrap"
-    program.write_bytes(Path("/bin/sleep").read_bytes())
-    program.chmod(0o755)
-    left = f"import os\nif os.fork() == 0: os.setuid({UIDS[-1]}); os.execv('./bwrap', ['bwrap', '600'])"
-    command = partial(subprocess.run, [sys.executable, "-c", left], cwd=tmp_path, check=True)
-    await asyncio.to_thread(command)
-    assert processes()
-    async with make_isolation() as isolation:
-        await isolation.probe()
-
-    async def there() -> list[int]:
-        return processes()
-
-    await eventually(there, lambda pids: not pids, wait_s=30)  # of the dead, whoever buries them here takes its time
 
 
 async def test_an_interpreter_that_does_not_start_is_said_to_be_it(make_isolation: Make) -> None:

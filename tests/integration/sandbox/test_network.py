@@ -309,7 +309,7 @@ async def test_a_run_that_is_killed_in_the_midst_of_a_connection_leaves_nothing(
         outcome = await run(reaching, tmp_path, source, f"localhost:{port}", argv=(str(port),), wall_s=0.5)
         async with asyncio.timeout(5):
             await ended.wait()
-    await reaching.settled()
+    await reaching.wait_until_clean()
     assert outcome.status is RunStatus.TIMEOUT
     assert {task for task in asyncio.all_tasks() if task not in before and not task.done()} == set()
     assert list(Path("/tmp").glob("skillbus-net-*")) == []

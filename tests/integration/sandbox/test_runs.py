@@ -14,12 +14,12 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
-from skillbus.sandbox.adapters.bubblewrap.profile import Plan, command_line
-from skillbus.sandbox.adapters.bubblewrap.starter import Profile
+from skillbus.sandbox.adapters.bubblewrap.profile import SandboxPlan, build_command
+from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
@@ -72,16 +72,6 @@ async def test_files_are_given_read_only_and_artifacts_come_back(run: Run) -> No
     assert not outcome.truncated
 
 
-async def test_more_runs_than_users_take_turns(
-    make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation, run: Run, tmp_path: Path
-) -> None:
-    few = make_isolation(uids=range(999_001, 999_003))
-    await run("import sys; print(sys.argv[1])", "first")
-    spec = RunSpec(tmp_path / "skill", "scripts/main.py", Runtime.PYTHON)
-    outcomes = await asyncio.gather(*(few.run(replace(spec, argv=(str(n),))) for n in range(6)))
-    assert [outcome.stdout for outcome in outcomes] == [b"%d\n" % n for n in range(6)]
-
-
 async def test_a_program_and_a_skill_that_only_root_can_walk_to_are_run_all_the_same(
     run: Run, make_isolation: Callable[..., BubblewrapIsolation], tmp_path: Path
 ) -> None:
@@ -110,25 +100,25 @@ async def test_a_missing_language_is_refused_by_name(
 async def test_a_machine_that_cannot_isolate_runs_nothing_and_says_why(
     run: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
-    def unknown(plan: Plan) -> tuple[str, ...]:
-        argv = command_line(plan)
+    def unknown(plan: SandboxPlan) -> tuple[str, ...]:
+        argv = build_command(plan)
         at = argv.index("--seccomp")
         return (*argv[:at], "--no-such-flag", *argv[at:])
 
-    broken = make_isolation(profile=Profile(unknown))
+    broken = make_isolation(profile=SandboxProfile(unknown))
     with pytest.raises(SandboxUnavailable, match="no-such-flag") as caught:
         await run("print('ran')", within=broken)
     assert all(f"level {level}" in str(caught.value) for level in ISOLATING)
 
 
-def unfiltered(plan: Plan) -> tuple[str, ...]:
-    argv = list(command_line(plan))
+def unfiltered(plan: SandboxPlan) -> tuple[str, ...]:
+    argv = list(build_command(plan))
     at = argv.index("--seccomp")
     return (*argv[:at], *argv[at + 2 :])
 
 
-def open_process_1(plan: Plan) -> tuple[str, ...]:
-    return (*command_line(plan)[:-1], "/bin/cat", "/etc/hosts", "-")
+def open_process_1(plan: SandboxPlan) -> tuple[str, ...]:
+    return (*build_command(plan)[:-1], "/bin/cat", "/etc/hosts", "-")
 
 
 def agent_without(words: str) -> dict[str, str]:
@@ -140,14 +130,14 @@ def agent_without(words: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("wall", "profile"),
     [
-        ("process 1 is filtered as well", Profile(unfiltered)),
-        ("process 1 is closed to it", Profile(open_process_1)),
-        ("the network is closed", Profile(sources=agent_without("agent.close_kernel(instructions)"))),
-        ("it has no capability", Profile(sources=agent_without("give_up_capabilities()"))),
+        ("process 1 is filtered as well", SandboxProfile(unfiltered)),
+        ("process 1 is closed to it", SandboxProfile(open_process_1)),
+        ("the network is closed", SandboxProfile(sources=agent_without("agent.close_kernel(instructions)"))),
+        ("it has no capability", SandboxProfile(sources=agent_without("give_up_capabilities()"))),
     ],
 )
 async def test_walls_that_do_not_stand_make_the_probe_refuse(
-    wall: str, profile: Profile, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    wall: str, profile: SandboxProfile, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=wall):
         await run("print('ran')", within=make_isolation(profile=profile, levels=(Level.FULL,)))
@@ -156,10 +146,10 @@ async def test_walls_that_do_not_stand_make_the_probe_refuse(
 async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
     make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation
 ) -> None:
-    def no_lock(plan: Plan) -> tuple[str, ...]:
-        return ("/bin/sh", "-c", "echo no lock here >&2; exit 1") if plan.level is Level.FULL else command_line(plan)
+    def no_lock(plan: SandboxPlan) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", "echo no lock here >&2; exit 1") if plan.level is Level.FULL else build_command(plan)
 
-    report = await make_isolation(profile=Profile(no_lock)).probe()
+    report = await make_isolation(profile=SandboxProfile(no_lock)).probe()
     assert report.level is not Level.FULL
     assert any("no lock here" in note for note in report.notes)
 
@@ -169,12 +159,14 @@ async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
 ) -> None:
     tried: list[Level] = []
 
-    def overloaded_at_first(plan: Plan) -> tuple[str, ...]:
+    def overloaded_at_first(plan: SandboxPlan) -> tuple[str, ...]:
         tried.append(plan.level)
-        return ("/bin/sh", "-c", "exit 1") if len(tried) == 1 else command_line(plan)
+        return ("/bin/sh", "-c", "exit 1") if len(tried) == 1 else build_command(plan)
 
     strongest = (await isolation.probe()).level
-    report = await make_isolation(profile=Profile(overloaded_at_first), levels=(strongest, Level.CONTAINER)).probe()
+    report = await make_isolation(
+        profile=SandboxProfile(overloaded_at_first), levels=(strongest, Level.CONTAINER)
+    ).probe()
     assert (report.level, tried, report.notes) == (strongest, [strongest, strongest], (await isolation.probe()).notes)
 
 
@@ -183,10 +175,10 @@ async def test_a_machine_that_can_isolate_later_runs_skills_later(
 ) -> None:
     broken = True
 
-    def for_a_while(plan: Plan) -> tuple[str, ...]:
-        return ("/bin/sh", "-c", "exit 1") if broken else command_line(plan)
+    def for_a_while(plan: SandboxPlan) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", "exit 1") if broken else build_command(plan)
 
-    isolation = make_isolation(profile=Profile(for_a_while), refused_for_s=0.0)
+    isolation = make_isolation(profile=SandboxProfile(for_a_while), refused_for_s=0.0)
     with pytest.raises(SandboxUnavailable):
         await run("print('ran')", within=isolation)
     broken = False
@@ -198,7 +190,7 @@ async def test_a_sandbox_that_hangs_at_its_start_is_given_up(
     isolation: BubblewrapIsolation,
     nothing_runs: Callable[[], Coroutine[object, object, None]],
 ) -> None:
-    hanging = make_isolation(profile=Profile(lambda _: ("/bin/sleep", "30")), start_s=0.2)
+    hanging = make_isolation(profile=SandboxProfile(lambda _: ("/bin/sleep", "30")), start_s=0.2)
     with pytest.raises(SandboxUnavailable, match=r"did not start in 0\.2 s"):
         await hanging.probe()
     await nothing_runs()

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.bubblewrap.isolation import UIDS
+from skillbus.sandbox.adapters.bubblewrap.isolation import USER
 from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, UvBuilder
 from skillbus.sandbox.adapters.packages.layers import Layers, open_layers
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable
@@ -337,7 +337,7 @@ async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
         user = (layer / "user").read_text().strip()
         rights = dict(line.split() for line in (layer / "rights").read_text().splitlines())
         owners = {path.stat().st_uid for path in (layer, *layer.iterdir())}
-    assert int(user) not in {0, *UIDS}
+    assert int(user) not in {0, USER}
     assert rights == {"NoNewPrivs:": "1", "CapEff:": "0" * 16, "CapBnd:": "0" * 16}
     assert owners == {0}
 

@@ -63,7 +63,7 @@ def test_a_unit_with_systemd_s_mark_is_ours(tmp_path: Path) -> None:
 
 def test_a_mount_that_shows_another_part_of_the_tree_is_passed_over(tmp_path: Path) -> None:
     tree = cgroup(tmp_path / "tree")
-    with pytest.raises(NotDelegatedError, match="not mounted"):
+    with pytest.raises(NotDelegatedError, match="no mount of the cgroup tree"):
         find_delegated(process(tmp_path, "/", ("/docker/1", tree)))
 
 
@@ -88,7 +88,7 @@ async def test_without_a_cgroup_the_watchdog_holds_and_the_reason_is_told() -> N
     held = metering.prepare()
     assert "watchdog" in held
     assert "nothing is ours" in held
-    assert isinstance(metering.meter(), WatchdogMeter)
+    assert isinstance(metering.create_meter(), WatchdogMeter)
 
 
 def test_switched_off_nothing_is_looked_for() -> None:

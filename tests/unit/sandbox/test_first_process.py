@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.kernel.first_process import first_process
+from skillbus.sandbox.adapters.kernel.first_process import assemble_first_process
 from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
 
 EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 def command_of(architecture: str, folder: Path) -> list[str]:
     program = folder / "init"
-    program.write_bytes(first_process(ARCHITECTURES[architecture]))
+    program.write_bytes(assemble_first_process(ARCHITECTURES[architecture]))
     program.chmod(0o755)
     if architecture == platform.machine():
         return [str(program)]

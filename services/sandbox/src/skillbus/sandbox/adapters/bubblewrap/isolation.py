@@ -1,4 +1,4 @@
-"""Isolation by bubblewrap, a system call filter, rlimits inside and a watchdog outside."""
+"""Isolation by bubblewrap, a system call filter, resource limits inside the sandbox and metering outside."""
 
 import os
 from collections.abc import Sequence
@@ -9,19 +9,27 @@ from pathlib import Path
 from typing import Final, Self
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.bubblewrap.cleanup import Clearing
+from skillbus.contracts.sandbox.skill_runs import RunStatus
+from skillbus.sandbox.adapters.bubblewrap.cleanup import RunCleanup
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
 from skillbus.sandbox.adapters.bubblewrap.pool import WarmPool
-from skillbus.sandbox.adapters.bubblewrap.prepared import Prepared
-from skillbus.sandbox.adapters.bubblewrap.probe import Probe
+from skillbus.sandbox.adapters.bubblewrap.probe import LevelProbe
+from skillbus.sandbox.adapters.bubblewrap.process import SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import Warm
-from skillbus.sandbox.adapters.bubblewrap.slots import Slot
-from skillbus.sandbox.adapters.bubblewrap.starter import Profile, Starter, Wanted
-from skillbus.sandbox.adapters.bubblewrap.supervision import supervise
+from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox
+from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
+from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile, SandboxRequest, SandboxStarter
 from skillbus.sandbox.adapters.egress.proxy import open_egress
-from skillbus.sandbox.adapters.kernel.watchdog import Watchdog, process_tree
+from skillbus.sandbox.adapters.kernel.watchdog import Watchdog, list_process_tree
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
-from skillbus.sandbox.adapters.supervision.protocol import STDIN_MAX, encode_job
+from skillbus.sandbox.adapters.supervision.follower import RunEnding, RunFollower
+from skillbus.sandbox.adapters.supervision.protocol import (
+    NODE_STDIN_MAX,
+    AgentReport,
+    ProtocolError,
+    encode_job,
+    read_report,
+)
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.metering import Metering
@@ -29,28 +37,28 @@ from skillbus.sandbox.domain.network import EgressPolicy, HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunControl, RunOutcome, RunSpec
 
-UIDS: Final = range(64001, 64065)
-"""Users of the runs when the service is root: one each, so that no two runs share a user."""
+USER: Final = 64001
+"""User id of the runs when the service is root. It belongs to no account."""
 FORKS: Final = 32
-"""Runs that share an interpreter's address layout; its start takes as much as a script's, of which this is a part."""
+"""Runs that share one interpreter and its address layout. Starting one costs as much CPU time as a script."""
 _NODE_IDLE_S: Final = 300.0
-"""A Node that waits holds four times the memory of a Python: it is there while Node is used."""
+"""A waiting Node holds four times the memory of a Python, so it is kept only while Node is used."""
 
 
 class BubblewrapIsolation:
-    """`Isolation` on this machine. At most `len(uids)` runs at a time when the service is root; more wait.
+    """`Isolation` on this machine.
 
-    When a run has returned, and its `ends` are closed, none of its processes is left. What started them, its folder
-    and its user are cleared away right behind it: see `settled`.
+    When a run has returned and its `ends` are closed, none of its processes is left. Its folder and its meter are
+    released in the background: see `wait_until_clean`.
     """
 
-    def __init__(  # noqa: PLR0913 - each by its name, and each has a default
+    def __init__(  # noqa: PLR0913 - all by keyword, all with a default
         self,
         *,
         installation: Installation | None = None,
-        uids: range = UIDS,
+        user: int = USER,
         start_s: float = 10.0,
-        profile: Profile | None = None,
+        profile: SandboxProfile | None = None,
         levels: Sequence[Level] = ISOLATING,
         refused_for_s: float = 10.0,
         warm: int = 0,
@@ -58,65 +66,75 @@ class BubblewrapIsolation:
         egress: EgressPolicy | None = None,
         forks: int = FORKS,
     ) -> None:
-        """`warm` sandboxes wait for runs, from the first probe that holds until it is closed.
+        """Create it; nothing starts before the first probe.
 
-        `egress` bounds what runs with a network may move, and where to. `forks` is how many runs at most have forks of
-        the same interpreter, and with it its address layout.
+        Args:
+            installation: Programs of the machine; looked up if absent.
+            user: User id of the runs when the service is root. Otherwise runs have the service's own user.
+            start_s: Seconds that a sandbox may take to start.
+            profile: Replaced by tests, to weaken a sandbox.
+            levels: Levels to try, strongest first.
+            refused_for_s: Seconds before a failed probe is repeated.
+            warm: Sandboxes that wait for runs, from the first successful probe on.
+            metering: Holder of the limits that apply to a whole process tree; a watchdog if absent.
+            egress: Bounds of the egress proxies.
+            forks: Maximum number of runs that share one interpreter and its address layout.
 
         Raises:
-            ValueError: `levels` names none, or one that bubblewrap does not make.
+            ValueError: `levels` is empty, or has one that bubblewrap does not provide.
         """
         if not levels or not set(levels) <= set(ISOLATING):
             raise ValueError(
                 f"bubblewrap isolates at the levels {', '.join(ISOLATING)}, not at {', '.join(levels) or 'none at all'}"
             )
         metering = metering or Watchdog()
+        run_user = user if os.geteuid() == 0 else None
         self._egress = egress
-        self._starter = Starter(
+        self._starter = SandboxStarter(
             installation=installation,
-            profile=profile or Profile(),
+            profile=profile or SandboxProfile(),
             metering=metering,
-            uids=uids,
+            user=run_user,
             start_s=start_s,
             forks=forks,
         )
-        probe = Probe(levels, uids if os.geteuid() == 0 else None, metering, partial(self._run, control=RunControl()))
+        probe = LevelProbe(levels, run_user, metering, partial(self._run, control=RunControl()))
         self._probe = CachedProbe(lambda: probe.find_level(self._starter.host), refused_for_s)
         usual = WarmPool(partial(self._start_warm, Warm.USUAL), warm)
         node = WarmPool(partial(self._start_warm, Warm.NODE), min(warm, 1), _NODE_IDLE_S)
         self._pools = {Runtime.PYTHON: usual, Runtime.BASH: usual, Runtime.NODE: node}
-        self._clearing = Clearing()
+        self._cleanup = RunCleanup()
 
     async def probe(self) -> IsolationReport:
         """See `Isolation.probe`."""
-        report = await self._probe.get()
+        report = await self._probe.get_report()
         self._pools[Runtime.PYTHON].open()
         return report
 
     @property
     def waiting(self) -> int:
-        """Sandboxes that have started and wait for a run."""
+        """Number of warm sandboxes that are ready."""
         return sum(map(len, set(self._pools.values())))
 
     @property
-    def lacking(self) -> int:
-        """Those that have not, and are to."""
-        return sum(pool.lacks for pool in set(self._pools.values()))
+    def missing(self) -> int:
+        """Number of warm sandboxes that still have to start."""
+        return sum(pool.missing for pool in set(self._pools.values()))
 
     @property
     def waiting_pids(self) -> frozenset[int]:
-        """Their processes, in the host's numbering."""
-        return frozenset(process_tree(pid for pool in self._pools.values() for pid in pool.pids))
+        """Processes of the warm sandboxes, in the host's numbering."""
+        return frozenset(list_process_tree(pid for pool in self._pools.values() for pid in pool.pids))
 
-    async def settled(self) -> None:
-        """Wait until everything of the runs that have returned is cleared away."""
-        await self._clearing.settled()
+    async def wait_until_clean(self) -> None:
+        """Wait until everything of the runs that have returned is cleaned up."""
+        await self._cleanup.wait_until_done()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.settled()
+        await self.wait_until_clean()
         for pool in set(self._pools.values()):
             await pool.close()
         self._starter.close()
@@ -131,44 +149,63 @@ class BubblewrapIsolation:
         if spec.network:
             sockets = min(spec.limits.sockets, spec.limits.network_sockets)
             spec = replace(spec, limits=replace(spec.limits, sockets=sockets))
-        job = encode_job(spec, str(self._starter.host.interpreter(spec.runtime)))
-        await self._clearing.keep_up()
+        job = encode_job(spec, str(self._starter.host.get_interpreter(spec.runtime)))
+        await self._cleanup.wait_for_room()
         behind = AsyncExitStack()
         pool = self._pools[spec.runtime]
-        pool.run_begins()
-        behind.callback(pool.run_ended)
+        pool.begin_run()
+        behind.callback(pool.end_run)
         try:
-            async with AsyncExitStack() as ways_out:
-                ready = await self._prepared(spec, level, ways_out)
+            async with AsyncExitStack() as egress:
+                ready = await self._get_sandbox(spec, level, egress)
                 behind.push_async_callback(ready.end)
                 async with AsyncExitStack() as ends:
                     (control.ends or ends).push_async_callback(ready.sandbox.end)
-                    await ready.slot.fill(spec.skill_root, spec.files)
-                    return await supervise(ready, job, spec, control)
+                    await ready.folder.fill(spec.skill_root, spec.files)
+                    return await _supervise(ready, job, spec, control)
         finally:
-            self._clearing.later(behind.aclose)
+            self._cleanup.schedule(behind.aclose)
 
-    async def _prepared(self, spec: RunSpec, level: Level, ways_out: AsyncExitStack) -> Prepared:
-        """One that waits, if it is as this run wants it; none does before a level was found."""
-        usual = spec.limits.sizes == Limits().sizes and spec.layer is None and not spec.network
-        usual = usual and self._probe.report is not None
-        if usual and not (spec.runtime is Runtime.NODE and len(spec.stdin) > STDIN_MAX):
+    async def _get_sandbox(self, spec: RunSpec, level: Level, egress: AsyncExitStack) -> ReadySandbox:
+        """Return a warm sandbox if one fits the run, else start one. During the probe there are no warm ones."""
+        fits = spec.limits.sizes == Limits().sizes and spec.layer is None and not spec.network
+        fits = fits and self._probe.report is not None
+        if fits and not (spec.runtime is Runtime.NODE and len(spec.stdin) > NODE_STDIN_MAX):
             pool = self._pools[spec.runtime]
             pool.open()
-            if ready := await pool.take():
+            if ready := await pool.take_sandbox():
                 return ready
-        way_out = partial(self._way_out, spec.network, ways_out) if spec.network else None
-        return await self._starter.start(Wanted(level, spec.limits, spec.layer, way_out=way_out))
+        opening = partial(self._open_egress, spec.network, egress) if spec.network else None
+        return await self._starter.start_sandbox(SandboxRequest(level, spec.limits, spec.layer, open_egress=opening))
 
-    async def _start_warm(self, warm: Warm) -> Prepared:
-        return await self._starter.start(Wanted((await self.probe()).level, Limits(), warm=warm))
+    async def _start_warm(self, warm: Warm) -> ReadySandbox:
+        return await self._starter.start_sandbox(SandboxRequest((await self.probe()).level, Limits(), warm=warm))
 
-    async def _way_out(
-        self, network: tuple[HostPort, ...], ways_out: AsyncExitStack, slot: Slot, uid: int | None
-    ) -> Path:
-        """The socket of a run's proxy, until the run is over."""
-        opened = open_egress(frozenset(network), self._egress, folder=slot.skill.parent, owner=uid)
+    async def _open_egress(self, network: tuple[HostPort, ...], stack: AsyncExitStack, folder: RunFolder) -> Path:
+        """Open the egress proxy of a run, until the run is over, and return its socket."""
+        opened = open_egress(frozenset(network), self._egress, folder=folder.path, owner=self._starter.user)
         try:
-            return await ways_out.enter_async_context(opened)
+            return await stack.enter_async_context(opened)
         except OSError as error:
-            raise SandboxBroken(f"the run's way to the network could not be made: {error}") from error
+            raise SandboxBroken(f"the run's egress proxy could not be opened: {error}") from error
+
+
+async def _supervise(ready: ReadySandbox, job: bytes, spec: RunSpec, control: RunControl) -> RunOutcome:
+    """Send the job and follow the run to its end. The owner of the sandbox then waits for the end of its processes."""
+    sandbox, report = ready.sandbox, AgentReport()
+    follower = RunFollower.create(sandbox, spec.limits, ready.meter, control)
+    ready.meter.limit(spec.limits)
+    await follower.follow_run(control.cancelled, _talk(sandbox, job, spec, report, follower.ending))
+    return follower.make_outcome(report, ready.level)
+
+
+async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: AgentReport, ending: RunEnding) -> None:
+    try:
+        await sandbox.send_job(job, spec.stdin)
+        await read_report(sandbox.control, spec.limits, report)
+        if report.complete:
+            sandbox.finish()
+    except ConnectionError:
+        return  # the sandbox is gone: what it has reported is all there is
+    except ProtocolError as error:
+        ending.end(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")

@@ -1,7 +1,7 @@
-"""Sandboxes that wait for a job: each serves one run, and another takes its place afterwards.
+"""Pool of warm sandboxes. Each serves one run; another one then takes its place.
 
-They are isolated as those that are started for a run, by the same command line; what they wait with is an interpreter
-that has started. A run of other sizes of its file systems than the usual ones starts its own.
+Warm sandboxes are isolated by the same command line as others; the difference is that their interpreter has started. A
+run whose file systems have other sizes than the default starts its own sandbox.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 
-from skillbus.sandbox.adapters.bubblewrap.prepared import Prepared
+from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox
 from skillbus.sandbox.domain.errors import SandboxError
 
-_AGAIN_S: Final = 5.0
-"""After a sandbox did not start, the next is tried."""
+_RETRY_S: Final = 5.0
+"""Pause after a sandbox did not start."""
 
 log = structlog.get_logger(__name__)
 
@@ -25,17 +25,12 @@ log = structlog.get_logger(__name__)
 class WarmPool:
     """Keeps `size` sandboxes ready while it is open."""
 
-    def __init__(
-        self,
-        make: Callable[[], Awaitable[Prepared]],
-        size: int,
-        idle_s: float | None = None,
-    ) -> None:
-        """Unused for `idle_s` seconds, it empties and closes until it is opened again; never if None."""
-        self._make = make
+    def __init__(self, start: Callable[[], Awaitable[ReadySandbox]], size: int, idle_s: float | None = None) -> None:
+        """Unused for `idle_s` seconds, the pool empties and closes itself until `open` is called; never if None."""
+        self._start = start
         self._size = size
         self._idle_s = idle_s
-        self._ready: deque[Prepared] = deque()
+        self._ready: deque[ReadySandbox] = deque()
         self._wanted = asyncio.Event()
         self._running = 0
         self._keeper: asyncio.Task[None] | None = None
@@ -44,43 +39,43 @@ class WarmPool:
         return len(self._ready)
 
     @property
-    def lacks(self) -> int:
-        """How many are to wait besides; none while it is closed."""
+    def missing(self) -> int:
+        """Number of sandboxes still to start; 0 while the pool is closed."""
         return self._size - len(self._ready) if self._keeper is not None and not self._keeper.done() else 0
 
     @property
     def pids(self) -> frozenset[int]:
-        """Processes of those that wait."""
+        """Processes of the sandboxes in the pool."""
         return frozenset(pid for ready in self._ready for pid in (ready.sandbox.pid, *ready.pids))
 
     def open(self) -> None:
-        """Begin to fill it, unless it was opened before."""
+        """Start filling the pool, unless it is open."""
         if self._size and (self._keeper is None or self._keeper.done()):
             self._wanted.set()
-            # Opened in the midst of a run, it is not that run's.
-            self._keeper = asyncio.create_task(self._keep(), name="sandbox-pool", context=Context())
+            # An empty context: the task must not inherit the log context of the run that happens to open the pool.
+            self._keeper = asyncio.create_task(self._keep_filled(), name="sandbox-pool", context=Context())
 
-    async def take(self) -> Prepared | None:
-        """One that waits; None when none does. To be ended by whoever took it."""
+    async def take_sandbox(self) -> ReadySandbox | None:
+        """Return a sandbox, which the caller then owns; None if none is ready."""
         while self._ready:
             ready = self._ready.popleft()
             if ready.sandbox.is_running():
                 return ready
-            await ready.end()  # the machine took it, as for want of memory
+            await ready.end()  # the machine ended it, for example for lack of memory
         self._wanted.set()
         return None
 
-    def run_begins(self) -> None:
-        """While runs use the machine one is started when a run has found none, and no more."""
+    def begin_run(self) -> None:
+        """Note that a run uses the machine: from now on a sandbox is started only if the pool is empty."""
         self._running += 1
 
-    def run_ended(self) -> None:
-        """There may be room again."""
+    def end_run(self) -> None:
+        """Note that a run has ended, so that the pool may fill again."""
         self._running -= 1
         self._wanted.set()
 
     async def close(self) -> None:
-        """Nothing is left of those that wait."""
+        """Stop filling the pool and end its sandboxes."""
         if self._keeper is not None:
             self._keeper.cancel()
             with suppress(asyncio.CancelledError):
@@ -91,23 +86,20 @@ class WarmPool:
         while self._ready:
             await self._ready.popleft().end()
 
-    async def _keep(self) -> None:
-        while await self._is_wanted():
-            while len(self._ready) < self._size and self._has_time():
+    async def _keep_filled(self) -> None:
+        while await self._wait_until_wanted():
+            # One warm sandbox beside runs is enough: it is ready for the next run, and takes little time from others.
+            while len(self._ready) < self._size and (self._running == 0 or not self._ready):
                 try:
-                    self._ready.append(await self._make())
+                    self._ready.append(await self._start())
                 except (SandboxError, OSError) as error:
-                    log.warning("sandbox_not_prepared", reason=str(error))
-                    asyncio.get_running_loop().call_later(_AGAIN_S, self._wanted.set)
+                    log.warning("warm_sandbox_failed", reason=str(error))
+                    asyncio.get_running_loop().call_later(_RETRY_S, self._wanted.set)
                     break
         await self._empty()
 
-    def _has_time(self) -> bool:
-        """Beside runs one is enough: it is ready when the next begins, and takes no time from several."""
-        return self._running == 0 or not self._ready
-
-    async def _is_wanted(self) -> bool:
-        """Waits until one may be missing; False when nobody took one for too long."""
+    async def _wait_until_wanted(self) -> bool:
+        """Wait until a sandbox may be missing. Return False after `idle_s` seconds without a run."""
         try:
             async with asyncio.timeout(self._idle_s):
                 await self._wanted.wait()

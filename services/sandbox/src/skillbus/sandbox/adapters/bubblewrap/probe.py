@@ -1,4 +1,4 @@
-"""Which level of isolation holds on this machine: found by running a check in the real sandbox, strongest first."""
+"""Probe: finds the strongest isolation level of this machine by running a check in the real sandbox."""
 
 import os
 import subprocess
@@ -14,9 +14,8 @@ import structlog
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
-from skillbus.sandbox.adapters.bubblewrap.orphans import end_orphans
 from skillbus.sandbox.adapters.bubblewrap.profile import ENVIRONMENT
-from skillbus.sandbox.adapters.bubblewrap.slots import sweep
+from skillbus.sandbox.adapters.bubblewrap.run_folder import remove_left_folders
 from skillbus.sandbox.adapters.host_folders import is_open_to_all
 from skillbus.sandbox.adapters.inside import read_program
 from skillbus.sandbox.adapters.waits import run_in_thread
@@ -28,9 +27,9 @@ from skillbus.sandbox.domain.run.spec import Level, RunOutcome, RunSpec
 
 _LIMITS: Final = Limits(wall_s=30.0)
 _ATTEMPTS: Final = 2
-"""Of each level. A machine that starts all its services at once can fail one that holds a second later."""
+"""Attempts at each level: a machine that starts all services at once can fail a level that holds a second later."""
 _ADVICE: Final = (
-    "Nothing is run without isolation. On a host, allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "No skill is run without isolation. On a host, allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "and on Ubuntu an AppArmor profile with `userns,`); in a container, give it its seccomp and AppArmor options."
 )
 
@@ -38,37 +37,37 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """Looks at a machine."""
+class LevelProbe:
+    """Search for the strongest level that this machine can provide."""
 
     levels: Sequence[Level]
-    """That may be used, from the strongest down."""
-    uids: range | None
-    """Users of the runs; None when they are the service's own."""
+    """Allowed levels, strongest first."""
+    user: int | None
+    """User of the runs; None if it is the service's own."""
     metering: Metering
     run: Callable[[RunSpec, Level], Awaitable[RunOutcome]]
 
     async def find_level(self, host: Installation) -> IsolationReport:
-        """The first that holds.
+        """Return a report on the first level that holds.
 
         Raises:
-            SandboxUnavailable: None does; the message says why, and what to do.
+            SandboxUnavailable: No level holds; the message has the reasons and advice.
         """
-        self._check_user_can_be_changed(host)
-        await run_in_thread(partial(end_orphans, self.uids or ()))
-        await run_in_thread(partial(sweep, frozenset((*(self.uids or ()), os.geteuid()))))
-        held = self.metering.prepare()
-        version = await run_in_thread(partial(_version, host))
-        reasons: dict[str, list[Level]] = {}
+        self._check_user_change(host)
+        owners = frozenset({os.geteuid()} if self.user is None else {os.geteuid(), self.user})
+        await run_in_thread(partial(remove_left_folders, owners))
+        metering = self.metering.prepare()
+        version = await run_in_thread(partial(_ask_version, host))
+        failures: dict[str, list[Level]] = {}
         for level in self.levels:
-            reason = await self._try_again(level)
+            reason = await self._try_level_again(level)
             if reason is None:
-                return IsolationReport(level, version, host.runtimes, (*host.notes, held, *_said(reasons)))
-            reasons.setdefault(reason, []).append(level)
-        raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *_said(reasons), _ADVICE)))
+                return IsolationReport(level, version, host.runtimes, (*host.notes, metering, *_describe(failures)))
+            failures.setdefault(reason, []).append(level)
+        raise SandboxUnavailable("; ".join((f"this machine cannot isolate ({version})", *_describe(failures), _ADVICE)))
 
-    def _check_user_can_be_changed(self, host: Installation) -> None:
-        if self.uids is None:
+    def _check_user_change(self, host: Installation) -> None:
+        if self.user is None:
             return
         if host.setpriv is None:
             raise SandboxUnavailable(
@@ -76,22 +75,22 @@ class Probe:
             )
         if host.python_prefix is not None and not is_open_to_all(host.python_prefix):
             raise SandboxUnavailable(
-                f"the only Python is in {host.python_prefix}, where the users of the runs cannot go: install Debian's "
-                "package python3, or run the service as a user other than root"
+                f"the only Python is in {host.python_prefix}, which the user of the runs cannot enter: install "
+                "Debian's package python3, or run the service as a user other than root"
             )
 
-    async def _try_again(self, level: Level) -> str | None:
-        """Why `level` did not hold in any of a few attempts; None when it held in one."""
+    async def _try_level_again(self, level: Level) -> str | None:
+        """Return why `level` failed in each of a few attempts; None if it held in one."""
         reason = None
         for attempt in range(1, _ATTEMPTS + 1):
-            reason = await self._try(level)
+            reason = await self._try_level(level)
             if reason is None:
                 return None
             log.warning("sandbox_level_failed", level=level, attempt=attempt, reason=reason)
         return reason
 
-    async def _try(self, level: Level) -> str | None:
-        """Why `level` does not hold here, found by running the self-check in it; None when it does."""
+    async def _try_level(self, level: Level) -> str | None:
+        """Run the self-check at `level`. Return why it failed; None if it passed."""
         with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
             root = Path(folder)
             root.chmod(0o755)
@@ -106,12 +105,12 @@ class Probe:
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
 
 
-def _said(reasons: Mapping[str, Sequence[Level]]) -> Iterator[str]:
-    """Each reason once, with the levels that it keeps from holding."""
-    for reason, levels in reasons.items():
+def _describe(failures: Mapping[str, Sequence[Level]]) -> Iterator[str]:
+    """Yield each reason once, with the levels that it rules out."""
+    for reason, levels in failures.items():
         yield f"{', '.join(f'level {level}' for level in levels)}: does not hold here: {reason}"
 
 
-def _version(host: Installation) -> str:
+def _ask_version(host: Installation) -> str:
     done = subprocess.run([host.bwrap, "--version"], capture_output=True, text=True, check=False, timeout=10)
     return f"{host.bwrap}: {(done.stdout or done.stderr).strip()}"

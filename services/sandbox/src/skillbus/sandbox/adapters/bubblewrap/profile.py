@@ -1,8 +1,11 @@
-"""The sandbox as a command line, and how its agent enters it: pure functions of what to show and how to isolate.
+"""Command line of a sandbox, and how its agent enters it. Pure functions of what to show and how to isolate.
 
-Each flag answers a measurement. The root and /dev are remounted read-only and every tmpfs has a size, since bubblewrap
-leaves them writable and half of the memory large. The user is changed before bubblewrap, since the process limit does
-not hold for root. Process 1 is a program of our own, since the memory of bubblewrap's is open to the skill.
+Reasons for the flags that are not obvious, all measured:
+
+- The root folder and /dev are remounted read-only and every tmpfs has a size: bubblewrap leaves them writable, and as
+  large as half of the memory.
+- A service that is root changes to an unprivileged user before bubblewrap: the process limit does not hold for root.
+- Process 1 is a program of our own: a script can open the memory of bubblewrap's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,18 +40,16 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
 NETWORK_ENVIRONMENT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _PROXY),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1"),
-    # Node heeds the proxy of the environment since 22.21 and 24.5, where it is asked to.
+    # Node reads the proxy variables since 22.21 and 24.5, if this is set.
     "NODE_USE_ENV_PROXY": "1",
 }
-"""Beside the other, of a run that may reach the network. The relay listens there."""
+"""Additional variables of a run with network access. The relay listens at the proxy's address."""
 ETC: Final[Mapping[str, bytes]] = {
     "/etc/passwd": b"nobody:x:65534:65534:nobody:/work:/bin/sh\n",
     "/etc/group": b"nogroup:x:65534:\n",
     "/etc/hosts": b"127.0.0.1 localhost sandbox\n",
     "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
 }
-
-
 _CLONE: Final[Mapping[str, int]] = {
     "mnt": 0x00020000,
     "cgroup": 0x02000000,
@@ -58,86 +59,84 @@ _CLONE: Final[Mapping[str, int]] = {
     "pid": 0x20000000,
     "net": 0x40000000,
 }
-"""By the names of /proc/self/ns; source: `include/uapi/linux/sched.h`."""
+"""Flags by the names in /proc/self/ns. Source: `include/uapi/linux/sched.h`."""
 _NAMESPACES: Final = sum(flag for kind, flag in _CLONE.items() if Path("/proc/self/ns", kind).exists())
-"""That bubblewrap makes: each that the kernel has."""
+"""Namespaces that bubblewrap makes: each kind that the kernel has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptors:
-    """What the sandbox inherits, beside the standard three."""
+class InheritedDescriptors:
+    """Descriptors that bubblewrap inherits, besides the standard three."""
 
     bwrap: int | None = None
+    """The wheel's program, for a user who cannot enter the folders above it."""
     libraries: int | None = None
-    """The wheel's program and the folder of its library, for a user who cannot walk to them."""
+    """The folder of that program's library."""
     info: int = -1
-    """Where bubblewrap says which process is process 1."""
+    """Pipe to which bubblewrap writes the process id of process 1."""
     seccomp: int = -1
-    """The compiled filter."""
+    """The compiled system call filter."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Read-only files of the sandbox: path to a descriptor with the content."""
 
-    def inherited(self) -> tuple[int, ...]:
-        """Every descriptor that is open."""
+    def list_open(self) -> tuple[int, ...]:
+        """Return every descriptor that is open."""
         known = (self.bwrap, self.libraries, self.info, self.seccomp)
         return (*(fd for fd in known if fd is not None and fd >= 0), *self.files.values())
 
 
 class Warm(Enum):
-    """What a sandbox that waits has started."""
+    """Process that a warm sandbox has started ahead of its run."""
 
     USUAL = auto()
-    """An interpreter for Python, which starts bash as well."""
+    """A fork of the Python interpreter, which runs Python and bash scripts."""
     NODE = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that a command line follows from."""
+class SandboxPlan:
+    """Everything that determines the command line of one sandbox."""
 
     installation: Installation
     level: Level
     limits: Limits
     skill_root: Path
     given_root: Path
-    """Folders of the host whose content may come after the start."""
-    descriptors: Descriptors
-    uid: int | None = None
-    """The user to become before bubblewrap; absent when the service is not root."""
-    mounts: str | None = None
-    """The mount namespace to begin in, as root; absent for the service's own."""
+    """Folders of the host. They may be filled after the sandbox has started."""
+    descriptors: InheritedDescriptors
+    user: int | None = None
+    """User to change to before bubblewrap; None if the service is not root."""
     layer: Path | None = None
-    """Packages of the run, shown as /deps; every user can walk to them."""
+    """Packages of the run, shown as /deps; every user can read them."""
     egress: Path | None = None
-    """The socket of the run's way out; absent when it has none."""
+    """Socket of the run's egress proxy; None without network access."""
     warm: Warm | None = None
-    """What it gets ready while it waits for its job; None when the job comes at once."""
+    """Process to start before the job arrives; None if the job comes at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """How an agent enters a sandbox that was started."""
+class AgentEntry:
+    """How an agent enters a started sandbox."""
 
-    user: int | None
-    """To become first; None when the service is not root."""
     namespaces: int
-    """To join, as flags of setns(2)."""
+    """Namespaces to join, as flags of setns(2)."""
     environment: Mapping[str, str]
-    """Beside what every run has."""
+    """Variables in addition to `ENVIRONMENT`."""
     network: bool
-    """Whether its filter leaves the network open."""
+    """True if the run's system call filter allows TCP."""
     warm: tuple[str, ...] | None
-    """What it gets ready while it waits for its job: of Node the program and its first file, of others nothing. None
-    when the job comes at once."""
+    """Command of the process to start before the job: Node and its boot file, or empty for Python and bash.
+
+    None if the job comes at once.
+    """
 
 
-def entry_of(plan: Plan) -> Entry:
-    """How its agent enters the sandbox that `command_line` makes."""
+def build_entry(plan: SandboxPlan) -> AgentEntry:
+    """Return how the agent enters the sandbox that `build_command` starts."""
     warm: tuple[str, ...] | None = None if plan.warm is None else ()
     if plan.warm is Warm.NODE:
-        warm = (str(plan.installation.interpreter(Runtime.NODE)), NODE_BOOT)
-    return Entry(
-        user=plan.uid,
+        warm = (str(plan.installation.get_interpreter(Runtime.NODE)), NODE_BOOT)
+    return AgentEntry(
         namespaces=_NAMESPACES,
         environment={} if plan.egress is None else NETWORK_ENVIRONMENT,
         network=plan.egress is not None,
@@ -145,21 +144,24 @@ def entry_of(plan: Plan) -> Entry:
     )
 
 
-def command_line(plan: Plan) -> tuple[str, ...]:
-    """The whole command, from the change of the user to process 1."""
+def build_command(plan: SandboxPlan) -> tuple[str, ...]:
+    """Return the whole command line: the change of user, bubblewrap, process 1."""
     return tuple(_command(plan))
 
 
-def _command(plan: Plan) -> Iterator[str]:
-    host, user = plan.installation, str(plan.uid)
-    if plan.mounts is not None:
-        # Bubblewrap forbids itself new privileges, first of all; `FewMounts` sees to it that its start brings none.
-        yield from (str(host.nsenter), f"--mount={plan.mounts}", "--setuid", user, "--setgid", user, "--")
-    elif plan.uid is not None:
-        yield from (str(host.setpriv), "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--")
-    yield str(host.bwrap) if plan.descriptors.bwrap is None else f"/proc/self/fd/{plan.descriptors.bwrap}"
+def change_user(host: Installation, user: int | None) -> tuple[str, ...]:
+    """Return the words before a command that run it as `user`; none if the service is not root."""
+    if user is None:
+        return ()
+    return str(host.setpriv), "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs", "--"
+
+
+def _command(plan: SandboxPlan) -> Iterator[str]:
+    yield from change_user(plan.installation, plan.user)
+    bwrap = plan.descriptors.bwrap
+    yield str(plan.installation.bwrap) if bwrap is None else f"/proc/self/fd/{bwrap}"
     yield from _namespaces(plan.level)
-    yield from _root(host)
+    yield from _root(plan.installation)
     yield from _writable(plan)
     yield from _shown(plan)
     yield from ("--remount-ro", "/", "--chdir", "/")
@@ -187,25 +189,25 @@ def _root(host: Installation) -> Iterator[str]:
         yield from ("--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache")
 
 
-def _writable(plan: Plan) -> Iterator[str]:
+def _writable(plan: SandboxPlan) -> Iterator[str]:
     limits = plan.limits
     if plan.level is Level.CONTAINER:
         yield from ("--dir", "/proc")
     else:
-        # A namespace's own settings, as of its processes and queues, can be written by whoever made it.
+        # The creator of a namespace can write its sysctls (processes, message queues): they are made read-only.
         yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
     yield from ("--dev", "/dev", "--size", str(limits.shm_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
     yield from ("--size", str(limits.tmp_bytes), "--tmpfs", "/tmp")  # noqa: S108
     yield from ("--size", str(limits.work_bytes), "--tmpfs", "/work", "--dir", OUTPUT)
 
 
-def _shown(plan: Plan) -> Iterator[str]:
+def _shown(plan: SandboxPlan) -> Iterator[str]:
     yield from ("--ro-bind", str(plan.given_root), INPUT, "--ro-bind", str(plan.skill_root), SKILL)
     if plan.layer is not None:
-        # Node looks for packages in the folders above a script, up to the root; for modules NODE_PATH does not count.
+        # Node looks for packages in every folder above a script, up to the root: ES modules ignore NODE_PATH.
         yield from ("--ro-bind", str(plan.layer), DEPS, "--symlink", f"{DEPS[1:]}/node_modules", "/node_modules")
     if plan.egress is not None:
         yield from ("--ro-bind", str(plan.egress), EGRESS)
     for path, descriptor in plan.descriptors.files.items():
-        # Whose program nobody may read, into it nobody may look: not even before it has said so itself.
+        # The kernel lets nobody inspect a process whose program is unreadable, from its first instruction on.
         yield from ("--perms", "0111" if path == INIT else "0444", "--file", str(descriptor), path)

@@ -1,4 +1,4 @@
-"""How sandboxes are started: each from its plan, with a folder, a user and a filter of system calls."""
+"""Starts sandboxes: each with a folder, a system call filter and an agent."""
 
 import asyncio
 import os
@@ -12,11 +12,9 @@ from typing import Final
 import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.bubblewrap.few_mounts import FewMounts, FewMountsError
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation, find_installation
-from skillbus.sandbox.adapters.bubblewrap.prepared import Prepared, prepare
-from skillbus.sandbox.adapters.bubblewrap.process import Ends, Start
+from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxStart
 from skillbus.sandbox.adapters.bubblewrap.profile import (
     ENVIRONMENT,
     ETC,
@@ -24,24 +22,27 @@ from skillbus.sandbox.adapters.bubblewrap.profile import (
     NODE_BOOT,
     RELAY,
     SKILL,
-    Descriptors,
-    Entry,
-    Plan,
+    AgentEntry,
+    InheritedDescriptors,
+    SandboxPlan,
     Warm,
-    command_line,
-    entry_of,
+    build_command,
+    build_entry,
+    change_user,
 )
-from skillbus.sandbox.adapters.bubblewrap.slots import Slot
+from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox, start_ready
+from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
 from skillbus.sandbox.adapters.host_folders import find_shared_folder
 from skillbus.sandbox.adapters.inside import read_agent_sources, read_program
-from skillbus.sandbox.adapters.kernel.first_process import first_process
+from skillbus.sandbox.adapters.kernel.first_process import assemble_first_process
 from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import Level
 
-WayOut = Callable[[Slot, int | None], Awaitable[Path]]
+OpenEgress = Callable[[RunFolder], Awaitable[Path]]
+"""Opens the egress proxy of a run, whose files lie in that folder; returns the proxy's socket."""
 
 _SECCOMP: Final = "seccomp"
 
@@ -49,133 +50,116 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """What every sandbox is made by."""
+class SandboxProfile:
+    """Functions and sources that every sandbox is made from. Tests replace them to weaken a sandbox."""
 
-    command_line: Callable[[Plan], Sequence[str]] = command_line
-    """Makes it."""
-    entry_of: Callable[[Plan], Entry] = entry_of
-    """How its agent enters it."""
+    build_command: Callable[[SandboxPlan], Sequence[str]] = build_command
+    build_entry: Callable[[SandboxPlan], AgentEntry] = build_entry
     sources: Mapping[str, str] = field(default_factory=read_agent_sources)
-    """Of the agent."""
+    """Source text of the agent's modules."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a sandbox is to be like."""
+class SandboxRequest:
+    """Properties of a sandbox to start."""
 
     level: Level
     limits: Limits
     layer: Path | None = None
-    """Packages that it shows."""
+    """Packages to show."""
     warm: Warm | None = None
-    way_out: WayOut | None = None
-    """Makes its way to the network."""
+    open_egress: OpenEgress | None = None
+    """None without network access."""
 
 
-class Starter:
-    """Starts sandboxes on this machine; when the service is root at most `len(uids)` at a time, more wait."""
+class SandboxStarter:
+    """Starts sandboxes on this machine, as `user` if the service is root."""
 
     def __init__(
         self,
         *,
         installation: Installation | None,
-        profile: Profile,
+        profile: SandboxProfile,
         metering: Metering,
-        uids: range,
+        user: int | None,
         start_s: float,
         forks: int,
     ) -> None:
+        self.user = user
         self._installation = installation
         self._profile = profile
         self._metering = metering
         self._start_s = start_s
         self._forks = forks
-        self._free: asyncio.LifoQueue[int] | None = None
-        if os.geteuid() == 0:
-            self._free = asyncio.LifoQueue()
-            for uid in reversed(uids):
-                self._free.put_nowait(uid)
         self._server: ForkServer | None = None
-        self._former: list[ForkServer] = []
+        self._ended_servers: list[ForkServer] = []
         self._init = b""
         self._folder: Path | None = None
-        self._mounts: FewMounts | None = None
         self._readying = asyncio.Lock()
         self._filters: dict[bool, bytes] = {}
-        """By whether they open the network."""
+        """System call filters, by whether they allow the network."""
         self._relay = read_program("relay.py").encode()
         self._node_boot = read_program("node_boot.cjs").encode()
 
     @property
     def host(self) -> Installation:
-        """What the machine has. Raises SandboxUnavailable when that is not enough."""
+        """The programs of this machine. Raises SandboxUnavailable if some are missing."""
         if self._installation is None:
             self._installation = find_installation()
         return self._installation
 
-    async def start(self, wanted: Wanted) -> Prepared:
-        """One that waits for its job.
+    async def start_sandbox(self, wanted: SandboxRequest) -> ReadySandbox:
+        """Start a sandbox whose agent waits for a job.
 
         Raises:
-            SandboxBroken: It did not start.
-            SandboxUnavailable: The interpreter of its agent does not.
+            SandboxBroken: The sandbox did not start.
+            SandboxUnavailable: The interpreter of the agent does not start.
         """
         host = self.host
-        server = await self._get_ready(host)
+        server = await self._open_server(host)
         async with AsyncExitStack() as undo:
-            uid = None if self._free is None else await self._free.get()
-            undo.callback(give_back := partial(self._give_back, uid))
-            slot = Slot.make(uid, self._folder)
-            undo.push_async_callback(run_in_thread, slot.remove)
-            egress = None if wanted.way_out is None else await wanted.way_out(slot, uid)
-            with _opened(host if uid is not None else None) as (bwrap, libraries):
-                plan = Plan(
+            folder = RunFolder.create(self.user, self._folder)
+            undo.push_async_callback(run_in_thread, folder.remove)
+            egress = None if wanted.open_egress is None else await wanted.open_egress(folder)
+            with _opened_program(host if self.user is not None else None) as (bwrap, libraries):
+                plan = SandboxPlan(
                     installation=host,
                     level=wanted.level,
                     limits=wanted.limits,
-                    skill_root=slot.skill,
-                    given_root=slot.given,
-                    descriptors=Descriptors(bwrap, libraries),
-                    uid=uid,
-                    mounts=self._mounts_for(wanted),
+                    skill_root=folder.skill,
+                    given_root=folder.given,
+                    descriptors=InheritedDescriptors(bwrap, libraries),
+                    user=self.user,
                     layer=wanted.layer,
                     egress=egress,
                     warm=wanted.warm,
                 )
-                library_path = {} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"}
-                command = partial(_command, self._profile, plan)
-                entry = self._profile.entry_of(plan)
-                begun = Start(command, self._contents(egress, wanted.warm), uid, library_path, entry)
-                ready = await prepare(
-                    begun,
-                    server,
-                    meter=self._metering.meter(),
-                    slot=slot,
-                    level=wanted.level,
-                    start_s=self._start_s,
-                    give_back=give_back,
+                start = SandboxStart(
+                    command=partial(_complete_command, self._profile, plan),
+                    contents=self._contents(egress, wanted.warm),
+                    owner=self.user,
+                    environment={} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"},
+                    entry=self._profile.build_entry(plan),
+                )
+                meter = self._metering.create_meter()
+                ready = await start_ready(
+                    start, server, meter=meter, folder=folder, level=wanted.level, within_s=self._start_s
                 )
             undo.pop_all()
             return ready
 
-    async def _get_ready(self, host: Installation) -> ForkServer:
+    async def _open_server(self, host: Installation) -> ForkServer:
         async with self._readying:
             if self._server is not None and self._server.is_running():
                 return self._server
             if self._server is not None:
-                log.warning("fork_server_ended", said=self._server.words())
-                self._former.append(self._server)  # what it forked goes on, and is buried by it
+                log.warning("fork_server_ended", said=self._server.read_errors())
+                self._ended_servers.append(self._server)  # its forks go on, and it reaps them
                 self._server = None
-            self._folder = folder = find_shared_folder()
-            if self._free is not None and self._mounts is None:
-                try:
-                    self._mounts = await run_in_thread(partial(FewMounts.open, host, folder))
-                except FewMountsError as error:
-                    log.info("sandboxes_start_among_all_mounts", reason=str(error))
-            self._init = first_process(host.architecture)
+            self._folder = find_shared_folder()
+            self._init = assemble_first_process(host.architecture)
             plan = ForkPlan(
-                path=host.interpreter(Runtime.PYTHON),
+                command=(*change_user(host, self.user), str(host.get_interpreter(Runtime.PYTHON))),
                 environment={**ENVIRONMENT, "PWD": SKILL},
                 sources=self._profile.sources,
                 filters=(self._filter(network=False), self._filter(network=True)),
@@ -184,24 +168,13 @@ class Starter:
             self._server = await ForkServer.open(plan, self._start_s)
             return self._server
 
-    def _mounts_for(self, wanted: Wanted) -> str | None:
-        """Where it begins; packages may lie on a mount that is not there."""
-        return None if self._mounts is None or wanted.layer is not None else self._mounts.path
-
     def close(self) -> None:
-        """Nothing is started any more, and nothing that was is left."""
-        servers = (*self._former, self._server)
-        self._former, self._server = [], None
+        """End the fork servers. No sandbox may be running any more."""
+        servers = (*self._ended_servers, self._server)
+        self._ended_servers, self._server = [], None
         for server in servers:
             if server is not None:
                 server.close()
-        if self._mounts is not None:
-            self._mounts.close()
-            self._mounts = None
-
-    def _give_back(self, uid: int | None) -> None:
-        if self._free is not None and uid is not None:
-            self._free.put_nowait(uid)
 
     def _contents(self, egress: Path | None, warm: Warm | None) -> Mapping[str, bytes]:
         return {
@@ -218,21 +191,21 @@ class Starter:
         return self._filters[network]
 
 
-def _command(
-    profile: Profile, plan: Plan, ends: Ends, contents: Mapping[str, int]
+def _complete_command(
+    profile: SandboxProfile, plan: SandboxPlan, pipes: SandboxPipes, contents: Mapping[str, int]
 ) -> tuple[Sequence[str], tuple[int, ...]]:
     descriptors = replace(
         plan.descriptors,
-        info=ends.their_info,
+        info=pipes.their_info,
         seccomp=contents[_SECCOMP],
         files={path: descriptor for path, descriptor in contents.items() if path != _SECCOMP},
     )
-    return profile.command_line(replace(plan, descriptors=descriptors)), descriptors.inherited()
+    return profile.build_command(replace(plan, descriptors=descriptors)), descriptors.list_open()
 
 
 @contextmanager
-def _opened(host: Installation | None) -> Iterator[tuple[int | None, int | None]]:
-    """The wheel's program and its library's folder, opened for a user who may not be able to walk to them."""
+def _opened_program(host: Installation | None) -> Iterator[tuple[int | None, int | None]]:
+    """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them."""
     if host is None or host.libraries is None:
         yield None, None
         return

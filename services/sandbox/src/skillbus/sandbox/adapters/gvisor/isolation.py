@@ -1,4 +1,4 @@
-"""Isolation by a container engine: one container for each run, around an agent that shares nothing with the host."""
+"""Isolation by gVisor: one container for each run, around an agent linked to the host by standard streams alone."""
 
 import asyncio
 import hashlib
@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,50 +18,51 @@ import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.gvisor.container import Client, EngineProcess
-from skillbus.sandbox.adapters.gvisor.engine import PREFIX, ContainerPlan, Engine, Found
-from skillbus.sandbox.adapters.gvisor.job import compile_filters, engine_job, given_folders, run_environment, sizes
+from skillbus.sandbox.adapters.bubblewrap.installation import find_architecture
+from skillbus.sandbox.adapters.gvisor.container import Container, ContainerCommands
+from skillbus.sandbox.adapters.gvisor.job import collect_files, make_environment, make_job, measure_folders
+from skillbus.sandbox.adapters.gvisor.runsc import ContainerPlan, Runsc
 from skillbus.sandbox.adapters.inside import read_program
+from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
-from skillbus.sandbox.adapters.supervision.follower import Ending, Following
-from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, Told, listen
+from skillbus.sandbox.adapters.supervision.follower import RunEnding, RunFollower
+from skillbus.sandbox.adapters.supervision.protocol import MARSHAL_VERSION, AgentReport, ProtocolError, read_report
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
 
+_PREFIX: Final = "skillbus-run-"
 _PROBE_LIMITS: Final = Limits(wall_s=60.0)
-_MARSHAL_VERSION: Final = 4
-_SWEEP_S: Final = 60.0
+_REMOVE_S: Final = 60.0
 
 log = structlog.get_logger(__name__)
 
 
-def owner_name(data: Path) -> str:
-    """What the names of a service's containers begin with: the same after a crash, and another for another service."""
+def make_owner_name(data: Path) -> str:
+    """Return the prefix of a service's container names: stable across restarts, different for each service."""
     identity = f"{socket.gethostname()}:{data.resolve()}"
-    return f"{PREFIX}{hashlib.sha256(identity.encode()).hexdigest()[:8]}-"
+    return f"{_PREFIX}{hashlib.sha256(identity.encode()).hexdigest()[:8]}-"
 
 
-class EngineIsolation:
-    """`Isolation` by an engine that an operator has chosen; nothing else takes its place when it is not there."""
+class GvisorIsolation:
+    """`Isolation` by runsc, if the operator has chosen it. While it is missing, every run is refused."""
 
-    def __init__(self, engine: Engine, owner: str, *, start_s: float = 60.0, refused_for_s: float = 10.0) -> None:
-        """`owner` begins the names of the containers; what it has left is removed at the first probe."""
-        self._engine = engine
+    def __init__(self, runsc: Runsc, owner: str, *, start_s: float = 60.0, refused_for_s: float = 10.0) -> None:
+        """`owner` is the prefix of the container names. The first probe removes containers with it that were left."""
+        self._runsc = runsc
         self._owner = owner
         self._start_s = start_s
-        self._code = marshal.dumps(
-            [read_program(name).encode() for name in ("agent.py", "gvisor_agent.py")],
-            _MARSHAL_VERSION,
+        self._agent = marshal.dumps(
+            [read_program(name).encode() for name in ("agent.py", "gvisor_agent.py")], MARSHAL_VERSION
         )
-        self._filters: Mapping[str, bytes] = {}
-        self._probe = CachedProbe(self._look, refused_for_s)
+        self._filter = b""
+        self._probe = CachedProbe(self._check_runsc, refused_for_s)
 
     async def probe(self) -> IsolationReport:
         """See `Isolation.probe`."""
-        return await self._probe.get()
+        return await self._probe.get_report()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         """See `Isolation.run`."""
@@ -70,91 +70,84 @@ class EngineIsolation:
         check_run(spec)
         interpreter = report.runtimes.get(spec.runtime)
         if interpreter is None:
-            raise RuntimeMissing(f"{spec.runtime} is not in the containers of {report.engine}")
+            raise RuntimeMissing(f"{spec.runtime} is not installed under /usr, where containers see it")
         if spec.network:
-            raise RunRejected(
-                f"the engine {self._engine.level} gives no run a network: choose bubblewrap for this skill"
-            )
+            raise RunRejected("the engine runsc gives no run a network: use the engine bubblewrap for this skill")
         return await self._run(spec, str(interpreter), control or RunControl())
 
-    async def _look(self) -> IsolationReport:
-        found = await run_in_thread(self._engine.find)
-        await run_in_thread(partial(_sweep, self._engine, self._owner))
-        self._filters = await run_in_thread(compile_filters)
+    async def _check_runsc(self) -> IsolationReport:
+        found = await run_in_thread(self._runsc.find_program)
+        await run_in_thread(partial(_remove_left_containers, self._runsc, self._owner))
+        self._filter = compile_filter(find_architecture())
         with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
             root = Path(folder)
             root.joinpath("check.py").write_text(read_program("gvisor_self_check.py"))
             spec = RunSpec(root, "check.py", Runtime.PYTHON, limits=_PROBE_LIMITS)
+            python = str(found.runtimes[Runtime.PYTHON])
             try:
-                outcome = await self._run(replace(spec, argv=tuple(run_environment(spec))), "python3", RunControl())
+                outcome = await self._run(replace(spec, argv=tuple(make_environment(spec))), python, RunControl())
             except SandboxBroken as broken:
                 raise SandboxUnavailable(f"{found.version}: {broken}") from broken
-        said = outcome.stdout.decode(errors="replace").splitlines()
-        if outcome.status is not RunStatus.OK or said[:1] != ["isolated"]:
-            words = outcome.stderr.decode(errors="replace").strip()
-            raise SandboxUnavailable(f"{found.version} does not isolate: {outcome.status} {outcome.detail} {words}")
-        return IsolationReport(self._engine.level, found.version, _runtimes(found, said[1:]), found.notes)
+        if outcome.status is not RunStatus.OK or outcome.stdout != b"isolated\n":
+            errors = outcome.stderr.decode(errors="replace").strip()
+            raise SandboxUnavailable(f"{found.version} does not isolate: {outcome.status} {outcome.detail} {errors}")
+        return IsolationReport(Level.RUNSC, found.version, found.runtimes, found.notes)
 
     async def _run(self, spec: RunSpec, interpreter: str, control: RunControl) -> RunOutcome:
-        folders = await run_in_thread(partial(given_folders, spec))
-        plan = ContainerPlan(f"{self._owner}{uuid4().hex[:12]}", spec.limits, sizes(folders), spec.layer)
-        job = marshal.dumps(engine_job(spec, interpreter, folders, self._filters), _MARSHAL_VERSION)
+        folders = await run_in_thread(partial(collect_files, spec))
+        plan = ContainerPlan(f"{self._owner}{uuid4().hex[:12]}", spec.limits, measure_folders(folders), spec.layer)
+        job = marshal.dumps(make_job(spec, interpreter, folders, self._filter), MARSHAL_VERSION)
         with tempfile.TemporaryDirectory(prefix=self._owner, ignore_cleanup_errors=True) as folder:
-            command = await run_in_thread(partial(self._engine.run, plan, Path(folder)))
-            client = Client(command, self._engine.remove(plan.name), self._engine.environment)
-            container, told = await EngineProcess.start(client), Told()
-            following = Following.of(container, spec.limits, container.meter, control)
+            command = await run_in_thread(partial(self._runsc.prepare_container, plan, Path(folder)))
+            commands = ContainerCommands(command, self._runsc.remove_command(plan.name), self._runsc.environment)
+            container, report = await Container.start(commands), AgentReport()
+            follower = RunFollower.create(container, spec.limits, container.meter, control)
             try:
-                await self._begin(container)
-                await following.follow(control.cancelled, _talk(container, job, spec.limits, told, following.ending))
+                await self._start_agent(container)
+                talking = _talk(container, job, spec.limits, report, follower.ending)
+                await follower.follow_run(control.cancelled, talking)
             finally:
-                await container.end(by_itself=told.complete)
-        return following.outcome(told, self._engine.level)
+                await container.end(by_itself=report.complete)
+        return follower.make_outcome(report, Level.RUNSC)
 
-    async def _begin(self, container: EngineProcess) -> None:
+    async def _start_agent(self, container: Container) -> None:
         try:
             async with asyncio.timeout(self._start_s):
-                with suppress(ConnectionError):  # it has ended, and says why
-                    await container.hand(self._code)
+                with suppress(ConnectionError):  # it has ended; `wait_ready` raises its reason
+                    await container.send_message(self._agent)
                 await container.wait_ready()
         except TimeoutError:
             raise SandboxBroken(f"the container did not start in {self._start_s:g} s") from None
 
 
-async def _talk(container: EngineProcess, job: bytes, limits: Limits, told: Told, ending: Ending) -> None:
+async def _talk(container: Container, job: bytes, limits: Limits, report: AgentReport, ending: RunEnding) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(container.relay(limits.artifacts_bytes))
-            group.create_task(listen(container.control, limits, told))
-            group.create_task(_hand(container, job))
+            group.create_task(container.relay_frames(limits.artifacts_bytes))
+            group.create_task(read_report(container.control, limits, report))
+            group.create_task(_send_job(container, job))
     except* ProtocolError as errors:
         ending.end(RunStatus.KILLED, f"the container broke its protocol: {errors.exceptions[0]}")
 
 
-async def _hand(container: EngineProcess, job: bytes) -> None:
-    with suppress(ConnectionError):  # it is gone: what it told is what there is
-        await container.hand(job)
+async def _send_job(container: Container, job: bytes) -> None:
+    with suppress(ConnectionError):  # the container is gone: what it has reported is all there is
+        await container.send_message(job)
 
 
-def _runtimes(found: Found, said: Sequence[str]) -> Mapping[Runtime, Path]:
-    """Those of the machine where the container shows them, else those that the container named."""
-    named = {Runtime(language): Path(path) for language, path in (line.split(" ", 1) for line in said)}
-    return found.runtimes or named
-
-
-def _sweep(engine: Engine, owner: str) -> None:
-    """Remove what a service that was killed has left.
+def _remove_left_containers(runsc: Runsc, owner: str) -> None:
+    """Remove the containers and folders that a killed service left.
 
     Raises:
-        SandboxUnavailable: The engine does not answer.
+        SandboxUnavailable: runsc does not list or remove them.
     """
+    run = partial(subprocess.run, capture_output=True, text=True, timeout=_REMOVE_S, env=dict(runsc.environment))
     try:
-        ask = partial(subprocess.run, capture_output=True, text=True, timeout=_SWEEP_S, env=dict(engine.environment))
-        left = [name for name in ask(engine.listing(owner), check=True).stdout.split() if name.startswith(owner)]
-        for name in left:
+        names = run(runsc.list_command(), check=True).stdout.split()
+        for name in (name for name in names if name.startswith(owner)):
             log.warning("container_left", name=name)
-            ask(engine.remove(name), check=True)
+            run(runsc.remove_command(name), check=True)
         for folder in Path(tempfile.gettempdir()).glob(f"{owner}*"):
             shutil.rmtree(folder)
     except (OSError, subprocess.SubprocessError) as error:
-        raise SandboxUnavailable(f"the engine {engine.level} cannot be asked for what was left: {error}") from error
+        raise SandboxUnavailable(f"runsc cannot list or remove containers that were left: {error}") from error

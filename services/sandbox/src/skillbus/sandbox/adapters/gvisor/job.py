@@ -1,4 +1,4 @@
-"""What a container is told to do, and everything that its run is given: nothing of the host's files is shared."""
+"""Job of a container's agent, with everything that its run is given: no file of the skill is shared with the host."""
 
 import os
 import resource
@@ -9,37 +9,38 @@ from typing import Final, NoReturn
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, ENVIRONMENT, INPUT, SKILL
-from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
-from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
-from skillbus.sandbox.adapters.supervision.protocol import rlimits
+from skillbus.sandbox.adapters.supervision.protocol import make_rlimits
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.run.limits import MIB
 from skillbus.sandbox.domain.run.spec import RunSpec
 
-Entry = tuple[str, int, bytes]
-"""Relative path; file mode, or 0 of a link; content, or the link's target."""
+GivenFile = tuple[str, int, bytes]
+"""Relative path; file mode, or 0 for a link; content, or target of the link."""
 
 _READABLE: Final = 0o444
 _EXECUTABLE: Final = 0o555
-_PAGES: Final = 8192
-"""A file rounded up to a page, and its folder."""
+_FILE_OVERHEAD: Final = 8192
+"""Bytes that a file takes at most besides its content: rounding to a page, and its folder."""
 
 
-def given_folders(spec: RunSpec) -> dict[str, list[Entry]]:
-    """The skill and the files of a run, by the folder where the script sees them. Blocking.
+def collect_files(spec: RunSpec) -> dict[str, list[GivenFile]]:
+    """Return the files of the skill and of the run, by the folder in which the script sees them. Blocking.
 
     Raises:
         RunRejected: The skill's folder cannot be read.
     """
     try:
-        skill = list(_entries(spec.skill_root))
+        skill = list(_walk_files(spec.skill_root))
     except OSError as error:
         raise RunRejected(f"the skill's folder cannot be read: {error}") from error
     return {SKILL: skill, INPUT: [(name, _READABLE, content) for name, content in spec.files.items()]}
 
 
-def _entries(root: Path) -> Iterator[Entry]:
-    for folder, names, files in os.walk(root, onerror=_raise):
+def _walk_files(root: Path) -> Iterator[GivenFile]:
+    def fail(error: OSError) -> NoReturn:
+        raise error
+
+    for folder, names, files in os.walk(root, onerror=fail):
         for name in (*names, *files):
             path = Path(folder, name)
             mode = path.lstat().st_mode
@@ -50,35 +51,26 @@ def _entries(root: Path) -> Iterator[Entry]:
                 yield inside, _EXECUTABLE if mode & stat.S_IXUSR else _READABLE, path.read_bytes()
 
 
-def _raise(error: OSError) -> NoReturn:
-    raise error
+def measure_folders(folders: Mapping[str, list[GivenFile]]) -> dict[str, int]:
+    """Return the size in bytes that each folder needs."""
+    return {path: MIB + sum(len(file[2]) + _FILE_OVERHEAD for file in files) for path, files in folders.items()}
 
 
-def sizes(folders: Mapping[str, list[Entry]]) -> dict[str, int]:
-    """How many bytes each folder must have."""
-    return {path: MIB + sum(len(entry[2]) + _PAGES for entry in entries) for path, entries in folders.items()}
-
-
-def compile_filters() -> dict[str, bytes]:
-    """A system call filter for each machine that an engine may be on."""
-    return {machine: compile_filter(architecture) for machine, architecture in ARCHITECTURES.items()}
-
-
-def engine_job(
-    spec: RunSpec, interpreter: str, folders: Mapping[str, list[Entry]], filters: Mapping[str, bytes]
+def make_job(
+    spec: RunSpec, interpreter: str, folders: Mapping[str, list[GivenFile]], instructions: bytes
 ) -> dict[str, object]:
-    """As `engine_agent.py` takes it."""
+    """Return the job in the form that `inside/gvisor_agent.py` reads. `instructions` is the system call filter."""
     flags = ("-s", "-B") if spec.runtime is Runtime.PYTHON else ()
     limits = spec.limits
-    # Processes are counted by the engine and the agent: the kernel would count those of all containers' common user.
-    kinds = {kind: pair for kind, pair in rlimits(spec.runtime, limits).items() if kind != resource.RLIMIT_NPROC}
+    # The agent counts processes: the kernel would count those of the user that all containers share.
+    kinds = {kind: pair for kind, pair in make_rlimits(spec.runtime, limits).items() if kind != resource.RLIMIT_NPROC}
     return {
         "folders": dict(folders),
         "stdin": spec.stdin,
         "exec": [interpreter, *flags, f"{SKILL}/{spec.script}", *spec.argv],
-        "environment": run_environment(spec),
+        "environment": make_environment(spec),
         "rlimits": kinds,
-        "filters": dict(filters),
+        "filter": instructions,
         "memory_bytes": limits.memory_bytes,
         "processes": limits.processes,
         "inodes": limits.inodes,
@@ -87,8 +79,8 @@ def engine_job(
     }
 
 
-def run_environment(spec: RunSpec) -> dict[str, str]:
-    """All of it."""
+def make_environment(spec: RunSpec) -> dict[str, str]:
+    """Return the whole environment of a script."""
     environment = dict(ENVIRONMENT)
     if spec.runtime is Runtime.PYTHON:
         environment["PYTHONPATH"] = SKILL if spec.layer is None else f"{SKILL}:{DEPS}"

@@ -1,7 +1,7 @@
-"""gVisor's runsc by itself: a bundle of the Open Container Initiative in a folder, and runsc's command line.
+"""gVisor's runsc as a command line: a bundle of the Open Container Initiative in a folder, run around an agent.
 
-A container has this machine's /usr, read-only, as a sandbox of bubblewrap has. Every system call of a script is
-answered by gVisor's own kernel.
+A container shows this machine's /usr read-only, as bubblewrap's sandboxes do. gVisor's own kernel answers every system
+call of a script.
 """
 
 import json
@@ -17,26 +17,67 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.installation import find_folders, find_links, find_runtimes
-from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, ETC
-from skillbus.sandbox.adapters.gvisor.engine import AGENT, PATHS, ContainerPlan, Found
+from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, ENVIRONMENT, ETC
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.limits import MIB, Limits
 
 Json: TypeAlias = dict[str, JsonValue]
 
-_ASK_S: Final = 30.0
+_PATH: Final = ENVIRONMENT["PATH"]
+_VERSION_S: Final = 30.0
+_SPARE_BYTES: Final = 64 * MIB
+"""Memory for the agent, in addition to the script's."""
 _LOADER_CACHE: Final = "/etc/ld.so.cache"
-_HELD: Final = ("bounding", "effective", "permitted")
+_CAPABILITY_SETS: Final = ("bounding", "effective", "permitted")
 _CAPABILITIES: Final = ("CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID")
-"""Of the agent, in gVisor's own kernel: by them it becomes another user, and ends what that started."""
+"""Capabilities of the agent in gVisor's own kernel: to change the script's user, and to kill the script."""
 _RLIMITS: Final = {"RLIMIT_SIGPENDING": 256, "RLIMIT_MSGQUEUE": 0}
-"""As `rlimits` has them: in gVisor a process cannot set these two for itself. The agent sets the others."""
+"""Limits that a process in gVisor cannot set for itself. The values of `make_rlimits`; the agent sets the others."""
 _NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
+_BOOT: Final = (
+    "import marshal, os, sys\n"
+    "def take(size):\n"
+    "    data = b''\n"
+    "    while len(data) < size:\n"
+    "        part = os.read(0, size - len(data))\n"
+    "        if not part: os._exit(3)\n"
+    "        data += part\n"
+    "    return data\n"
+    "shared, own = marshal.loads(take(int.from_bytes(take(8), 'big')))\n"
+    "agent = sys.modules['agent'] = type(sys)('agent')\n"
+    "exec(compile(shared, 'agent.py', 'exec'), agent.__dict__)\n"
+    "exec(compile(own, 'gvisor_agent.py', 'exec'))\n"
+)
+"""Program that reads the agent from standard input and runs it."""
+AGENT_ARGUMENTS: Final = ("-I", "-S", "-B", "-c", _BOOT)
+"""Arguments of the Python that becomes the agent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What a container sees of this machine."""
+class ContainerPlan:
+    """Name, limits and folders of one container."""
+
+    name: str
+    limits: Limits
+    given: Mapping[str, int]
+    """Folders that the agent fills, and their sizes in bytes."""
+    layer: Path | None = None
+    """Packages of the run."""
+
+    @property
+    def tmpfs(self) -> Mapping[str, int]:
+        """Writable folders and their sizes in bytes, without /dev/shm."""
+        return {"/work": self.limits.work_bytes, "/tmp": self.limits.tmp_bytes, **self.given}  # noqa: S108
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory limit of the container's cgroup: the sum of all limits. The agent enforces the script's own."""
+        return self.limits.memory_bytes + sum(self.tmpfs.values()) + self.limits.shm_bytes + _SPARE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFiles:
+    """Files of this machine that a container sees."""
 
     python: Path
     folders: tuple[str, ...]
@@ -45,21 +86,34 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class RunscEngine:
-    """`Engine`. Without root it is rootless, and has no cgroup."""
+class RunscFound:
+    """Version, interpreters and notes of a runsc that works."""
+
+    version: str
+    runtimes: Mapping[Runtime, Path]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Runsc:
+    """Command lines of runsc. Without root it is rootless and has no cgroup."""
 
     state: Path
-    """A folder of this service's own, where runsc keeps what runs."""
+    """Folder of this service, in which runsc keeps its state."""
     cgroups: bool = True
-    """Whether the kernel holds a container's memory and processors; the agent does in any case."""
+    """True to limit a container's memory and processors by a cgroup as well; the agent limits them in any case."""
     cpus: float | None = None
     program: str = "runsc"
     rootless: bool = field(default_factory=lambda: os.geteuid() != 0)
-    environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ.get("PATH", PATHS)})
-    level: Level = Level.RUNSC
+    environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ.get("PATH", _PATH)})
+    """Environment of runsc itself."""
 
-    def find(self) -> Found:
-        """See `Engine.find`."""
+    def find_program(self) -> RunscFound:
+        """Check that runsc and a Python are installed. Blocking.
+
+        Raises:
+            SandboxUnavailable: One is missing or does not work; the message says what to do.
+        """
         runtimes = find_runtimes()
         if Runtime.PYTHON not in runtimes:
             raise SandboxUnavailable("there is no Python under /usr for runsc to show: install python3")
@@ -70,31 +124,34 @@ class RunscEngine:
         command = (self.program, "--version")
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_ASK_S, env=dict(self.environment)
+                command, capture_output=True, text=True, check=False, timeout=_VERSION_S, env=dict(self.environment)
             )
             self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SandboxUnavailable(f"{self.program} cannot be used: {error}") from error
         if done.returncode != 0 or not done.stdout.startswith("runsc "):
             raise SandboxUnavailable(f"{self.program} is not gVisor's runsc: {(done.stdout or done.stderr).strip()}")
-        held = "memory is held by a cgroup and a watchdog" if self._has_cgroups() else "memory is held by a watchdog"
-        notes = (f"{held} that looks every 20 ms", "skills with a network are refused with this engine")
-        return Found(done.stdout.splitlines()[0], runtimes, notes)
+        memory = "a cgroup and a watchdog that looks" if self._has_cgroups() else "a watchdog that looks"
+        notes = (f"memory is limited by {memory} every 20 ms", "skills with network access are refused by this engine")
+        return RunscFound(done.stdout.splitlines()[0], runtimes, notes)
 
-    def run(self, plan: ContainerPlan, folder: Path) -> tuple[str, ...]:
-        """See `Engine.run`."""
-        shown = Shown(find_runtimes()[Runtime.PYTHON], find_folders(), find_links(), Path(_LOADER_CACHE).is_file())
+    def prepare_container(self, plan: ContainerPlan, folder: Path) -> tuple[str, ...]:
+        """Write a container's bundle and return the command that runs it, with the container's standard streams.
+
+        `folder` is empty and belongs to this container; it must stay until the container has ended. Blocking.
+        """
+        shown = ShownFiles(find_runtimes()[Runtime.PYTHON], find_folders(), find_links(), Path(_LOADER_CACHE).is_file())
         make_root(folder / "rootfs", plan, shown)
         cgroup = f"/skillbus/{plan.name}" if self._has_cgroups() else None
-        folder.joinpath("config.json").write_text(json.dumps(oci_config(plan, shown, cgroup, self.cpus)))
+        folder.joinpath("config.json").write_text(json.dumps(make_config(plan, shown, cgroup, self.cpus)))
         return *self._command(), "run", "--bundle", str(folder), plan.name
 
-    def remove(self, name: str) -> tuple[str, ...]:
-        """See `Engine.remove`."""
+    def remove_command(self, name: str) -> tuple[str, ...]:
+        """Return the command that kills and removes a container."""
         return *self._command(), "delete", "--force", name
 
-    def listing(self, owner: str) -> tuple[str, ...]:
-        """See `Engine.listing`."""
+    def list_command(self) -> tuple[str, ...]:
+        """Return the command that prints the names of all containers, one a line."""
         return *self._command(), "list", "--quiet"
 
     def _has_cgroups(self) -> bool:
@@ -109,8 +166,8 @@ class RunscEngine:
         return self.program, *flags
 
 
-def oci_config(plan: ContainerPlan, shown: Shown, cgroup: str | None, cpus: float | None) -> Json:
-    """`config.json`. Source: the Open Container Initiative's runtime specification 1.0.2."""
+def make_config(plan: ContainerPlan, shown: ShownFiles, cgroup: str | None, cpus: float | None) -> Json:
+    """Return the content of `config.json`. Source: the Open Container Initiative's runtime specification 1.0.2."""
     namespaces: list[JsonValue] = [{"type": kind} for kind in _NAMESPACES]
     linux: Json = {"namespaces": namespaces}
     if cgroup is not None:
@@ -121,10 +178,10 @@ def oci_config(plan: ContainerPlan, shown: Shown, cgroup: str | None, cpus: floa
         "ociVersion": "1.0.2",
         "process": {
             "user": {"uid": 0, "gid": 0},
-            "args": [str(shown.python), *AGENT],
-            "env": [f"PATH={PATHS}"],
+            "args": [str(shown.python), *AGENT_ARGUMENTS],
+            "env": [f"PATH={_PATH}"],
             "cwd": "/",
-            "capabilities": {kind: list[JsonValue](_CAPABILITIES) for kind in _HELD},
+            "capabilities": {kind: list[JsonValue](_CAPABILITIES) for kind in _CAPABILITY_SETS},
             "noNewPrivileges": True,
             "rlimits": [{"type": kind, "soft": value, "hard": value} for kind, value in _RLIMITS.items()],
             "terminal": False,
@@ -136,11 +193,11 @@ def oci_config(plan: ContainerPlan, shown: Shown, cgroup: str | None, cpus: floa
     }
 
 
-def _mounts(plan: ContainerPlan, shown: Shown) -> Iterator[Json]:
+def _mounts(plan: ContainerPlan, shown: ShownFiles) -> Iterator[Json]:
     yield {"destination": "/proc", "type": "proc", "source": "proc"}
     yield {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}
     for path, size in {"/dev/shm": plan.limits.shm_bytes, **plan.tmpfs}.items():  # noqa: S108 - the container's own
-        mode = "0755" if path in plan.given else "1777"  # what is given is the agent's, who is another user
+        mode = "0755" if path in plan.given else "1777"  # the agent, another user than the script, owns given folders
         options: list[JsonValue] = ["nosuid", "nodev", f"mode={mode}", f"size={size}"]
         yield {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": options}
     read_only = {folder: folder for folder in shown.folders}
@@ -153,8 +210,8 @@ def _mounts(plan: ContainerPlan, shown: Shown) -> Iterator[Json]:
         yield {"destination": path, "type": "bind", "source": source, "options": bound}
 
 
-def make_root(root: Path, plan: ContainerPlan, shown: Shown) -> None:
-    """What is in the container's root folder beside its mounts; everybody can read it."""
+def make_root(root: Path, plan: ContainerPlan, shown: ShownFiles) -> None:
+    """Fill the container's root folder with mount points, links and files of /etc. Every user can read it."""
     for path in ("/proc", "/dev", "/etc", *shown.folders, *plan.tmpfs, *((DEPS,) if plan.layer else ())):
         (root / path[1:]).mkdir(parents=True, exist_ok=True)
     if plan.layer is not None:  # Node looks for packages in the folders above a script

@@ -1,6 +1,6 @@
-"""How a Python script runs in a sandbox: in a fork of the agent, which has loaded this file, never imported.
+"""Runs a Python script in a fork of the agent, which has loaded this file. Never imported by the service.
 
-As `python3 script` would, but that what was imported before the script is not taken apart at its end.
+The script runs as with `python3 script`, except that modules imported before it are not torn down at its end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Job(TypedDict):
-        """What of a job is of use here."""
+        """Part of the job that concerns Python scripts."""
 
         script: str
         argv: list[str]
@@ -28,30 +28,30 @@ SKILL = "/skill/"
 REHEARSED = b"import json, sys\nfor word in json.loads('[\"a\"]'):\n    said = f'{json.dumps({word: 1})}\\n'\n"
 
 
-def be_ready() -> None:
-    """What is the same for every script."""
-    import site  # noqa: PLC0415 - -S left it out; wanted only for the names that it puts into builtins
+def add_builtins() -> None:
+    """Add the builtins that every script expects, such as `exit`."""
+    import site  # noqa: PLC0415 - not imported because of -S; needed only for the names that it adds to builtins
 
     site.setquit()
     site.setcopyright()
     site.sethelper()
 
 
-def rehearse() -> None:
-    """A script of no effect, before there is one: in a fork the first to write to a page has to copy it."""
+def rehearse_script() -> None:
+    """Run a script without effects ahead of time, since the first write to a page of a fork has to copy the page."""
     compile_script(REHEARSED, "<rehearsal>")({})
 
 
 def run_python(job: Job, imported: set[str]) -> None:
-    """With its folder first on the path, the skill's root second, then the standard library, then packages.
+    """Run a script. The path has its folder, the skill's root, the standard library, then packages.
 
-    `imported` are modules that were imported ahead.
+    `imported` are the modules imported ahead of the script.
     """
-    forget_own(imported, job["path"])
+    forget_shadowed(imported, job["path"])
     script = job["script"]
     sys.argv = [script, *job["argv"]]
     sys.path[:0] = job["path"]
-    sys.path += job["packages"]  # as site-packages: behind the standard library, and no `.pth` in it is read
+    sys.path += job["packages"]  # like site-packages: behind the standard library; `.pth` files are not read
     main = type(sys)("__main__")
     loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", script)
     main.__dict__.update(
@@ -60,21 +60,21 @@ def run_python(job: Job, imported: set[str]) -> None:
     sys.modules["__main__"] = main
     ahead = set(sys.modules) - {"__main__"}
     gc.enable()
-    code = execute(compile_script(loader.get_data(script), script), main)
+    code = execute_script(compile_script(loader.get_data(script), script), main)
     del main
-    finish(code, ahead)
+    finish_script(code, ahead)
 
 
-def forget_own(imported: set[str], folders: list[str]) -> None:
-    """Modules imported ahead of which the script has its own: the first on the path is the one that it gets."""
+def forget_shadowed(imported: set[str], folders: list[str]) -> None:
+    """Forget modules imported ahead that the script has itself: its own come first on the path."""
     here = {entry.partition(".")[0] for folder in folders for entry in os.listdir(folder)}  # noqa: PTH208
     for name in imported:
         if name.partition(".")[0] in here:
             sys.modules.pop(name, None)
 
 
-def execute(script: Callable[[dict[str, object]], None], main: ModuleType) -> int:
-    """Run it; its exit code. What ended it is reported as the interpreter does, without the frames of this file."""
+def execute_script(script: Callable[[dict[str, object]], None], main: ModuleType) -> int:
+    """Run the script and return its exit code. Tracebacks look as the interpreter's, without frames of this file."""
     try:
         script(main.__dict__)
     except SystemExit as error:
@@ -84,7 +84,7 @@ def execute(script: Callable[[dict[str, object]], None], main: ModuleType) -> in
         return 1
     except BaseException as error:  # noqa: BLE001 - see above
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename == execute.__code__.co_filename:
+        while trace is not None and trace.tb_frame.f_code.co_filename == execute_script.__code__.co_filename:
             trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 1
@@ -92,35 +92,34 @@ def execute(script: Callable[[dict[str, object]], None], main: ModuleType) -> in
 
 
 def compile_script(source: bytes, script: str) -> Callable[[dict[str, object]], None]:
-    """What it does, to be done in a module's namespace; what is wrong with it is raised when it is done."""
+    """Return a function that runs the script in a namespace. Syntax errors are raised by that function."""
 
     def run(namespace: dict[str, object]) -> None:
-        exec(compile(source, script, "exec", dont_inherit=True), namespace)  # noqa: S102 - its purpose
+        exec(compile(source, script, "exec", dont_inherit=True), namespace)  # noqa: S102 - the purpose of this program
 
     return run
 
 
-def finish(code: int, ahead: set[str]) -> None:
-    """End as the interpreter does: threads are waited for, exit handlers run, and what the script holds is let go.
+def finish_script(code: int, ahead: set[str]) -> None:
+    """End as the interpreter does: wait for threads, run exit handlers, release the objects of the script's modules.
 
-    `ahead` are modules that were there before it: to look at them makes a copy of each page that one is on.
-
-    It does not take itself apart as well, with all that it imported: that took twice as long as a short script.
+    `ahead` are the modules imported before the script. They are not touched: that would copy each page that one is on.
+    A full interpreter teardown is left out, since it took twice as long as a short script.
     """
     import atexit  # noqa: PLC0415 - built in
 
     try:
         if threading := sys.modules.get("threading"):
-            threading._shutdown()  # noqa: SLF001 - what the interpreter calls
+            threading._shutdown()  # noqa: SLF001 - the interpreter calls it too
         atexit._run_exitfuncs()  # noqa: SLF001 - the same
         others = [name for name in sys.modules if name not in ahead]
-        let_go([name for name in others if str(getattr(sys.modules[name], "__file__", "")).startswith(SKILL)])
+        release_modules([name for name in others if str(getattr(sys.modules[name], "__file__", "")).startswith(SKILL)])
     finally:
-        os._exit(code if flush() else 120)
+        os._exit(code if flush_streams() else 120)
 
 
-def let_go(names: list[str]) -> None:
-    """Modules and what they hold, as long as nothing else holds it; then their content, as the interpreter does."""
+def release_modules(names: list[str]) -> None:
+    """Release modules, then clear those that something else still holds, as the interpreter does."""
     import _weakref  # noqa: PLC0415 - built in
 
     left = [_weakref.ref(sys.modules.pop(name)) for name in reversed(names)]
@@ -132,13 +131,13 @@ def let_go(names: list[str]) -> None:
         gc.collect()
 
 
-def flush() -> bool:
-    """Both streams; False, as the interpreter's 120 says, when what was printed could not be."""
+def flush_streams() -> bool:
+    """Flush both streams. Return False if that fails; the exit code is then 120, as the interpreter's."""
     done = True
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None and not stream.closed:
                 stream.flush()
-        except BaseException:  # noqa: BLE001 - a full or broken pipe, or a stream of the script's own
+        except BaseException:  # noqa: BLE001 - a full or broken pipe, or a stream that the script replaced
             done = False
     return done

@@ -1,18 +1,18 @@
-"""The agent of one run: a fork of the fork server that enters the run's sandbox, and whose child the script is.
+"""Agent of one run: a fork of the fork server that enters the run's sandbox and is the parent of the script.
 
-It is in every namespace of the sandbox but the one of processes, in which only its children are: nothing in there can
-see it, signal it or look into it. It has entered before anything of the skill is there, and has neither a capability
-nor an open system call more than the script by then.
+The agent joins every namespace of the sandbox except the process namespace, which only its children are in: no process
+there can see, signal or inspect it. It enters before any file of the skill is there, and by then has no capability and
+no system call more than the script.
 
-It takes the job, starts the script, and waits for its end; then it ends everything that is left by killing the
-sandbox's process 1, collects artifacts and exits. A Python script runs in a fork of it, others in place of one.
+It receives the job, starts the script and waits for its end. Then it kills process 1, and with it all other processes
+of the sandbox, collects artifacts and exits. A Python script runs in a fork of the agent; others replace such a fork.
 
-Asked to be warm it makes the script's process before the job is there, or starts Node, which waits for the name of its
-script: see `agent_warm.py`. The job comes with a descriptor for standard input, unless that is empty.
+For a warm sandbox it makes the script's process before the job arrives, or starts Node: see `agent_warm.py`. The job
+comes with a descriptor of standard input, unless that is empty.
 
-It writes the frames of `agent.py`, and before them one with a descriptor of its own process:
+It writes the frames of `agent.py`, and before them one that carries a descriptor of its own process:
 
-    R  ready to take a job: its number, four bytes
+    R  ready for a job: its process id, four bytes
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ if TYPE_CHECKING:
     from skillbus.sandbox.adapters.inside import agent
 
     class Entry(TypedDict):
-        """What the host says of a sandbox that it has started."""
+        """The host's description of a started sandbox."""
 
-        user: int | None
         namespaces: int
         environment: dict[str, str]
         network: bool
         warm: list[str] | None
 
     class Job(TypedDict):
-        """What the host sends when there is a run."""
+        """The host's description of a run."""
 
         script: str
         argv: list[str]
@@ -55,16 +54,16 @@ if TYPE_CHECKING:
         artifacts_bytes: int
 
     class Waiting(Protocol):
-        """A process that waits to become a script."""
+        """Process that waits to become a script."""
 
         child: int
-        """It; 0 in itself."""
+        """Process id; 0 in the process itself."""
 
-        def receive(self) -> tuple[bytes, int | None]:
-            """The job as the host wrote it, and a descriptor of its standard input that is to be closed."""
+        def receive_job(self) -> tuple[bytes, int | None]:
+            """Return the encoded job and a descriptor of its standard input, which the caller closes."""
 
-        def run(self, job: Job, stdin: int | None) -> int:
-            """Let it become the script of a job: its process, or 0 in itself."""
+        def run_script(self, job: Job, stdin: int | None) -> int:
+            """Let the process become the script of a job. Return its process id; 0 in the process itself."""
 
 else:
     agent = sys.modules["agent"]
@@ -75,16 +74,16 @@ RELAY_PORT = 3128
 CAPABILITIES = 64
 PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
 CAPABILITY_VERSION = 0x20080522
-"""Source of all: prctl(2), capget(2)."""
+"""Sources: prctl(2), capget(2)."""
 
 init: int
-"""A descriptor of the sandbox's process 1."""
+"""Pidfd of the sandbox's process 1."""
 
 
-def enter(entry: Entry, passed: list[int], instructions: bytes) -> None:
-    """The sandbox that the descriptors belong to: process 1, a socket with it, the host, standard output and error.
+def enter_sandbox(entry: Entry, passed: list[int], instructions: bytes) -> None:
+    """Enter a sandbox. `passed` are its process 1, a socket to process 1, the control socket, stdout and stderr.
 
-    By the socket process 1 says that the sandbox is made, and hears when its agent has ended, to end with it.
+    Through the socket, process 1 says that the sandbox is made, and notices the end of its agent, to end as well.
     """
     global init
     init, other, agent.control, out, error = passed
@@ -94,11 +93,10 @@ def enter(entry: Entry, passed: list[int], instructions: bytes) -> None:
     agent.go_first()
     os.setsid()
     if not os.read(other, 1):
-        os._exit(3)  # there is no sandbox: bubblewrap has said why
-    become(entry["user"])
-    agent.check(agent.libc.setns(init, entry["namespaces"]), "the sandbox could not be entered")
+        os._exit(3)  # there is no sandbox: bubblewrap has printed the reason
+    agent.check_call(agent.libc.setns(init, entry["namespaces"]), "the sandbox could not be entered")
     os.chdir(SKILL)
-    # Of its own: what is done to the description behind a descriptor that others have as well, they find.
+    # A description of its own: flags set on a shared one would be visible to other runs.
     nothing = os.open("/dev/null", os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -109,7 +107,7 @@ def enter(entry: Entry, passed: list[int], instructions: bytes) -> None:
 
 
 def keep_only(*kept: int) -> None:
-    """Of what is open, beside the standard streams: what the fork server had is not this run's."""
+    """Close every descriptor except the standard streams and `kept`: the rest is the fork server's."""
     first = 3
     for descriptor in sorted(kept):
         if first < descriptor:
@@ -119,33 +117,25 @@ def keep_only(*kept: int) -> None:
     agent.close_from(first)
 
 
-def become(user: int | None) -> None:
-    """The user of the run, to whom the sandbox belongs, when the service is root."""
-    if user is not None:
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-
-
 class Capabilities(ctypes.Structure):
-    """`struct __user_cap_header_struct` and two of `__user_cap_data_struct`, one behind the other."""
+    """`struct __user_cap_header_struct`, followed by two `__user_cap_data_struct`."""
 
     _fields_ = (("version", ctypes.c_uint32), ("process", ctypes.c_int), ("sets", ctypes.c_uint32 * 6))
 
 
 def give_up_capabilities() -> None:
-    """All that entering a user namespace gives, for good."""
+    """Drop for good the capabilities that entering a user namespace gives."""
     for capability in range(CAPABILITIES):
-        agent.libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # those that the kernel does not know it refuses
+        agent.libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # the kernel refuses numbers that it does not know
     none = Capabilities(CAPABILITY_VERSION)
     dropped = agent.libc.capset(ctypes.byref(none), ctypes.byref(none, Capabilities.sets.offset))
-    agent.check(dropped, "capabilities were not dropped")
+    agent.check_call(dropped, "capabilities were not dropped")
     dropped = agent.libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    agent.check(dropped, "ambient capabilities were not dropped")
+    agent.check_call(dropped, "ambient capabilities were not dropped")
 
 
-def receive(size: int) -> bytes:
-    """Exactly `size` bytes of the control socket; the host gone ends this process."""
+def receive_bytes(size: int) -> bytes:
+    """Return exactly `size` bytes of the control socket. Exit if the host has closed it."""
     data = b""
     while len(data) < size:
         chunk = os.read(agent.control, min(size - len(data), 1 << 20))
@@ -156,62 +146,62 @@ def receive(size: int) -> bytes:
 
 
 def receive_job() -> tuple[bytes, int | None]:
-    """The job as the host wrote it, and the descriptor of its standard input."""
+    """Return the encoded job and the descriptor of its standard input."""
     peer = socket.socket(fileno=os.dup(agent.control))
     header, passed, _, _ = peer.recvmsg(8, socket.CMSG_SPACE(4))
     peer.close()
     if not header:
         os._exit(3)
-    header += receive(8 - len(header))
+    header += receive_bytes(8 - len(header))
     stdin = int.from_bytes(passed[0][2][:4], sys.byteorder) if passed else None
-    return receive(int.from_bytes(header, "big")), stdin
+    return receive_bytes(int.from_bytes(header, "big")), stdin
 
 
-def say_ready(own: int) -> None:
-    """With a descriptor of this process, by which the host ends it."""
+def report_ready(own: int) -> None:
+    """Report that the agent is ready, with a pidfd of this process, by which the host can kill it."""
     peer = socket.socket(fileno=os.dup(agent.control))
-    word = agent.frame(b"R", os.getpid().to_bytes(4, "big"))
+    word = agent.make_frame(b"R", os.getpid().to_bytes(4, "big"))
     peer.sendmsg([word], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, own.to_bytes(4, sys.byteorder))])
     peer.close()
     os.close(own)
 
 
 def become_script(job: Job, stdin: int | None) -> None:
-    """In the child: for Node and bash replace this process; for Python return, to go on at module level."""
+    """In the child: replace this process for Node and bash; return for Python, whose script runs in this process."""
     if stdin is not None:
         os.dup2(stdin, 0)
     agent.close_from(3)
     agent.limit_this_process(job["rlimits"])
     if job["exec"]:
         agent.default_signals()
-        os.execv(job["exec"][0], job["exec"])  # noqa: S606 - a shell is what must not come between
+        os.execv(job["exec"][0], job["exec"])  # noqa: S606 - no shell may interpret the arguments
     signal.signal(signal.SIGINT, signal.default_int_handler)
     agent.set_dumpable(1)
 
 
 def start_relay(job: Job) -> None:
-    """Where there is a way out: listen at its entry, and have another process pass on what comes.
+    """For a run with network access, start the process that relays connections to the egress proxy.
 
-    It has the limits of the script, and like this process none of its memory is open to it.
+    It has the limits of the script. Like this process, the script cannot inspect its memory.
     """
     entry = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     entry.bind(("127.0.0.1", RELAY_PORT))
     entry.listen(64)
-    if fork() == 0:
+    if fork_session() == 0:
         keep_only(entry.fileno())
         agent.limit_this_process(job["rlimits"])
         names: dict[str, Callable[[int], None]] = {}
         with open(RELAY, "rb") as file:  # noqa: PTH123 - pathlib costs more than all the rest
-            exec(compile(file.read(), RELAY, "exec"), names)  # noqa: S102 - another part of this one
-        names["run"](entry.detach())
+            exec(compile(file.read(), RELAY, "exec"), names)  # noqa: S102 - a part of the agent
+        names["run_relay"](entry.detach())
         os._exit(1)
     entry.close()
 
 
 def end_all() -> None:
-    """Every process of the sandbox: with its process 1 the kernel ends all others. This buries those that it started.
+    """Kill process 1, with which the kernel kills every process of the sandbox, and reap this process's children.
 
-    The kernel waits for that: process 1 is dead when all others are gone.
+    Process 1 is dead only when all others are.
     """
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(init, signal.SIGKILL)
@@ -223,8 +213,8 @@ def end_all() -> None:
     gone.poll()
 
 
-def reap(child: int) -> bytes:
-    """Wait for the child, then end all the rest. The payload of an X frame."""
+def reap_script(child: int) -> bytes:
+    """Wait for the script, then end all other processes. Return the payload of an X frame."""
     while True:
         pid, status, usage = os.wait4(-1, 0)
         if pid == child:
@@ -236,38 +226,38 @@ def reap(child: int) -> bytes:
     return b"".join(value.to_bytes(4, "big", signed=True) for value in (code, number, cpu_ms))
 
 
-def begin(job: Job) -> int:
-    """The process that becomes the script; 0 in itself."""
+def fork_script(job: Job) -> int:
+    """Fork the process that becomes the script; return its process id, or 0 in itself."""
     if os.access(RELAY, os.R_OK):
         start_relay(job)
-    return fork()
+    return fork_session()
 
 
-def fork() -> int:
-    """A process with a session of its own; 0 in itself."""
+def fork_session() -> int:
+    """Fork a process with a session of its own; return its process id, or 0 in itself."""
     child = os.fork()
     if child == 0:
         os.setsid()
     return child
 
 
-def serve(wait: Callable[[list[str]], Waiting], warm: list[str] | None) -> Job:
-    """The agent ends in here; only the process of a Python script returns, with the job."""
+def serve_run(start_waiting: Callable[[list[str]], Waiting], warm: list[str] | None) -> Job:
+    """Serve one run. The agent exits in here; only the process of a Python script returns, with the job."""
     own = os.pidfd_open(os.getpid())
-    waiting = None if warm is None else wait(warm)
+    waiting = None if warm is None else start_waiting(warm)
     if waiting is None or waiting.child:
-        say_ready(own)
-    written, stdin = waiting.receive() if waiting is not None else receive_job()
+        report_ready(own)
+    written, stdin = waiting.receive_job() if waiting is not None else receive_job()
     job: Job = marshal.loads(written)  # noqa: S302 - from the host
-    child = begin(job) if waiting is None else waiting.run(job, stdin)
+    child = fork_script(job) if waiting is None else waiting.run_script(job, stdin)
     if child == 0:
         become_script(job, stdin)
         return job
     if stdin is not None:
         os.close(stdin)
-    account = agent.Account()
-    account.tell(b"X", reap(child))
-    agent.Collector(job["artifacts"], job["artifacts_bytes"], account.tell).collect()
-    account.tell(b"E")
-    account.send()
+    report = agent.FrameBuffer()
+    report.add_frame(b"X", reap_script(child))
+    agent.Collector(job["artifacts"], job["artifacts_bytes"], report.add_frame).collect_files()
+    report.add_frame(b"E")
+    report.flush()
     os._exit(0)

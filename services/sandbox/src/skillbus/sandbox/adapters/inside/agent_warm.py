@@ -1,7 +1,4 @@
-"""How a sandbox waits for its job: what is forked and rehearsed, or started, here is not done in the time of a run.
-
-Another part of the agent, never imported.
-"""
+"""Warm sandboxes: a process that is forked or started before the job is known. Never imported by the service."""
 
 from __future__ import annotations
 
@@ -17,34 +14,34 @@ else:
     agent, agent_python, agent_sandbox = (sys.modules[f"agent{part}"] for part in ("", "_python", "_sandbox"))
 
 
-def wait(node: list[str]) -> WaitingFork | WaitingNode:
-    """For Node, given its program and the file that it starts with, or for Python and bash."""
+def start_waiting(node: list[str]) -> WaitingFork | WaitingNode:
+    """Start a waiting Node, given its program and boot file, or a fork for Python and bash."""
     if node:
         return WaitingNode(*node)
     return WaitingFork()
 
 
 class WaitingFork:
-    """A fork of the agent that waits to become a script, of Python or of bash: it takes the job itself.
+    """Fork of the agent that becomes a Python or bash script.
 
-    The agent hears from it what the job is, when the script is on its way already.
+    The fork receives the job itself, and passes it to the agent while the script is already starting.
     """
 
     child = 0
-    """Its process; 0 in itself."""
+    """Process id of the fork; 0 in the fork."""
 
     def __init__(self) -> None:
         self.peer, theirs = socket.socketpair()
-        self.child = agent_sandbox.fork()
+        self.child = agent_sandbox.fork_session()
         if self.child:
             theirs.close()
         else:
             self.peer.close()
             self.peer = theirs
-            agent_python.rehearse()
+            agent_python.rehearse_script()
 
-    def receive(self) -> tuple[bytes, int | None]:
-        """The job; standard input is the fork's alone."""
+    def receive_job(self) -> tuple[bytes, int | None]:
+        """Return the encoded job. Only the fork gets the descriptor of standard input."""
         if self.child == 0:
             written, stdin = agent_sandbox.receive_job()
             self.peer.sendall(written)
@@ -57,24 +54,24 @@ class WaitingFork:
             os._exit(3)
         return written, None
 
-    def run(self, job: agent_sandbox.Job, stdin: int | None) -> int:
-        """Its process, which runs the script of a job already; 0 in itself."""
+    def run_script(self, job: agent_sandbox.Job, stdin: int | None) -> int:
+        """Return the process id of the fork, which already runs the script; 0 in the fork."""
         return self.child
 
 
 class WaitingNode:
-    """A Node that has started, with a socket to tell it its script and a file to give it its standard input."""
+    """Node that has started. It gets its script through a socket and its standard input through a file."""
 
     def __init__(self, program: str, boot: str) -> None:
         reading, self.stdin = self.make_stdin()
         ours, theirs = socket.socketpair()
-        self.child = agent_sandbox.fork()
+        self.child = agent_sandbox.fork_session()
         if self.child == 0:
             os.dup2(reading, 0)
             os.dup2(theirs.detach(), 3)
             agent.close_from(4)
             agent.default_signals()
-            os.execv(program, [program, boot])  # noqa: S606 - a shell is what must not come between
+            os.execv(program, [program, boot])  # noqa: S606 - no shell may interpret the arguments
         os.close(reading)
         theirs.close()
         self.peer = ours
@@ -82,19 +79,19 @@ class WaitingNode:
 
     @staticmethod
     def make_stdin() -> tuple[int, int]:
-        """A file that has no name any more, to read and to write."""
-        name = "/tmp/.stdin"  # noqa: S108 - nothing else runs yet
+        """Make a file without a name; return descriptors to read and to write it."""
+        name = "/tmp/.stdin"  # noqa: S108 - nothing else runs in the sandbox yet
         writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         reading = os.open(name, os.O_RDONLY)
         os.unlink(name)  # noqa: PTH108 - pathlib costs more than all the rest
         return reading, writing
 
-    def receive(self) -> tuple[bytes, int | None]:
-        """The job, and the descriptor of its standard input."""
+    def receive_job(self) -> tuple[bytes, int | None]:
+        """Return the encoded job and the descriptor of its standard input."""
         return agent_sandbox.receive_job()
 
-    def run(self, job: agent_sandbox.Job, stdin: int | None) -> int:
-        """Its process, which runs the script of a job from now on."""
+    def run_script(self, job: agent_sandbox.Job, stdin: int | None) -> int:
+        """Let Node run the script of a job; return its process id."""
         while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
             os.write(self.stdin, chunk)
         os.close(self.stdin)

@@ -1,15 +1,16 @@
-"""An interpreter whose forks become the agents of runs: `fork_server.py <channel> <parts>`, never imported.
+"""Fork server: an interpreter whose forks become the agents of runs. Never imported by the service.
 
-Started once, it has imported what most scripts ask for; so no run waits for the start of an interpreter, nor pays for
-it. It runs nothing of a skill, knows no secret, and hears from nobody but the service: `channel` is a socket that
-brings one message for each sandbox, with the descriptors that belong to it. `parts` is a file with the agent's source,
-the system call filters, and how many forks are made before this program starts itself anew: forks of one interpreter
-share its address layout and its hash seed.
+    fork_server.py <channel> <parts>
 
-It buries its forks by not waiting for them, and what they leave as well. When the channel ends it waits until they have
-ended: they do, since the sandboxes end with the service.
+It starts once and imports the modules that most scripts need, so that no run pays for the start of an interpreter. It
+runs no code of a skill, has no secret, and listens to the service alone: `channel` is a socket that brings one message
+for each sandbox, with the sandbox's descriptors. `parts` is a file with the agent's source, the system call filters
+and the number of forks before this program replaces its interpreter: forks share its address layout and hash seed.
 
-For the sandbox's own Python (3.9 or newer).
+SIGCHLD is ignored, so the kernel reaps forks and their orphans. When the channel ends, the program waits for its forks,
+which end because the sandboxes end with the service.
+
+Runs on the sandbox's own Python (3.9 or newer).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import sys
 
 USUAL = set(sys.modules)
-"""What a plain interpreter has."""
+"""Modules of a plain interpreter."""
 
 import ctypes  # noqa: E402 - see above
 import gc  # noqa: E402
@@ -33,28 +34,28 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Parts(TypedDict):
-        """What the service gives it."""
+        """Parts that the service provides."""
 
         sources: dict[str, str]
-        """Of the agent, by the names of its modules, in the order of their need."""
+        """Source text of the agent's modules, by name, in the order of their dependencies."""
         filters: tuple[bytes, bytes]
-        """Of system calls: without a network, with one."""
+        """System call filters: without and with a network."""
         imports: list[str]
-        """What scripts are most likely to import."""
+        """Modules to import."""
         forks: int
-        """From one start of this program to the next."""
+        """Number of forks of one interpreter."""
 
 
 PASSED = 5
 MESSAGE_MAX = 1 << 16
 AGAIN = "again"
-"""A word of the command line: the service knows already that this program is ready."""
+"""Argument of a replaced interpreter: the service already knows that the server is ready."""
 PR_SET_CHILD_SUBREAPER = 36
 """Source: prctl(2)."""
 
 
-def load(sources: dict[str, str]) -> dict[str, ModuleType]:
-    """The modules of the agent, which no script can import."""
+def load_agent(sources: dict[str, str]) -> dict[str, ModuleType]:
+    """Load the modules of the agent, such that no script can import them."""
     for name, source in sources.items():
         module = sys.modules[name] = type(sys)(name)
         exec(compile(source, f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - from the service
@@ -62,14 +63,14 @@ def load(sources: dict[str, str]) -> dict[str, ModuleType]:
 
 
 def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]:
-    """Returns in each fork, with its message and descriptors. This process never returns."""
+    """Fork for each message. Returns in the forks, with their message and descriptors; never in this process."""
     while True:
         if forks == 0:
-            start_anew()
-        message, passed = receive(channel)
+            replace_interpreter()
+        message, passed = receive_message(channel)
         if not message:
             break
-        if len(passed) == PASSED and fork() == 0:
+        if len(passed) == PASSED and try_fork() == 0:
             channel.close()
             return message, passed
         for descriptor in passed:
@@ -77,12 +78,12 @@ def fork_for_each(channel: socket.socket, forks: int) -> tuple[bytes, list[int]]
         forks -= 1
     channel.close()
     with suppress(ChildProcessError):
-        os.wait()  # for the last: there is nothing to be told of any
+        os.wait()  # returns when the last fork has ended; none has a status to collect
     os._exit(0)
 
 
-def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
-    """A message and its descriptors; none at the end."""
+def receive_message(channel: socket.socket) -> tuple[bytes, list[int]]:
+    """Return a message and its descriptors; an empty message at the end."""
     try:
         message, ancillary, _, _ = channel.recvmsg(MESSAGE_MAX, socket.CMSG_SPACE(4 * PASSED))
     except ConnectionError:
@@ -90,43 +91,43 @@ def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     return message, [number for _, _, data in ancillary for number in memoryview(data).cast("i")]
 
 
-def fork() -> int:
-    """As `os.fork`; -1 when the machine has no room for a process, which who waits for it hears by its descriptors."""
+def try_fork() -> int:
+    """Fork; return -1 if the machine has no room for a process. The service notices, since the descriptors close."""
     try:
         return os.fork()
     except OSError:
         return -1
 
 
-def start_anew() -> None:
-    """As another interpreter, and the same process: its forks and its channel stay its own."""
+def replace_interpreter() -> None:
+    """Execute a new interpreter in this process, which keeps its forks and its channel."""
     argv = [sys.executable, "-I", "-S", "-B", *sys.argv[:3], AGAIN]
-    os.execv(sys.executable, argv)  # noqa: S606 - no shell is wanted
+    os.execv(sys.executable, argv)  # noqa: S606 - no shell may interpret the arguments
 
 
 def main() -> None:
-    """Only the process of a Python script comes to the end of it."""
-    gc.disable()  # nothing of this is garbage; the script's process enables it
+    """Run the server. Only the process of a Python script reaches the end of this function."""
+    gc.disable()  # nothing here is garbage; the script's process enables it again
     channel = socket.socket(fileno=int(sys.argv[1]))
     file = int(sys.argv[2])
     parts: Parts = marshal.loads(os.pread(file, os.fstat(file).st_size, 0))  # noqa: S302 - from the service
-    agent = load(parts["sources"])
+    agent = load_agent(parts["sources"])
     for name in parts["imports"]:
         __import__(name)
-    agent["agent_python"].be_ready()
-    agent["agent_python"].rehearse()
+    agent["agent_python"].add_builtins()
+    agent["agent_python"].rehearse_script()
     imported = set(sys.modules) - USUAL
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    gc.freeze()  # what is here already is not looked through in a script's process, nor copied for it
+    gc.freeze()  # scripts' garbage collections skip these objects, so their pages are not copied
     if AGAIN not in sys.argv:
         channel.send(b"R")
     message, passed = fork_for_each(channel, parts["forks"])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     entry = marshal.loads(message)  # noqa: S302 - from the service
-    agent["agent_sandbox"].enter(entry, passed, parts["filters"][entry["network"]])
-    job = agent["agent_sandbox"].serve(agent["agent_warm"].wait, entry["warm"])
+    agent["agent_sandbox"].enter_sandbox(entry, passed, parts["filters"][entry["network"]])
+    job = agent["agent_sandbox"].serve_run(agent["agent_warm"].start_waiting, entry["warm"])
     agent["agent_python"].run_python(job, imported)
 
 

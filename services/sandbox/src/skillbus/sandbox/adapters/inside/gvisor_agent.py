@@ -1,15 +1,16 @@
-"""Process 1 of a container: a file for the container's own Python (3.8 or newer), never imported.
+"""Process 1 of a gVisor container, on the container's own Python (3.8 or newer). Never imported by the service.
 
-It shares nothing with the host but its standard streams. Its standard input brings the two files of the agent, then a
-job with everything that the run may see; its standard output takes frames as `agent.py` writes them, and four more:
+Its only link to the host is its standard streams. Standard input brings the two files of the agent, then a job with
+everything that the run may see. Standard output takes the frames of `agent.py` and four more kinds:
 
-    O, S  what the script printed to standard output, or to standard error
-    P     the most memory of the tree so far: eight bytes (big-endian)
-    W     a limit was passed, and everything was killed: its status, a zero byte, in words
+    O, S  output of the script: standard output, standard error
+    P     largest memory of the process tree so far: eight bytes (big-endian)
+    W     a limit was passed and everything was killed: status, a zero byte, detail
 
-Standard input stays open while the host wants the run: its end ends the container, also when the service is killed.
-The script cannot kill process 1, nor look into it. Where the kernel does not see to that, as gVisor's did not in 2022,
-the agent is root in the container, with what it takes to become another user and no more.
+Standard input stays open while the host wants the run. Its end ends the container, also when the service is killed.
+
+The script cannot kill or inspect process 1. gVisor's kernel of 2022 does not ensure that itself, so the agent is root
+in the container, with only the capabilities needed to change the script's user and to kill it.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:  # typing is not needed there
     from skillbus.sandbox.adapters.inside import agent
 
     class Job(TypedDict):
-        """What the host sends."""
+        """The host's description of a run."""
 
         folders: dict[str, list[tuple[str, int, bytes]]]
-        """By the folder where they are to be: relative path, file mode (of a link: 0), content (of a link: target)."""
+        """Files by folder: relative path, file mode (0 for a link), content (target for a link)."""
         stdin: bytes
         exec: list[str]
         environment: dict[str, str]
         rlimits: dict[int, tuple[int, int]]
-        filters: dict[str, bytes]
-        """Of system calls, by the machine that they are for."""
+        filter: bytes
+        """The system call filter."""
         memory_bytes: int
         processes: int
         inodes: int
@@ -60,11 +61,11 @@ CAPABILITIES = 64
 CHUNK = 64 * 1024
 LOOK_S = 0.02
 PEAK_STEP = 1024 * 1024
-"""A peak is told when it has grown by this."""
+"""Growth in bytes after which a new peak is reported."""
 
 
-def receive(size: int) -> bytes:
-    """Exactly `size` bytes of what the host sends; the host gone ends the container."""
+def receive_bytes(size: int) -> bytes:
+    """Return exactly `size` bytes of standard input. Exit, and end the container, if the host has closed it."""
     parts = []
     while size:
         part = os.read(0, min(size, 1 << 20))
@@ -75,10 +76,10 @@ def receive(size: int) -> bytes:
     return b"".join(parts)
 
 
-def unpack(folder: str, entries: list[tuple[str, int, bytes]]) -> None:
-    """The run's own copies, and links as they are: they lead nowhere but into the container."""
+def unpack_files(folder: str, entries: list[tuple[str, int, bytes]]) -> None:
+    """Write the files of a folder. Links stay links: they can only lead to files of the container."""
     for name, mode, content in entries:
-        path = os.path.join(folder, name)  # noqa: PTH118 - pathlib is slow, and this may be thousands
+        path = os.path.join(folder, name)  # noqa: PTH118 - pathlib is slow, and there may be thousands
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
         if not mode:
             os.symlink(content, os.fsencode(path))  # noqa: PTH211
@@ -88,8 +89,8 @@ def unpack(folder: str, entries: list[tuple[str, int, bytes]]) -> None:
             file.write(content)
 
 
-def in_memory(content: bytes) -> int:
-    """Standard input: a file rather than a pipe, so that a script that does not read it blocks nobody."""
+def make_stdin(content: bytes) -> int:
+    """Make standard input as a file in memory, not a pipe: a script that does not read it then blocks nobody."""
     descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
@@ -99,41 +100,29 @@ def in_memory(content: bytes) -> int:
 
 
 def become_nobody() -> None:
-    """For good: what is root until here has no capability afterwards, and can gain none."""
-    if os.getuid() != 0:
-        return
+    """Change from root to an unprivileged user, for good: no capability is left and none can be gained."""
     prctl = agent.libc.prctl
     for capability in range(CAPABILITIES):
-        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # those that the kernel does not know it refuses
+        prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # the kernel refuses numbers that it does not know
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
 
 
 class AsNobody:
-    """What is made in it belongs to the script's user, who can open it again by its name in /proc."""
+    """Context in which new files belong to the script's user, who can open them again by their names in /proc."""
 
     def __enter__(self) -> None:
-        if os.getuid() == 0:
-            os.setegid(NOBODY)
-            os.seteuid(NOBODY)
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
 
     def __exit__(self, *_: object) -> None:
-        if os.getuid() == 0:
-            os.seteuid(0)
-            os.setegid(0)
-
-
-def close_kernel(filters: dict[str, bytes]) -> None:
-    """To all but the system calls that scripts need, whatever the engine's own filter leaves open."""
-    instructions = filters.get(os.uname().machine)
-    if instructions is None:
-        raise OSError(f"there is no system call filter for {os.uname().machine}")
-    agent.close_kernel(instructions)
+        os.seteuid(0)
+        os.setegid(0)
 
 
 def kill_the_rest() -> None:
-    """Every process of the container but this one, until none is left."""
+    """Kill every process of the container but this one, until none is left."""
     try:
         os.kill(-1, signal.SIGKILL)
         while True:
@@ -143,7 +132,7 @@ def kill_the_rest() -> None:
 
 
 def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
-    """In the child."""
+    """Replace this process, a fork of the agent, by the script."""
     try:
         os.setsid()
         for number, descriptor in enumerate(streams):
@@ -156,59 +145,59 @@ def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
         agent.go_first()
         os.chdir(SKILL)
         agent.default_signals()
-        wanted = {kind: fitting(kind, *pair) for kind, pair in job["rlimits"].items()}
-        # What is so already is left alone: gVisor refuses to set limits that it does not know.
+        wanted = {kind: lower_limit(kind, *pair) for kind, pair in job["rlimits"].items()}
+        # Limits that already hold are not set: gVisor refuses to set kinds that it does not know.
         agent.limit_this_process({kind: pair for kind, pair in wanted.items() if resource.getrlimit(kind) != pair})
-        close_kernel(job["filters"])
-        os.execvpe(job["exec"][0], job["exec"], job["environment"])  # noqa: S606 - a shell is what must not come between
+        agent.close_kernel(job["filter"])
+        os.execvpe(job["exec"][0], job["exec"], job["environment"])  # noqa: S606 - no shell may interpret the arguments
     except (OSError, ValueError) as error:
         os.write(2, f"the script could not be started: {error}\n".encode())
-    finally:  # whatever it is, this process must not go on as the agent
+    finally:  # after any error, this process must not continue as the agent
         os._exit(126)
 
 
-def fitting(kind: int, soft: int, hard: int) -> tuple[int, int]:
-    """A limit of the script, or the container's own where that is lower: it cannot be raised."""
+def lower_limit(kind: int, soft: int, hard: int) -> tuple[int, int]:
+    """Return a limit of the script, or the container's own if that is lower, since it cannot be raised."""
     ceiling = resource.getrlimit(kind)[1]
     return (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
 
 
-class Tree:
-    """The processes of the script, seen from process 1: there are no others."""
+class ProcessTree:
+    """All processes of the container except process 1: those of the script."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.peak = self.told = 0
+        self.peak = self.reported = 0
         self.looked = 0.0
 
-    def look(self) -> None:
-        """When it is time: end everything if a limit was passed."""
+    def check_limits(self) -> None:
+        """Check the limits every 20 ms; if one was passed, report it and end everything."""
         now = time.monotonic()
         if now - self.looked < LOOK_S:
             return
         self.looked = now
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208
-        found = [measured(pid) for pid in pids]
+        found = [measure_process(pid) for pid in pids]
         size, count = sum(size for size, _ in found), sum(count for _, count in found)
-        self.tell_peak(size)
+        self.report_peak(size)
         if size > self.job["memory_bytes"]:
-            passed("memory", f"{size >> 20} MiB of memory, the limit is {self.job['memory_bytes'] >> 20} MiB")
+            end_for("memory", f"{size >> 20} MiB of memory, the limit is {self.job['memory_bytes'] >> 20} MiB")
         if count > self.job["processes"]:
-            passed("killed", f"{count} processes, the limit is {self.job['processes']}")
-        files = sum(map(inodes, WRITABLE))
+            end_for("killed", f"{count} processes, the limit is {self.job['processes']}")
+        files = sum(map(count_inodes, WRITABLE))
         if files > self.job["inodes"]:
-            passed("inodes", f"{files} files, the limit is {self.job['inodes']}")
+            end_for("inodes", f"{files} files, the limit is {self.job['inodes']}")
 
-    def tell_peak(self, size: int) -> None:
-        """The host counts it when the run has ended."""
+    def report_peak(self, size: int) -> None:
+        """Report a new peak to the host once it has grown enough."""
         self.peak = max(self.peak, size)
-        if self.peak >= self.told + PEAK_STEP:
-            self.told = self.peak
-            agent.send(b"P", self.peak.to_bytes(8, "big"))
+        if self.peak >= self.reported + PEAK_STEP:
+            self.reported = self.peak
+            agent.send_frame(b"P", self.peak.to_bytes(8, "big"))
 
 
-def measured(pid: int) -> tuple[int, int]:
-    """Bytes of memory, and threads; nothing of one that has ended. Pages that forks share count in each."""
+def measure_process(pid: int) -> tuple[int, int]:
+    """Return bytes of memory and number of threads; zeros if it has ended. Pages shared by forks count in each."""
     size = count = 0
     try:
         with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
@@ -217,15 +206,15 @@ def measured(pid: int) -> tuple[int, int]:
         return 0, 0
     if b"RssAnon" in fields:
         size = sum(int(fields.get(name, b"0").split()[0]) for name in (b"RssAnon", b"RssShmem", b"VmPTE"))
-    elif b"VmRSS" in fields:  # gVisor tells no more
+    elif b"VmRSS" in fields:  # gVisor reports no other figure
         size = int(fields[b"VmRSS"].split()[0])
     if not fields.get(b"State", b"").strip().startswith(b"Z"):
         count = int(fields.get(b"Threads", b"1"))
     return size * 1024, count
 
 
-def inodes(folder: str) -> int:
-    """Files on its file system; 0 where that does not count them."""
+def count_inodes(folder: str) -> int:
+    """Return the number of files on a file system; 0 if it does not count them."""
     try:
         counts = os.statvfs(folder)
     except OSError:
@@ -233,37 +222,25 @@ def inodes(folder: str) -> int:
     return max(counts.f_files - counts.f_ffree, 0)
 
 
-def passed(status: str, words: str) -> NoReturn:
-    """The end of the run and of the container."""
-    agent.send(b"W", status.encode() + b"\0" + words.encode())
+def end_for(status: str, detail: str) -> NoReturn:
+    """Report a passed limit, then end the run and the container."""
+    agent.send_frame(b"W", status.encode() + b"\0" + detail.encode())
     kill_the_rest()
     os._exit(0)
 
 
-def oom_kills() -> int:
-    """Processes of this container that the kernel ended for memory; 0 where that is not shown."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                lines = [line.split() for line in file.read().splitlines()]
-        except OSError:
-            continue
-        return sum(int(words[1]) for words in lines if words[:1] == [b"oom_kill"])
-    return 0
-
-
-class Run:
-    """The script's process, and what it prints."""
+class ScriptRun:
+    """The script's process and its output."""
 
     def __init__(self, job: Job) -> None:
-        self.tree = Tree(job)
+        self.tree = ProcessTree(job)
         self.woken, waking = os.pipe()
         os.set_blocking(waking, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
         with AsNobody():
             out, error = os.pipe(), os.pipe()
-            stdin = in_memory(job["stdin"])
+            stdin = make_stdin(job["stdin"])
         job["stdin"] = b""
         self.child = os.fork()
         if self.child == 0:
@@ -272,8 +249,8 @@ class Run:
             os.close(descriptor)
         self.kinds = {out[0]: b"O", error[0]: b"S"}
 
-    def follow(self) -> bytes:
-        """Until the script has ended and all that it printed was told; the payload of an X frame."""
+    def follow_script(self) -> bytes:
+        """Wait until the script has ended and all its output is sent. Return the payload of an X frame."""
         poll = select.poll()
         for descriptor in (0, self.woken, *self.kinds):
             poll.register(descriptor, select.POLLIN)
@@ -284,24 +261,24 @@ class Run:
                     os._exit(3)
                 elif descriptor == self.woken:
                     os.read(self.woken, CHUNK)
-                elif descriptor in self.kinds and not self.forward(descriptor):
+                elif descriptor in self.kinds and not self.forward_chunk(descriptor):
                     poll.unregister(descriptor)
-            ended = ended or self.reap()
+            ended = ended or self.reap_children()
             if ended is None:
-                self.tree.look()
+                self.tree.check_limits()
         return ended
 
-    def forward(self, descriptor: int) -> bool:
-        """Tell a piece of what was printed; False at its end."""
+    def forward_chunk(self, descriptor: int) -> bool:
+        """Send a chunk of output; return False at its end."""
         chunk = os.read(descriptor, CHUNK)
         if chunk:
-            agent.send(self.kinds[descriptor], chunk)
+            agent.send_frame(self.kinds[descriptor], chunk)
         else:
             del self.kinds[descriptor]
         return bool(chunk)
 
-    def reap(self) -> bytes | None:
-        """Bury the dead; when the script is among them, kill all the rest, so that nobody holds its streams."""
+    def reap_children(self) -> bytes | None:
+        """Reap ended processes. If the script is one of them, kill all others, so that none holds its streams."""
         while True:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
@@ -309,8 +286,6 @@ class Run:
             if pid == self.child:
                 break
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        if number == signal.SIGKILL and oom_kills():
-            passed("memory", "more memory than the container has")
         kill_the_rest()
         cpu_ms = int(1000 * (usage.ru_utime + usage.ru_stime))
         values = (-1 if number else os.WEXITSTATUS(status), number, cpu_ms)
@@ -318,30 +293,30 @@ class Run:
 
 
 def main() -> None:
-    """From the first word to the last."""
+    """Serve one run."""
     agent.control = os.dup(1)
     os.dup2(2, 1)
     os.set_inheritable(agent.control, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     agent.set_dumpable(0)
-    agent.send(b"R")
-    job: Job = marshal.loads(receive(int.from_bytes(receive(8), "big")))  # noqa: S302 - from the host
+    agent.send_frame(b"R")
+    job: Job = marshal.loads(receive_bytes(int.from_bytes(receive_bytes(8), "big")))  # noqa: S302 - from the host
     try:
         for folder, entries in job["folders"].items():
-            unpack(folder, entries)
+            unpack_files(folder, entries)
         job["folders"] = {}
         with AsNobody():
             os.mkdir("/work/out")  # noqa: PTH102
     except OSError as error:
-        passed("killed", f"the files of the run could not be written: {errno.errorcode.get(error.errno or 0)}")
-    ended = Run(job).follow()
-    agent.send(b"X", ended)
+        end_for("killed", f"the files of the run could not be written: {errno.errorcode.get(error.errno or 0)}")
+    ended = ScriptRun(job).follow_script()
+    agent.send_frame(b"X", ended)
     become_nobody()
-    if os.path.islink("/work/out"):  # noqa: PTH114 - gVisor's kernel of 2022 follows it whatever it is told
-        agent.send(b"L", b"the output folder: a link")
+    if os.path.islink("/work/out"):  # noqa: PTH114 - gVisor's kernel of 2022 ignores O_NOFOLLOW
+        agent.send_frame(b"L", b"the output folder: a link")
     else:
-        agent.Collector(job["artifacts"], job["artifacts_bytes"]).collect()
-    agent.send(b"E")
+        agent.Collector(job["artifacts"], job["artifacts_bytes"]).collect_files()
+    agent.send_frame(b"E")
     os._exit(0)
 
 

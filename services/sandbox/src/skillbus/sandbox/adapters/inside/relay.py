@@ -1,7 +1,7 @@
-"""From the sandbox's loopback to the socket of its proxy: run by the agent in a process of its own, never imported.
+"""Relay from the sandbox's loopback to the unix socket of its egress proxy. Never imported by the service.
 
-Programs speak to a proxy at a host and a port; the way out is a unix socket. It passes bytes on and understands none.
-For the sandbox's own Python (3.8 or newer).
+Programs expect a proxy at a host and port; the egress proxy listens on a unix socket. The relay copies bytes without
+parsing them. The agent runs it in a process of its own, on the sandbox's own Python (3.8 or newer).
 """
 
 from __future__ import annotations
@@ -12,64 +12,64 @@ import socket
 PROXY = "/egress"
 CHUNK = 64 * 1024
 CONNECTIONS_MAX = 16
-"""What the proxy takes at once; more wait. Each is two sockets, of the 96 that the run may have."""
+"""Connections at once, as many as the proxy allows; more wait. Each takes two of the run's 96 sockets."""
 
 
-class Side:
-    """One end of a connection, and what is still to be said to it."""
+class ConnectionEnd:
+    """One end of a connection, and the bytes still to be written to it."""
 
-    other: Side
+    other: ConnectionEnd
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
-        self.end, self.pending, self.hears, self.told_end = end, b"", True, False
+        self.end, self.pending, self.is_open, self.sent_eof = end, b"", True, False
 
-    def wants(self) -> int:
-        """What to wait for: no more is read than the other end takes."""
-        reading = select.POLLIN if self.hears and not self.other.pending else 0
+    def list_events(self) -> int:
+        """Return the events to poll for. Nothing is read while the other end has pending bytes."""
+        reading = select.POLLIN if self.is_open and not self.other.pending else 0
         return reading | (select.POLLOUT if self.pending else 0)
 
-    def read(self) -> None:
-        """What it says is the other's to be told."""
+    def read_chunk(self) -> None:
+        """Read a chunk and write it to the other end."""
         self.other.pending = self.end.recv(CHUNK)
-        self.hears = bool(self.other.pending)
-        self.other.write()
+        self.is_open = bool(self.other.pending)
+        self.other.write_pending()
 
-    def write(self) -> None:
-        """As much as it takes; when there will be no more, it is told so."""
+    def write_pending(self) -> None:
+        """Write as many pending bytes as possible; after the last ones, shut the direction down."""
         if self.pending:
             try:
                 self.pending = self.pending[self.end.send(self.pending) :]
             except BlockingIOError:
                 return
-        if not (self.pending or self.other.hears or self.told_end):
-            self.told_end = True
+        if not (self.pending or self.other.is_open or self.sent_eof):
+            self.sent_eof = True
             self.end.shutdown(socket.SHUT_WR)
 
     def is_done(self) -> bool:
-        """In both directions."""
-        return self.told_end and self.other.told_end
+        """Return True if both directions are shut down."""
+        return self.sent_eof and self.other.sent_eof
 
 
 class Relay:
-    """All connections of the sandbox to its proxy."""
+    """Relay of all connections of the sandbox to its proxy."""
 
     def __init__(self, entry: socket.socket) -> None:
         self.entry, self.poll = entry, select.poll()
-        self.sides: dict[int, Side] = {}
+        self.ends: dict[int, ConnectionEnd] = {}
 
     def run(self) -> None:
-        """Until killed."""
+        """Relay connections until killed."""
         while True:
-            self.poll.register(self.entry, select.POLLIN if len(self.sides) < 2 * CONNECTIONS_MAX else 0)
+            self.poll.register(self.entry, select.POLLIN if len(self.ends) < 2 * CONNECTIONS_MAX else 0)
             for descriptor, event in self.poll.poll():
                 if descriptor == self.entry.fileno():
-                    self.take()
-                elif descriptor in self.sides:
-                    self.serve(self.sides[descriptor], event)
+                    self.accept_connection()
+                elif descriptor in self.ends:
+                    self.serve_end(self.ends[descriptor], event)
 
-    def take(self) -> None:
-        """One connection more."""
+    def accept_connection(self) -> None:
+        """Accept a connection and connect it to the proxy."""
         client, _ = self.entry.accept()
         proxy = socket.socket(socket.AF_UNIX)
         try:
@@ -78,48 +78,48 @@ class Relay:
             client.close()
             proxy.close()
             return
-        pair = Side(client), Side(proxy)
+        pair = ConnectionEnd(client), ConnectionEnd(proxy)
         pair[0].other, pair[1].other = pair[1], pair[0]
-        for side in pair:
-            self.sides[side.end.fileno()] = side
-            self.watch(side)
+        for one in pair:
+            self.ends[one.end.fileno()] = one
+            self.watch_end(one)
 
-    def serve(self, side: Side, event: int) -> None:
-        """Pass on what can be; a broken end breaks the other."""
-        wanted, broken = side.wants(), event & (select.POLLHUP | select.POLLERR)
+    def serve_end(self, one: ConnectionEnd, event: int) -> None:
+        """Copy bytes from and to an end. A broken end closes the other one too."""
+        wanted, broken = one.list_events(), event & (select.POLLHUP | select.POLLERR)
         try:
             if wanted & select.POLLIN and (event & select.POLLIN or broken):
-                side.read()
+                one.read_chunk()
             if wanted & select.POLLOUT and (event & select.POLLOUT or broken):
-                side.write()
+                one.write_pending()
         except BlockingIOError:
             return
         except OSError:
-            self.drop(side)
+            self.drop_pair(one)
             return
-        if side.is_done():
-            self.drop(side)
+        if one.is_done():
+            self.drop_pair(one)
             return
-        self.watch(side)
-        self.watch(side.other)
+        self.watch_end(one)
+        self.watch_end(one.other)
 
-    def watch(self, side: Side) -> None:
-        """An end that nothing is wanted of is not watched: the kernel would tell of its hanging up without cease."""
-        self.poll.register(side.end, 0)
-        if wanted := side.wants():
-            self.poll.register(side.end, wanted)
+    def watch_end(self, one: ConnectionEnd) -> None:
+        """Poll an end for its events. Without any it is not polled: the kernel would report a hang-up endlessly."""
+        self.poll.register(one.end, 0)
+        if wanted := one.list_events():
+            self.poll.register(one.end, wanted)
         else:
-            self.poll.unregister(side.end)
+            self.poll.unregister(one.end)
 
-    def drop(self, side: Side) -> None:
-        """Both ends."""
-        for each in (side, side.other):
+    def drop_pair(self, one: ConnectionEnd) -> None:
+        """Close both ends of a connection."""
+        for each in (one, one.other):
             self.poll.register(each.end, 0)
             self.poll.unregister(each.end)
-            del self.sides[each.end.fileno()]
+            del self.ends[each.end.fileno()]
             each.end.close()
 
 
-def run(listener: int) -> None:
-    """With a listening socket, by its descriptor; until killed."""
+def run_relay(listener: int) -> None:
+    """Relay the connections of a listening socket, given by its descriptor, until killed."""
     Relay(socket.socket(fileno=listener)).run()

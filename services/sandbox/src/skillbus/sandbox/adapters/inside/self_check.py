@@ -1,4 +1,4 @@
-"""Run in the sandbox by the probe: exits 0 only if the walls stand. Read as a file, never imported."""
+"""Self-check that the probe runs in the sandbox: exits 0 only if every wall holds. Never imported by the service."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_NO_NEW_PRIVS = 21, 23, 39
 CAPABILITY_VERSION = 0x20080522
-"""Source of all: prctl(2), capget(2)."""
+"""Sources: prctl(2), capget(2)."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def prctl(option: int, argument: int = 0) -> int:
-    """What the kernel says of this process."""
+def ask_kernel(option: int, argument: int = 0) -> int:
+    """Return the result of prctl(2) for this process."""
     return int(LIBC.prctl(option, argument, 0, 0, 0))
 
 
 def in_bounding_set(capability: int) -> bool:
-    """Whether a program could bring it; not of those that the kernel does not know."""
-    return prctl(PR_CAPBSET_READ, capability) == 1
+    """Return True if a program could gain this capability; False for numbers that the kernel does not know."""
+    return ask_kernel(PR_CAPBSET_READ, capability) == 1
 
 
-def capabilities() -> int:
-    """All of this process's, effective, permitted or inheritable."""
+def read_capabilities() -> int:
+    """Return 0 if this process has no effective, permitted or inheritable capability."""
     header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION), (ctypes.c_uint32 * 6)()
     if LIBC.capget(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "capget")
@@ -39,7 +39,7 @@ def capabilities() -> int:
 
 
 def refuses(attempt: Callable[[], None], *errors: int) -> bool:
-    """Whether `attempt` fails with one of `errors`."""
+    """Return True if `attempt` fails with one of `errors`."""
     try:
         attempt()
     except OSError as error:
@@ -48,23 +48,23 @@ def refuses(attempt: Callable[[], None], *errors: int) -> bool:
 
 
 def unshare_user() -> None:
-    """A new user namespace, from which the kernel's attack surface opens."""
+    """Create a user namespace, which would open most of the kernel's attack surface."""
     if LIBC.unshare(0x10000000) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
 def open_socket() -> None:
-    """A way out of the machine."""
+    """Open an internet socket."""
     socket.socket(socket.AF_INET).close()
 
 
 def open_process_1() -> None:
-    """To read its memory, or to write into it."""
+    """Open the memory of process 1 for reading and writing."""
     os.close(os.open("/proc/1/mem", os.O_RDWR))
 
 
-def filter_of_process_1() -> str | None:
-    """As /proc tells it: 2 is a filter; None where there is no /proc."""
+def read_init_filter() -> str | None:
+    """Return the seccomp mode of process 1 from /proc, 2 for a filter; None without /proc."""
     try:
         lines = Path("/proc/1/status").read_text().splitlines()
     except FileNotFoundError:
@@ -72,15 +72,15 @@ def filter_of_process_1() -> str | None:
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)["Seccomp"]
 
 
-def check(known: set[str]) -> dict[str, bool]:
-    """Each wall, and whether it stands; `known` is the environment that may be there."""
+def check_walls(known: set[str]) -> dict[str, bool]:
+    """Return each wall and True if it holds. `known` are the environment variables that are allowed."""
     return {
         "the process is not root": os.getuid() != 0,
-        "it is not among the host's processes": os.getppid() == 0,  # its agent is in no namespace that it sees
-        "it has no capability": capabilities() == 0,
-        "it cannot gain any": prctl(PR_GET_NO_NEW_PRIVS) == 1 and not any(map(in_bounding_set, range(64))),
-        "system calls are filtered": prctl(PR_GET_SECCOMP) == 2,
-        "process 1 is filtered as well": filter_of_process_1() in {"2", None},
+        "it is not among the host's processes": os.getppid() == 0,  # its agent is in another process namespace
+        "it has no capability": read_capabilities() == 0,
+        "it cannot gain any": ask_kernel(PR_GET_NO_NEW_PRIVS) == 1 and not any(map(in_bounding_set, range(64))),
+        "system calls are filtered": ask_kernel(PR_GET_SECCOMP) == 2,
+        "process 1 is filtered as well": read_init_filter() in {"2", None},
         "process 1 is closed to it": refuses(open_process_1, errno.EACCES, errno.ENOENT),
         "the root folder is read-only": refuses(Path("/probe").mkdir, errno.EROFS),
         "the skill's folder is read-only": refuses(Path("/skill/probe").mkdir, errno.EROFS),
@@ -93,6 +93,6 @@ def check(known: set[str]) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    fallen = [wall for wall, stands in check(set(sys.argv[1].split(","))).items() if not stands]
+    fallen = [wall for wall, stands in check_walls(set(sys.argv[1].split(","))).items() if not stands]
     print("not so: " + "; ".join(fallen) if fallen else "isolated", file=sys.stderr if fallen else sys.stdout)
     sys.exit(len(fallen) > 0)

@@ -1,13 +1,13 @@
-"""Process 1 of every sandbox: five system calls, in machine code since it is started for every run.
+"""Process 1 of every sandbox: five system calls, in machine code because every run starts one.
 
-    rt_sigaction(SIGCHLD, {SIG_IGN}, NULL, 8)   the kernel buries orphans by itself
-    prctl(PR_SET_DUMPABLE, 0)                   nobody in the sandbox can look into it
-    write(1, …, 1)                              its agent hears that the sandbox is made
-    read(0, …, 1)                               it waits, and hears when its agent has ended
-    exit_group(0)                               to end with it, and all of the sandbox with both
+    rt_sigaction(SIGCHLD, {SIG_IGN}, NULL, 8)   the kernel reaps orphans by itself
+    prctl(PR_SET_DUMPABLE, 0)                   no process of the sandbox can inspect it
+    write(1, …, 1)                              tells its agent that the sandbox is made
+    read(0, …, 1)                               waits until the agent has ended
+    exit_group(0)                               ends, and with it every process of the sandbox
 
-It handles no signal, so that as process 1 it gets none from inside. Sources: System V ABI of x86-64 and AArch64,
-`include/uapi/linux/elf.h`, elf(5); the numbers of calls as in `syscalls.py`.
+It handles no signal, so the kernel delivers none that is sent from inside. Sources: System V ABI of x86-64 and AArch64,
+`include/uapi/linux/elf.h`, elf(5); system call numbers as in `syscalls.py`.
 """
 
 import struct
@@ -20,10 +20,10 @@ from skillbus.sandbox.adapters.kernel.syscalls import Architecture
 
 
 class _Address(Enum):
-    """An argument that is known when the program is there."""
+    """Address that is known once the program is assembled."""
 
     ACTION = auto()
-    """Of `struct sigaction`, the only data: the handler is SIG_IGN, which is 1, and all else 0."""
+    """Address of `struct sigaction`, the only data: the handler is SIG_IGN, which is 1; all other fields are 0."""
     STACK = auto()
 
 
@@ -38,13 +38,13 @@ _CALLS: Final[tuple[_Call, ...]] = (
 _ACTION: Final = struct.pack("<4Q", 1, 0, 0, 0)
 _BASE: Final = 0x400000
 _PAGE: Final = 0x10000
-"""The largest that the processors have."""
+"""Largest page size of these processors."""
 _HEADERS: Final = 64 + 2 * 56
 _LOAD, _STACK, _EXECUTABLE, _WRITABLE, _READABLE = 1, 0x6474E551, 1, 2, 4
 
 
 def _x86_64(number: int, arguments: tuple[int | _Address, ...], action: int) -> bytes:
-    """One call; `action` is the distance of the data from its first byte."""
+    """Assemble one call. `action` is the distance from its first byte to the data."""
     code = b"\xb8" + struct.pack("<I", number)  # mov eax, number
     into = (b"\xbf", b"\xbe", b"\xba", b"\x41\xba")  # mov edi / esi / edx / r10d, value
     for register, value in zip(into, arguments, strict=False):
@@ -58,7 +58,7 @@ def _x86_64(number: int, arguments: tuple[int | _Address, ...], action: int) -> 
 
 
 def _aarch64(number: int, arguments: tuple[int | _Address, ...], action: int) -> bytes:
-    """As `_x86_64`."""
+    """Assemble one call. `action` is the distance from its first byte to the data."""
     words = [0xD2800000 | number << 5 | 8]  # mov x8, number
     for register, value in enumerate(arguments):
         if value is _Address.ACTION:
@@ -73,10 +73,10 @@ def _aarch64(number: int, arguments: tuple[int | _Address, ...], action: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """How a processor is told to do it."""
+    """Instruction set of one processor."""
 
     elf: int
-    """EM_*."""
+    """Machine number EM_* of the ELF header."""
     numbers: Mapping[str, int]
     call: Callable[[int, tuple[int | _Address, ...], int], bytes]
 
@@ -87,8 +87,8 @@ _MACHINES: Final = {
 }
 
 
-def first_process(architecture: Architecture) -> bytes:
-    """The program, as a static ELF file of some 300 bytes."""
+def assemble_first_process(architecture: Architecture) -> bytes:
+    """Return the program as a static ELF file of about 300 bytes."""
     machine = _MACHINES[architecture.name]
 
     def assembled(end: int) -> bytes:

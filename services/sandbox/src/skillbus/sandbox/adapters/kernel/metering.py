@@ -1,4 +1,4 @@
-"""Which metering a machine has: cgroups where a part of their tree was delegated, a watchdog elsewhere."""
+"""Choice of metering: cgroups where a part of the cgroup tree is delegated to this service, a watchdog elsewhere."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +19,10 @@ log = structlog.get_logger(__name__)
 
 
 class ChosenMetering:
-    """`Metering` as the operator wants it: `auto`, `off` (no cgroup), or the folder of a cgroup that is ours.
+    """`Metering` chosen by the operator: `auto`, `off` (no cgroup), or the folder of a cgroup.
 
-    With `auto` a watchdog takes the place of a cgroup that cannot be had, and says why. What was asked for by name is
-    had or refused: a folder, and `cpus`, which only a cgroup can hold.
+    With `auto`, a watchdog replaces a cgroup that is not usable, and the report says why. An explicit choice has no
+    replacement: if the folder, or `cpus`, which only a cgroup can limit, is not usable, every run is refused.
     """
 
     def __init__(
@@ -36,23 +36,23 @@ class ChosenMetering:
     def prepare(self) -> str:
         """See `Metering.prepare`."""
         try:
-            self._chosen, held = self._cgroups()
+            cgroups = self._find_cgroups()
+            self._chosen, description = cgroups, cgroups.prepare()
         except NotDelegatedError as reason:
             if self._wanted not in {AUTOMATIC, OFF} or self._cpus is not None:
                 raise SandboxUnavailable(
-                    f"SKILLBUS_SANDBOX_CGROUP or _CPUS asks for a cgroup, which cannot be had: {reason}"
+                    f"SKILLBUS_SANDBOX_CGROUP or _CPUS needs a cgroup, and none is usable: {reason}"
                 ) from reason
             self._chosen = Watchdog()
-            held = f"{self._chosen.prepare()} ({reason})"
-        log.info("sandbox_metering", held=held)
-        return held
+            description = f"{self._chosen.prepare()} ({reason})"
+        log.info("sandbox_metering", metering=description)
+        return description
 
-    def meter(self) -> Meter:
-        """See `Metering.meter`."""
-        return self._chosen.meter()
+    def create_meter(self) -> Meter:
+        """See `Metering.create_meter`."""
+        return self._chosen.create_meter()
 
-    def _cgroups(self) -> tuple[Metering, str]:
+    def _find_cgroups(self) -> Cgroups:
         if self._wanted == OFF:
             raise NotDelegatedError("cgroups are switched off")
-        cgroups = Cgroups(self._find() if self._wanted == AUTOMATIC else Path(self._wanted), self._cpus)
-        return cgroups, cgroups.prepare()
+        return Cgroups(self._find() if self._wanted == AUTOMATIC else Path(self._wanted), self._cpus)

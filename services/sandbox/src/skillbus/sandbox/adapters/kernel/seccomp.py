@@ -1,15 +1,15 @@
 """The system call filter, compiled to classic BPF.
 
-A deny list under a ceiling: calls newer than the table answer ENOSYS, and so do the gaps in it, so that what future
-kernels add is closed until it is looked at. What Docker's default profile closes is closed here as well (a test).
-Features that programs probe for and do without also answer ENOSYS, forbidden socket families EAFNOSUPPORT, the rest
-EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and `socketpair` stay open: asyncio's wakeups
-need them. Only a socket's buffer cannot be made larger, which is kernel memory that no limit of a process covers; that
-option is ignored rather than refused, for it is but a wish everywhere.
+The filter is a deny list with a ceiling. System calls newer than the table, and gaps in it, return ENOSYS: additions of
+future kernels stay closed until somebody has reviewed them. Everything that Docker's default profile denies is denied
+here too (a test compares them). Features that programs probe for and can do without return ENOSYS, forbidden socket
+families EAFNOSUPPORT, other denied calls EPERM; a call of a foreign ABI kills the process. `sendto`, `setsockopt` and
+`socketpair` stay open, because asyncio needs them to wake its loop. Requests for larger socket buffers are ignored:
+buffers are kernel memory that no limit of a process covers, and programs treat the option as a hint anyway.
 
-Of a run that may reach the network, the filter lets TCP through and nothing else of the internet's families: no
-datagrams, no raw sockets, no other protocol over a stream (MPTCP, SCTP, SMC), and of TCP's and IP's options only what
-clients set, so that those that load code into the kernel (as TLS) stay closed.
+For a run with network access the filter allows TCP and nothing else of the internet families: no datagrams, no raw
+sockets, no other stream protocol (MPTCP, SCTP, SMC). It allows only the TCP and IP options that clients commonly set:
+options that load code into the kernel, such as TLS, are closed.
 """
 
 import errno
@@ -43,8 +43,8 @@ _CLONE_NEW: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x100000
 _TIOCSTI: Final = 0x5412
 _TIOCLINUX: Final = 0x541C
 _TIOCSETD: Final = 0x5423
-"""Loads line disciplines, modules that few look after, for any terminal; the sandbox has some of its own."""
-# SO_SNDBUF and SO_RCVBUF of asm-generic/socket.h; the FORCE ones want a capability.
+"""Loads line disciplines, which are rarely maintained kernel modules, for any terminal; the sandbox has terminals."""
+# SO_SNDBUF and SO_RCVBUF of asm-generic/socket.h; their FORCE variants need a capability.
 _SNDBUF: Final = 7
 _RCVBUF: Final = 8
 _PERSONALITY_QUERY: Final = 0xFFFFFFFF
@@ -60,32 +60,27 @@ _OPTIONS: Final = {
         *(socket.TCP_QUICKACK, socket.TCP_USER_TIMEOUT),
     ),
 }
-"""Those that may be set, by their level."""
+"""Socket options that may be set, by level."""
 
 UNKNOWN: Final = frozenset(
     {"clone3", "memfd_create", "memfd_secret", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd"}
 )
-"""Answer ENOSYS: libraries ask for them and go another way. memfd pages are in no process's memory figures."""
+"""Calls that return ENOSYS: libraries probe for them and fall back. memfd pages count in no process's memory."""
 CHECKED: Final = frozenset({"clone", "socket", "socketpair", "ioctl", "personality", "setsockopt"})
-"""Allowed or not by an argument."""
+"""Calls that are allowed or denied by an argument."""
 
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, constant."""
 
 
-def denied(architecture: Architecture) -> frozenset[str]:
-    """The calls that answer EPERM whatever their arguments."""
-    return frozenset(architecture.numbers) - UNKNOWN - CHECKED
-
-
-def filter_program(architecture: Architecture, *, network: bool = False) -> tuple[Instruction, ...]:
-    """The filter, an instruction an item; with `network`, TCP is open."""
+def build_filter(architecture: Architecture, *, network: bool = False) -> tuple[Instruction, ...]:
+    """Return the filter as instructions. With `network`, TCP is allowed."""
     return tuple(_program(architecture, network=network))
 
 
 def compile_filter(architecture: Architecture, *, network: bool = False) -> bytes:
-    """The filter as an array of `struct sock_filter`, which is what bubblewrap reads."""
-    program = filter_program(architecture, network=network)
+    """Return the filter as an array of `struct sock_filter`, the format that bubblewrap reads."""
+    program = build_filter(architecture, network=network)
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
 
 
@@ -116,7 +111,7 @@ def _rule(name: str, number: int, *, network: bool) -> Iterator[Instruction]:
 
 
 def _verdict(name: str) -> Iterator[Instruction]:
-    """Instructions that end in a verdict. Arguments are compared by their low 32 bits: all that the kernel reads."""
+    """Yield instructions that end in a verdict. They compare the low 32 bits of arguments: the kernel reads no more."""
     eperm = (RETURN, 0, 0, _ERRNO | errno.EPERM)
     allow = (RETURN, 0, 0, ALLOW)
     match name:
@@ -130,7 +125,7 @@ def _verdict(name: str) -> Iterator[Instruction]:
             yield from ((JUMP_EQUAL, 2, 0, _TIOCSTI), (JUMP_EQUAL, 1, 0, _TIOCLINUX), (JUMP_EQUAL, 0, 1, _TIOCSETD))
             yield from (eperm, allow)
         case "setsockopt":
-            # By the name alone: options 7 and 8 of other levels belong to families that are closed.
+            # Compared by option number alone: options 7 and 8 of other levels belong to closed families.
             ignored = (RETURN, 0, 0, _ERRNO)
             yield (LOAD, 0, 0, _ARG2)
             yield from ((JUMP_EQUAL, 1, 0, _SNDBUF), (JUMP_EQUAL, 0, 1, _RCVBUF), ignored, allow)
@@ -163,7 +158,7 @@ def _tcp_options() -> Iterator[Instruction]:
 
 
 def _one_of(values: Sequence[int], otherwise: Instruction) -> Iterator[Instruction]:
-    """Goes on behind it when the accumulator is one of `values`."""
+    """Yield instructions that continue behind them if the accumulator is one of `values`."""
     for index, value in enumerate(values):
         yield (JUMP_EQUAL, len(values) - index, 0, value)
     yield otherwise
@@ -173,4 +168,4 @@ _NETWORK: Final[Mapping[str, Callable[[], Iterator[Instruction]]]] = {
     "socket": _tcp_socket,
     "setsockopt": _tcp_options,
 }
-"""What is judged otherwise when TCP is open."""
+"""Rules of calls that differ when TCP is allowed."""

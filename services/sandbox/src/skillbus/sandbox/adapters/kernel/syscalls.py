@@ -1,8 +1,7 @@
 """System call numbers of two architectures, for the filter.
 
-Numbers are those of Linux's `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`; a test
-compares them with libseccomp's tables. Only the calls that the filter names are here, and the ranges that were looked
-through for them.
+Sources: Linux's `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`. A test compares the
+numbers with libseccomp's tables. The tables list only calls that the filter names.
 """
 
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 CEILING: Final = 450
-"""set_mempolicy_home_node (Linux 5.17): from 424 on, numbers are the same everywhere. What is above is unknown."""
+"""set_mempolicy_home_node (Linux 5.17), the newest reviewed call. From 424 on, numbers are equal everywhere."""
 FCHMODAT2: Final = 452
-"""Above the ceiling, and looked at: chmod of C libraries since 2024 asks for it first."""
+"""Reviewed call above the ceiling: chmod of C libraries since 2024 tries it first."""
 
 _COMMON: Final[Mapping[str, int]] = {
     "io_uring_setup": 425,
@@ -201,17 +200,17 @@ _AARCH64: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """One kernel ABI."""
+    """Kernel ABI of one processor."""
 
     name: str
-    """As `platform.machine()` has it."""
+    """Value of `platform.machine()`."""
     audit: int
-    """AUDIT_ARCH_* of linux/audit.h: what the filter sees for native calls."""
+    """AUDIT_ARCH_* of linux/audit.h: the filter sees it for native calls."""
     numbers: Mapping[str, int]
     gaps: tuple[range, ...]
-    """Numbers below the ceiling that belonged to no call when it was set: later kernels fill them."""
+    """Numbers below the ceiling that belong to no reviewed call: later kernels may use them."""
     foreign_bit: int | None = None
-    """Set in the numbers of another ABI under the same audit value: x32's."""
+    """Bit of the numbers of another ABI with the same audit value: x32."""
 
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = {

@@ -27,7 +27,7 @@ class CachedProbe:
         self.report: IsolationReport | None = None
         """The report of the successful probe; None before."""
 
-    async def get(self) -> IsolationReport:
+    async def get_report(self) -> IsolationReport:
         """Return the report, probing if needed.
 
         Raises:

@@ -1,45 +1,44 @@
-"""What a run prints and how it ends, whatever runs it: a sandbox, or nothing but a process."""
+"""Follows a run to its end: collects its output, enforces its limits and decides its status."""
 
 import asyncio
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.supervision.protocol import Ended, Readable, Told, signal_name
+from skillbus.sandbox.adapters.supervision.protocol import AgentReport, ByteReader, ScriptExit
 from skillbus.sandbox.domain.metering import Meter
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, Stream
 
-_CHUNK = 64 * 1024
-_SIGXCPU = 24
-_SIGKILL = 9
+_CHUNK: Final = 64 * 1024
 
 
-class Program(Protocol):
-    """What is followed."""
+class FollowedProgram(Protocol):
+    """A sandbox or container that runs a script."""
 
     @property
-    def stdout(self) -> Readable: ...
+    def stdout(self) -> ByteReader: ...
     @property
-    def stderr(self) -> Readable: ...
+    def stderr(self) -> ByteReader: ...
 
     def kill(self) -> None:
-        """End every process of it, now. Safe to call again."""
+        """Kill every process of it. Safe to call again."""
 
 
 @dataclass(slots=True)
-class Output:
-    """Standard output and error, read until their common limit."""
+class RunOutput:
+    """Standard output and standard error of a run, up to their common limit."""
 
     left: int
     hear: Callable[[Stream, bytes], None] | None = None
     parts: dict[Stream, list[bytes]] = field(default_factory=lambda: {stream: [] for stream in Stream})
     cut: bool = False
 
-    def take(self, stream: Stream, chunk: bytes) -> bool:
-        """Keep what fits; False when something did not."""
+    def add(self, stream: Stream, chunk: bytes) -> bool:
+        """Keep as much of `chunk` as fits; return False if some of it did not."""
         kept = chunk[: self.left]
         self.left -= len(kept)
         self.parts[stream].append(kept)
@@ -48,43 +47,43 @@ class Output:
         self.cut = self.cut or len(kept) < len(chunk)
         return not self.cut
 
-    def of(self, stream: Stream) -> bytes:
-        """Everything kept of one stream."""
+    def join_parts(self, stream: Stream) -> bytes:
+        """Return everything kept of one stream."""
         return b"".join(self.parts[stream])
 
 
 @dataclass(slots=True)
-class Ending:
-    """Why the host ended a run: the first reason stands."""
+class RunEnding:
+    """Reason why the host ended a run. The first reason stands."""
 
-    program: Program
+    program: FollowedProgram
     status: RunStatus | None = None
     detail: str = ""
 
     def end(self, status: RunStatus, detail: str) -> None:
-        """Kill it for this reason."""
+        """Kill the program for this reason."""
         if self.status is None:
             self.status, self.detail = status, detail
         self.program.kill()
 
 
 @dataclass(slots=True)
-class Following:
-    """A run that begins now."""
+class RunFollower:
+    """One run, followed from now on."""
 
-    ending: Ending
-    output: Output
+    ending: RunEnding
+    output: RunOutput
     limits: Limits
     meter: Meter
     began: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, program: Program, limits: Limits, meter: Meter, control: RunControl) -> "Following":
-        """Of a program whose meter was entered."""
-        return cls(Ending(program), Output(limits.output_bytes, control.hear), limits, meter)
+    def create(cls, program: FollowedProgram, limits: Limits, meter: Meter, control: RunControl) -> "RunFollower":
+        """Create a follower of `program`, whose meter has been entered."""
+        return cls(RunEnding(program), RunOutput(limits.output_bytes, control.hear), limits, meter)
 
-    async def follow(self, cancelled: asyncio.Event, work: Awaitable[None]) -> None:
-        """Until `work` is done and both streams have ended; a limit that is passed ends the program."""
+    async def follow_run(self, cancelled: asyncio.Event, work: Awaitable[None]) -> None:
+        """Wait until `work` is done and both streams have ended. Kill the program when it passes a limit."""
         timeout = asyncio.get_running_loop().call_later(
             self.limits.wall_s, self.ending.end, RunStatus.TIMEOUT, f"{self.limits.wall_s:g} s of time, the limit"
         )
@@ -93,56 +92,63 @@ class Following:
             async with asyncio.TaskGroup() as group:
                 for stream, reader in ((Stream.STDOUT, program.stdout), (Stream.STDERR, program.stderr)):
                     group.create_task(self._drain(reader, stream))
-                beside = [group.create_task(one) for one in (self._watch(), self._end_if(cancelled))]
+                watching = [group.create_task(one) for one in (self._watch_limits(), self._watch_cancel(cancelled))]
                 await work
-                for task in beside:
+                for task in watching:
                     task.cancel()
         finally:
             timeout.cancel()
 
-    def outcome(self, told: Told, level: Level) -> RunOutcome:
-        """When the script has ended, and all that it started."""
-        ending, ended, usage = self.ending, told.ended, self.meter.usage()
+    def make_outcome(self, report: AgentReport, level: Level) -> RunOutcome:
+        """Return the outcome, once the script and everything it started has ended."""
+        ending, ended, usage = self.ending, report.exit, self.meter.get_usage()
         if ending.status is None and usage.excess is not None:
             ending.status, ending.detail = usage.excess
-        status, detail = _verdict(ending, ended, self.limits)
+        status, detail = _decide_status(ending, ended, self.limits)
         return RunOutcome(
             status=status,
             exit_code=ended.exit_code if ended is not None and ending.status is None else None,
-            stdout=self.output.of(Stream.STDOUT),
-            stderr=self.output.of(Stream.STDERR),
-            artifacts=tuple(told.artifacts),
+            stdout=self.output.join_parts(Stream.STDOUT),
+            stderr=self.output.join_parts(Stream.STDERR),
+            artifacts=tuple(report.artifacts),
             duration_ms=1000 * (time.monotonic() - self.began),
             cpu_ms=ended.cpu_ms if ended is not None else 0.0,
-            truncated=self.output.cut or bool(told.left_out),
+            truncated=self.output.cut or bool(report.left_out),
             level=level,
-            detail="; ".join(filter(None, (detail, *told.left_out))),
+            detail="; ".join(filter(None, (detail, *report.left_out))),
             peak_bytes=usage.peak_bytes,
         )
 
-    async def _watch(self) -> None:
-        self.ending.end(*await self.meter.watch())
+    async def _watch_limits(self) -> None:
+        self.ending.end(*await self.meter.watch_limits())
 
-    async def _end_if(self, cancelled: asyncio.Event) -> None:
+    async def _watch_cancel(self, cancelled: asyncio.Event) -> None:
         await cancelled.wait()
-        self.ending.end(RunStatus.CANCELLED, "cancelled by whoever asked for it")
+        self.ending.end(RunStatus.CANCELLED, "cancelled by the caller")
 
-    async def _drain(self, reader: Readable, stream: Stream) -> None:
-        """Reading stops at the limit: what a killed writer still holds is not counted, and not kept."""
+    async def _drain(self, reader: ByteReader, stream: Stream) -> None:
+        """Read to the end, or to the output limit: bytes that a killed writer left in the pipe are not counted."""
         while chunk := await reader.read(_CHUNK):
-            if not self.output.take(stream, chunk):
+            if not self.output.add(stream, chunk):
                 self.ending.end(RunStatus.OUTPUT, f"more output than {self.limits.output_bytes} bytes")
                 return
 
 
-def _verdict(ending: Ending, ended: Ended | None, limits: Limits) -> tuple[RunStatus, str]:
+def _decide_status(ending: RunEnding, ended: ScriptExit | None, limits: Limits) -> tuple[RunStatus, str]:
     if ending.status is not None:
         return ending.status, ending.detail
     if ended is None:
-        return RunStatus.KILLED, "the sandbox ended from within or by the machine, without a report"
+        return RunStatus.KILLED, "the sandbox ended without a report, from within or by the machine"
     spent = ended.cpu_ms >= 1000 * limits.cpu_s
-    if ended.signal == _SIGXCPU or (ended.signal == _SIGKILL and spent):
+    if ended.signal == signal.SIGXCPU or (ended.signal == signal.SIGKILL and spent):
         return RunStatus.CPU, f"{limits.cpu_s} s of CPU, the limit of a process"
     if ended.signal:
-        return RunStatus.KILLED, f"ended by {signal_name(ended.signal)}"
+        return RunStatus.KILLED, f"ended by {_name_signal(ended.signal)}"
     return (RunStatus.OK, "") if ended.exit_code == 0 else (RunStatus.FAILED, "")
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,9 +1,11 @@
-"""The host's end of the control socket. Nothing that comes in is trusted: it is bounded and checked, or refused."""
+"""The host's end of the control socket: the job to the agent, and the agent's report on the run.
+
+Nothing in the report is trusted: it is bounded and checked, or refused.
+"""
 
 import asyncio
 import marshal
 import resource
-import signal
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -13,37 +15,38 @@ from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.names import is_safe_name
 from skillbus.sandbox.domain.run.spec import Artifact, RunSpec
 
+MARSHAL_VERSION: Final = 4
+"""Format that every Python since 3.4 reads."""
+NODE_STDIN_MAX: Final = 1024 * 1024
+"""Bytes of standard input for a warm Node: the agent copies them to a file in the sandbox's /tmp."""
 _HEADER_BYTES: Final = 5
 _SMALL: Final = 4096
 _LEFT_OUT_MAX: Final = 8
-"""Reasons kept; the agent may send one for each of thousands of entries."""
-STDIN_MAX: Final = 1024 * 1024
-"""Of a Node that waited: it reads a file of its own /tmp, where the agent writes what came."""
+"""Number of left-out artifacts whose reasons are kept; the agent may send thousands."""
+_REASON_MAX: Final = 300
 _NO_DUMP: Final = 1
-"""Bytes of a crash's dump. 0 would do for a file, but not where the host has a program that reads dumps from a pipe:
-Linux starts that one whatever the limit, unless it is exactly 1 (core(5), `fs/coredump.c`)."""
-_MARSHAL_VERSION: Final = 4
-"""Read by every Python since 3.4."""
+"""Core size limit in bytes. With 0, Linux still starts a host program that reads dumps from a pipe (`core_pattern` with
+`|`); it does not with exactly 1. Source: core(5), `fs/coredump.c`."""
 
 
-class Readable(Protocol):
-    """A stream of bytes: asyncio's, or one that takes less to open."""
+class ByteReader(Protocol):
+    """Stream of bytes: asyncio's, or `IncomingStream`, which is cheaper to open."""
 
     async def read(self, size: int, /) -> bytes:
-        """Some bytes, at most `size`; none at the end."""
+        """Return up to `size` bytes; empty at the end."""
         ...
 
     async def readexactly(self, size: int, /) -> bytes:
-        """So many. Raises IncompleteReadError at the end."""
+        """Return exactly `size` bytes. Raises IncompleteReadError at the end."""
         ...
 
 
 class ProtocolError(Exception):
-    """The other side said what the agent never says."""
+    """The agent sent something that an intact agent never sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ScriptExit:
     """How the script's process ended."""
 
     exit_code: int | None
@@ -52,17 +55,18 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Told:
-    """What the agent has said so far."""
+class AgentReport:
+    """Report of the agent, as far as received."""
 
-    ended: Ended | None = None
+    exit: ScriptExit | None = None
     artifacts: list[Artifact] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    """Reasons why files in the output folder are no artifacts."""
     complete: bool = False
 
 
 def encode_job(spec: RunSpec, interpreter: str) -> bytes:
-    """What the agent is to do."""
+    """Encode the job of a bubblewrap agent."""
     script = f"{SKILL}/{spec.script}"
     job = {
         "script": script,
@@ -70,15 +74,15 @@ def encode_job(spec: RunSpec, interpreter: str) -> bytes:
         "path": list(dict.fromkeys((script.rpartition("/")[0], SKILL))),
         "packages": [] if spec.layer is None else [DEPS],
         "exec": [] if spec.runtime is Runtime.PYTHON else [interpreter, script, *spec.argv],
-        "rlimits": rlimits(spec.runtime, spec.limits),
+        "rlimits": make_rlimits(spec.runtime, spec.limits),
         "artifacts": spec.limits.artifacts,
         "artifacts_bytes": spec.limits.artifacts_bytes,
     }
-    return marshal.dumps(job, _MARSHAL_VERSION)
+    return marshal.dumps(job, MARSHAL_VERSION)
 
 
-def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
-    """Soft and hard limit of each kind. CPU's hard limit is a second later: SIGXCPU tells which limit it was."""
+def make_rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
+    """Return soft and hard limit of each kind. CPU's hard limit is a second later: SIGXCPU then names the limit."""
     hard = {
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_NOFILE: limits.open_files,
@@ -97,66 +101,53 @@ def rlimits(runtime: Runtime, limits: Limits) -> dict[int, tuple[int, int]]:
     return pairs
 
 
-async def listen(reader: Readable, limits: Limits, told: Told) -> None:
-    """Take the agent's account down in `told` until it ends or the socket closes.
+async def read_report(reader: ByteReader, limits: Limits, report: AgentReport) -> None:
+    """Read the agent's report into `report` until it is complete or the socket closes.
 
     Raises:
-        ProtocolError: when it breaks the protocol or a limit.
+        ProtocolError: It breaks the protocol or a limit.
     """
     room = limits.artifacts_bytes
     try:
-        while not told.complete:
-            kind, payload = await _read_frame(reader, room + _SMALL)
-            room -= _take(kind, payload, told, limits)
+        while not report.complete:
+            header = await reader.readexactly(_HEADER_BYTES)
+            size = int.from_bytes(header[1:], "big")
+            if size > room + _SMALL:
+                raise ProtocolError(f"a frame of {size} bytes")
+            room -= _add_frame(header[:1], await reader.readexactly(size), report, limits)
             if room < 0:
                 raise ProtocolError("artifacts over their limit")
     except asyncio.IncompleteReadError:
         return
 
 
-async def _read_frame(reader: Readable, size_max: int) -> tuple[bytes, bytes]:
-    header = await reader.readexactly(_HEADER_BYTES)
-    size = int.from_bytes(header[1:], "big")
-    if size > size_max:
-        raise ProtocolError(f"a frame of {size} bytes")
-    return header[:1], await reader.readexactly(size)
-
-
-def _take(kind: bytes, payload: bytes, told: Told, limits: Limits) -> int:
-    """Note one frame down; returns the bytes of artifacts that it brought."""
-    if kind == b"X" and told.ended is None and len(payload) == 12:
+def _add_frame(kind: bytes, payload: bytes, report: AgentReport, limits: Limits) -> int:
+    """Add one frame to the report; return the bytes of artifacts that it brought."""
+    if kind == b"X" and report.exit is None and len(payload) == 12:
         code, number, cpu_ms = (int.from_bytes(payload[at : at + 4], "big", signed=True) for at in (0, 4, 8))
-        told.ended = Ended(None if number else code, number, float(cpu_ms))
-    elif kind == b"A" and told.ended is not None and len(told.artifacts) < limits.artifacts:
-        return _take_artifact(payload, told)
-    elif kind == b"L" and told.ended is not None:
-        _leave_out(told, payload.decode(errors="backslashreplace"))
-    elif kind == b"E" and told.ended is not None:
-        told.complete = True
+        report.exit = ScriptExit(None if number else code, number, float(cpu_ms))
+    elif kind == b"A" and report.exit is not None and len(report.artifacts) < limits.artifacts:
+        return _add_artifact(payload, report)
+    elif kind == b"L" and report.exit is not None:
+        _leave_out(report, payload.decode(errors="backslashreplace"))
+    elif kind == b"E" and report.exit is not None:
+        report.complete = True
     else:
         raise ProtocolError(f"frame {kind!r} of {len(payload)} bytes out of place")
     return 0
 
 
-def _take_artifact(payload: bytes, told: Told) -> int:
+def _add_artifact(payload: bytes, report: AgentReport) -> int:
     size = int.from_bytes(payload[:2], "big")
     encoded, content = payload[2 : 2 + size], payload[2 + size :]
     name = encoded.decode(errors="surrogateescape")
-    if is_safe_name(name) and all(name != artifact.name for artifact in told.artifacts):
-        told.artifacts.append(Artifact(name, content))
+    if is_safe_name(name) and all(name != artifact.name for artifact in report.artifacts):
+        report.artifacts.append(Artifact(name, content))
     else:
-        _leave_out(told, f"a name that cannot be kept: {encoded!r}")
+        _leave_out(report, f"a name that cannot be kept: {encoded!r}")
     return len(content)
 
 
-def _leave_out(told: Told, reason: str) -> None:
-    if len(told.left_out) < _LEFT_OUT_MAX:
-        told.left_out.append(reason[:300])
-
-
-def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _leave_out(report: AgentReport, reason: str) -> None:
+    if len(report.left_out) < _LEFT_OUT_MAX:
+        report.left_out.append(reason[:_REASON_MAX])

@@ -2,24 +2,24 @@
 
 import asyncio
 
-from skillbus.sandbox.adapters.bubblewrap.cleanup import Clearing
+from skillbus.sandbox.adapters.bubblewrap.cleanup import RunCleanup
 
 
 async def test_it_is_done_behind_whoever_asks_for_it_and_waited_for_by_whoever_wants_it_done() -> None:
-    clearing, done = Clearing(), list[str]()
+    clearing, done = RunCleanup(), list[str]()
 
     async def work() -> None:
         done.append("cleared")
 
-    clearing.later(work)
+    clearing.schedule(work)
     await asyncio.sleep(0)
     done.append("replied")
-    await clearing.settled()
+    await clearing.wait_until_done()
     assert done == ["replied", "cleared"]
 
 
 async def test_what_fails_keeps_nothing_else_from_being_cleared() -> None:
-    clearing, done = Clearing(), list[str]()
+    clearing, done = RunCleanup(), list[str]()
 
     async def fails() -> None:
         raise OSError("no")
@@ -27,9 +27,9 @@ async def test_what_fails_keeps_nothing_else_from_being_cleared() -> None:
     async def works() -> None:
         done.append("cleared")
 
-    clearing.later(fails)
-    clearing.later(works)
-    await clearing.settled()
+    clearing.schedule(fails)
+    clearing.schedule(works)
+    await clearing.wait_until_done()
     assert done == ["cleared"]
 
 
@@ -41,7 +41,7 @@ def test_a_loop_that_ends_clears_what_is_left_before() -> None:
         done.append("cleared")
 
     async def ends_at_once() -> None:
-        Clearing().later(work)
+        RunCleanup().schedule(work)
         await asyncio.sleep(0)
 
     asyncio.run(ends_at_once())
@@ -49,13 +49,13 @@ def test_a_loop_that_ends_clears_what_is_left_before() -> None:
 
 
 async def test_a_run_waits_while_too_many_before_it_are_not_cleared_away() -> None:
-    clearing, go_on = Clearing(), asyncio.Event()
+    clearing, go_on = RunCleanup(), asyncio.Event()
     for _ in range(40):
-        clearing.later(go_on.wait)
-    waiting = asyncio.ensure_future(clearing.keep_up())
+        clearing.schedule(go_on.wait)
+    waiting = asyncio.ensure_future(clearing.wait_for_room())
     _, pending = await asyncio.wait([waiting], timeout=0.05)
     assert pending
     go_on.set()
     async with asyncio.timeout(5):
         await waiting
-        await clearing.settled()
+        await clearing.wait_until_done()

@@ -8,24 +8,32 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.gvisor.container import ToldMeter
-from skillbus.sandbox.adapters.gvisor.engine import AGENT, ContainerPlan
-from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
-from skillbus.sandbox.adapters.gvisor.job import engine_job, given_folders, sizes
-from skillbus.sandbox.adapters.gvisor.runsc import RunscEngine, Shown, make_root, oci_config
-from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, rlimits
+from skillbus.sandbox.adapters.gvisor.container import ReportedMeter
+from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
+from skillbus.sandbox.adapters.gvisor.job import collect_files, make_job, measure_folders
+from skillbus.sandbox.adapters.gvisor.runsc import (
+    AGENT_ARGUMENTS,
+    ContainerPlan,
+    Runsc,
+    ShownFiles,
+    make_config,
+    make_root,
+)
+from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, make_rlimits
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import Level, RunSpec
+from skillbus.sandbox.domain.run.spec import RunSpec
 
 LIMITS = Limits(memory_bytes=100 * MIB, work_bytes=8 * MIB, tmp_bytes=4 * MIB, shm_bytes=2 * MIB, processes=40)
 PLAN = ContainerPlan("skillbus-run-0-1", LIMITS, {"/skill": MIB, "/in": MIB})
-SHOWN = Shown(Path("/usr/bin/python3"), ("/usr",), {"/bin": "usr/bin", "/etc/alternatives/awk": "/usr/bin/mawk"}, True)
+SHOWN = ShownFiles(
+    Path("/usr/bin/python3"), ("/usr",), {"/bin": "usr/bin", "/etc/alternatives/awk": "/usr/bin/mawk"}, True
+)
 ALL_OF_IT = str((100 + 8 + 4 + 2 + 1 + 1 + 64) * MIB)
 
 
 def config(plan: ContainerPlan = PLAN, cgroup: str | None = None, cpus: float | None = None) -> dict[str, object]:
-    written: dict[str, object] = json.loads(json.dumps(oci_config(plan, SHOWN, cgroup, cpus)))
+    written: dict[str, object] = json.loads(json.dumps(make_config(plan, SHOWN, cgroup, cpus)))
     return written
 
 
@@ -43,14 +51,14 @@ def test_a_bundle_s_process_can_become_another_user_and_do_nothing_else_of_root_
         ("bounding", "effective", "permitted"), held
     )
     assert process["noNewPrivileges"] is True
-    assert process["args"] == ["/usr/bin/python3", *AGENT]
+    assert process["args"] == ["/usr/bin/python3", *AGENT_ARGUMENTS]
     assert [name.partition("=")[0] for name in process["env"]] == ["PATH"]
 
 
 def test_a_bundle_s_own_limits_are_those_that_the_agent_cannot_set() -> None:
     process = config()["process"]
     assert isinstance(process, dict)
-    wanted = rlimits(Runtime.PYTHON, LIMITS)
+    wanted = make_rlimits(Runtime.PYTHON, LIMITS)
     for limit in process["rlimits"]:
         assert (limit["soft"], limit["hard"]) == wanted[getattr(resource, limit["type"])]
 
@@ -93,8 +101,8 @@ def test_packages_of_a_run_are_shown_read_only_where_node_looks_for_them_too(tmp
 def test_runsc_has_no_network_and_no_cgroup_where_it_cannot(
     rootless: bool, cgroups: bool, flags: set[str], tmp_path: Path
 ) -> None:
-    engine = RunscEngine(tmp_path, cgroups=cgroups, rootless=rootless)
-    command = engine.remove("a")
+    engine = Runsc(tmp_path, cgroups=cgroups, rootless=rootless)
+    command = engine.remove_command("a")
     assert command[-3:] == ("delete", "--force", "a")
     assert set(command[1:-3]) == {"--network=none", f"--root={tmp_path}", *flags}
 
@@ -105,15 +113,15 @@ def test_a_run_is_given_copies_of_its_skill_and_its_files_and_links_as_they_are(
     (tmp_path / "scripts" / "main.sh").chmod(0o755)
     (tmp_path / "link").symlink_to("/etc/shadow")
     spec = RunSpec(tmp_path, "scripts/main.sh", Runtime.BASH, ("a b",), files={"in.txt": b"12"})
-    folders = given_folders(spec)
+    folders = collect_files(spec)
     assert sorted(folders["/skill"]) == [("link", 0, b"/etc/shadow"), ("scripts/main.sh", 0o555, b"echo")]
     assert folders["/in"] == [("in.txt", 0o444, b"12")]
-    assert sizes(folders)["/in"] == MIB + 8192 + 2
-    assert engine_job(spec, "/bin/bash", folders, {})["exec"] == ["/bin/bash", "/skill/scripts/main.sh", "a b"]
+    assert measure_folders(folders)["/in"] == MIB + 8192 + 2
+    assert make_job(spec, "/bin/bash", folders, b"")["exec"] == ["/bin/bash", "/skill/scripts/main.sh", "a b"]
 
 
 def test_the_kernel_is_not_asked_to_count_processes_of_a_user_that_all_containers_share(tmp_path: Path) -> None:
-    job = engine_job(RunSpec(tmp_path, "main.py", Runtime.PYTHON), "python3", {}, {})
+    job = make_job(RunSpec(tmp_path, "main.py", Runtime.PYTHON), "python3", {}, b"")
     limits = job["rlimits"]
     assert isinstance(limits, dict)
     assert resource.RLIMIT_NPROC not in limits
@@ -122,20 +130,20 @@ def test_the_kernel_is_not_asked_to_count_processes_of_a_user_that_all_container
 
 
 async def test_the_agent_can_say_that_a_limit_was_passed_and_nothing_else_about_how_a_run_ended() -> None:
-    meter = ToldMeter()
-    meter.take(b"P", (7 * MIB).to_bytes(8, "big"))
-    meter.take(b"P", MIB.to_bytes(8, "big"))
-    meter.take(b"W", b"memory\x00too much")
-    assert await meter.watch() == (RunStatus.MEMORY, "too much")
-    assert meter.usage().peak_bytes == 7 * MIB
+    meter = ReportedMeter()
+    meter.add_frame(b"P", (7 * MIB).to_bytes(8, "big"))
+    meter.add_frame(b"P", MIB.to_bytes(8, "big"))
+    meter.add_frame(b"W", b"memory\x00too much")
+    assert await meter.watch_limits() == (RunStatus.MEMORY, "too much")
+    assert meter.get_usage().peak_bytes == 7 * MIB
     for kind, payload in ((b"W", b"ok\x00fine"), (b"W", b"memory\xff"), (b"P", b"1"), (b"Z", b"")):
         with pytest.raises(ProtocolError):
-            ToldMeter().take(kind, payload)
+            ReportedMeter().add_frame(kind, payload)
 
 
 def test_containers_are_told_by_the_name_of_their_service(tmp_path: Path) -> None:
-    one, other = owner_name(tmp_path / "a"), owner_name(tmp_path / "b")
-    assert one == owner_name(tmp_path / "a")
+    one, other = make_owner_name(tmp_path / "a"), make_owner_name(tmp_path / "b")
+    assert one == make_owner_name(tmp_path / "a")
     assert one != other
     assert one.startswith("skillbus-run-")
 
@@ -143,23 +151,20 @@ def test_containers_are_told_by_the_name_of_their_service(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "engine",
     [
-        RunscEngine(Path("/nowhere"), program="no-such-runsc"),
-        RunscEngine(Path("/dev/null/state"), program="true"),
+        Runsc(Path("/nowhere"), program="no-such-runsc"),
+        Runsc(Path("/dev/null/state"), program="true"),
     ],
     ids=["missing", "not runsc"],
 )
-async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(
-    engine: RunscEngine, tmp_path: Path
-) -> None:
-    isolation = EngineIsolation(engine, "skillbus-run-x-")
+async def test_an_engine_that_is_not_there_refuses_and_nothing_takes_its_place(engine: Runsc, tmp_path: Path) -> None:
+    isolation = GvisorIsolation(engine, "skillbus-run-x-")
     tmp_path.joinpath("main.py").touch()
     for _ in range(2):
         with pytest.raises(SandboxUnavailable) as refused:
             await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))
         assert engine.program in str(refused.value)
-    assert engine.level is Level.RUNSC
 
 
 def test_a_skill_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunRejected):
-        given_folders(RunSpec(tmp_path / "none", "main.py", Runtime.PYTHON))
+        collect_files(RunSpec(tmp_path / "none", "main.py", Runtime.PYTHON))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from skillbus.sandbox.adapters.supervision.protocol import ProtocolError, Told, listen
+from skillbus.sandbox.adapters.supervision.protocol import AgentReport, ProtocolError, read_report
 from skillbus.sandbox.domain.run.limits import Limits
 
 LIMITS = Limits(artifacts=2, artifacts_bytes=100)
@@ -17,18 +17,18 @@ def artifact(name: bytes, content: bytes) -> bytes:
     return b"A" + len(payload).to_bytes(4, "big") + payload
 
 
-async def heard(stream: bytes) -> Told:
-    reader, told = asyncio.StreamReader(), Told()
+async def heard(stream: bytes) -> AgentReport:
+    reader, told = asyncio.StreamReader(), AgentReport()
     reader.feed_data(stream)
     reader.feed_eof()
-    await listen(reader, LIMITS, told)
+    await read_report(reader, LIMITS, told)
     return told
 
 
 async def test_an_honest_account_is_taken_down() -> None:
     told = await heard(EXIT + artifact(b"a/b.txt", b"hi") + END)
-    assert told.ended is not None
-    assert (told.ended.exit_code, told.ended.signal, told.ended.cpu_ms) == (0, 0, 7.0)
+    assert told.exit is not None
+    assert (told.exit.exit_code, told.exit.signal, told.exit.cpu_ms) == (0, 0, 7.0)
     assert [(a.name, a.content) for a in told.artifacts] == [("a/b.txt", b"hi")]
     assert told.complete
 

@@ -12,8 +12,8 @@ import pytest
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.gvisor.engine import Engine
-from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation, owner_name
+from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
+from skillbus.sandbox.adapters.gvisor.runsc import Runsc
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
@@ -48,31 +48,31 @@ print(dict(
 SERVICE = """
 import asyncio, sys
 from pathlib import Path
-from skillbus.contracts.indexer import Runtime
-from skillbus.sandbox.adapters.gvisor.isolation import EngineIsolation
+from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation
 from skillbus.sandbox.domain.run.spec import RunControl, RunSpec
 from {module} import {kind}
 
 engine = {engine}
 told = RunControl(hear=lambda stream, chunk: print('runs', flush=True))
-asyncio.run(EngineIsolation(engine, {owner!r}).run(RunSpec(Path({skill!r}), 'main.py', Runtime.PYTHON), told))
+asyncio.run(GvisorIsolation(engine, {owner!r}).run(RunSpec(Path({skill!r}), 'main.py', Runtime.PYTHON), told))
 """
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Runsc:
     return ENGINES[request.param](tmp_path_factory.mktemp("engine"))
 
 
 @pytest.fixture
-def owner(engine: Engine, tmp_path: Path) -> Iterator[str]:
-    yield (owner := owner_name(tmp_path))
+def owner(engine: Runsc, tmp_path: Path) -> Iterator[str]:
+    yield (owner := make_owner_name(tmp_path))
     assert names(engine, owner) == []
 
 
 @pytest.fixture
-def run(engine: Engine, owner: str, tmp_path: Path) -> Run:
-    isolation = EngineIsolation(engine, owner)
+def run(engine: Runsc, owner: str, tmp_path: Path) -> Run:
+    isolation = GvisorIsolation(engine, owner)
 
     async def run(source: str, limits: Limits | None = None, **given: object) -> RunOutcome:
         tmp_path.joinpath("main.py").write_text(source)
@@ -159,7 +159,7 @@ async def test_packages_are_shown_read_only(run: Run, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "layer").iterdir()) == ["wanted.py"]
 
 
-async def test_cancelling_the_task_leaves_no_container(run: Run, engine: Engine, owner: str) -> None:
+async def test_cancelling_the_task_leaves_no_container(run: Run, engine: Runsc, owner: str) -> None:
     task = asyncio.ensure_future(run("import time; time.sleep(30)"))
     await eventually(lambda: asyncio.to_thread(names, engine, owner), bool, wait_s=20)
     task.cancel()
@@ -169,7 +169,7 @@ async def test_cancelling_the_task_leaves_no_container(run: Run, engine: Engine,
 
 
 async def test_a_service_that_was_killed_leaves_no_container_that_goes_on(
-    engine: Engine, owner: str, tmp_path: Path
+    engine: Runsc, owner: str, tmp_path: Path
 ) -> None:
     tmp_path.joinpath("main.py").write_text("import time; print('', flush=True); time.sleep(60)")
     source = SERVICE.format(
@@ -188,11 +188,11 @@ async def test_a_service_that_was_killed_leaves_no_container_that_goes_on(
     await service.communicate()
 
     # The agent ends with its input. What is kept of a container that ended is removed at the next start.
-    await EngineIsolation(engine, owner).probe()
+    await GvisorIsolation(engine, owner).probe()
 
     assert names(engine, owner) == []
     assert list(Path(tempfile.gettempdir()).glob(f"{owner}*")) == []
 
 
-def _written(engine: Engine) -> str:
-    return f"RunscEngine(Path({str(engine.state)!r}), program={engine.program!r})"  # type: ignore[attr-defined]  # the other
+def _written(engine: Runsc) -> str:
+    return f"Runsc(Path({str(engine.state)!r}), program={engine.program!r})"

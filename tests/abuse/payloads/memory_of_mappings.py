@@ -14,7 +14,7 @@ LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_i
 made = sum(LIBC.mmap(None, 4096, number % 2, PRIVATE_ANONYMOUS, -1, 0) != -1 for number in range(MAPPINGS))
 for _ in range(CHILDREN):
     if os.fork() == 0:
-        time.sleep(1.5)
+        time.sleep(4)
         os._exit(0)
 if all(os.wait()[1] == 0 for _ in range(CHILDREN)) and made == MAPPINGS:
     through("kept every mapping")

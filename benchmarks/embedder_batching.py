@@ -17,7 +17,7 @@ from pathlib import Path
 from measuring import BenchmarkParser, save_result
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.threaded import threaded
+from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.inference.batcher import Batcher
 from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
@@ -63,7 +63,7 @@ def bare_texts_a_second(model: UseModel, some: list[str], size: int) -> float:
 async def crowd_texts_a_second(batcher: Batcher, some: list[str]) -> float:
     async def caller(own: list[str]) -> None:
         for text in own:
-            await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
+            await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
@@ -86,12 +86,12 @@ async def single_ms(model: UseModel, batcher: Batcher, dice: random.Random) -> t
         some = texts(dice, BLOCK)
         for text in some:
             started = time.perf_counter()
-            found = await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
+            found = await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
             batched.append((time.perf_counter() - started) * 1e3)
             outside.append(batched[-1] - found.inference_ms)
         for text in some:
             started = time.perf_counter()
-            await batcher.embed([text], TextRole.QUERY, Priority.QUERY)
+            await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
             cached.append((time.perf_counter() - started) * 1e3)
     return bare, batched, outside, cached
 
@@ -120,7 +120,7 @@ async def measure(rounds: int) -> dict[str, float]:
     dice = random.Random(SEED)
     figures = lexical_cost(dice)
     model, loading = loaded_model()
-    asked = threaded(model)
+    asked = ThreadedModel(model)
     await asked.open()
     async with Batcher(asked, LaneLimits(batch_tokens=model.spec.batch_tokens), VectorCache()) as batcher:
         bare_rates: dict[int, list[float]] = {size: [] for size in BARE_SIZES}

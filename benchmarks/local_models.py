@@ -21,7 +21,7 @@ from measuring import BenchmarkParser, save_result, summarize
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.domain.model import EmbeddingModel
+from skillbus.embedder.domain.model import AsyncModel
 
 MODELS = ("use-multilingual-v3", "all-MiniLM-L6-v2", "multilingual-e5-small")
 SHORT = ("commit my changes", "帮我提交代码", "turn off the bedroom lights", "分析这个Excel文件")
@@ -54,7 +54,7 @@ def alone(name: str) -> dict[str, dict[str, float]]:
 async def measured(name: str) -> dict[str, object]:
     fields = {"id": "0" * 32, "provider": "local", "is_default": True, "fingerprint": None, "version": 1}
     record = ModelRecord.model_validate({**fields, "name": name, "created_at": NOW, "updated_at": NOW})
-    model = LocalModels(LocalSettings(Path("models"))).make(PROVIDER, record)
+    model = LocalModels(LocalSettings(Path("models"))).build_model(PROVIDER, record)
     before = memory_mb()
     started = time.perf_counter()
     await model.open()
@@ -73,7 +73,7 @@ async def measured(name: str) -> dict[str, object]:
     }
 
 
-async def took_ms(model: EmbeddingModel, texts: Sequence[str]) -> float:
+async def took_ms(model: AsyncModel, texts: Sequence[str]) -> float:
     started = time.perf_counter()
     await model.embed(texts, TextRole.QUERY)
     return (time.perf_counter() - started) * 1e3

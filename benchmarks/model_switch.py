@@ -37,9 +37,9 @@ from skillbus.contracts.indexer.index_switch import LIST_INDEXES, IndexSwitch, S
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
-from skillbus.embedder.adapters.local.threaded import threaded
+from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.adapters.local.use_model import UseModel
-from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
+from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.kv_catalogue import open_catalogue
@@ -77,11 +77,11 @@ class OneModelFactory:
 
     model: UseModel
 
-    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
+    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec:
         return RenamedModel(self.model, model.name).spec
 
-    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
-        return threaded(RenamedModel(self.model, model.name))
+    def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
+        return ThreadedModel(RenamedModel(self.model, model.name))
 
 
 def make_records(tools: Sequence[Record], count: int) -> list[SkillRecord]:

@@ -41,10 +41,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--judge", action="store_true")
     arguments = parser.parse_args()
-    model = E5(model_path=str(e5_model.e5_model_file()))
+    model = E5(model_path=str(e5_model.locate_e5_model()))
     if not arguments.judge:
-        fitted(model, arguments.data).write(TARGET)
-    centring = Centring.read(TARGET)
+        fitted(model, arguments.data).save(TARGET)
+    centring = Centring.load(TARGET)
     judgement = {lang: judged(model, centring, arguments.data / "tools", lang) for lang in ("en", "zh")}
     save_report("fit_e5_centring", {"seed": SEED, "digest": centring.digest, "tools": judgement})
 
@@ -52,7 +52,7 @@ def main() -> None:
 def fitted(model: E5, data: Path) -> Centring:
     queries, documents = drawn(data, QUERIES), drawn(data, DOCUMENTS)
     print(f"fitting on {len(queries)} queries and {len(documents)} documents")
-    return Centring.fitted(model.query(queries), model.passage(documents))
+    return Centring.fit(model.query(queries), model.passage(documents))
 
 
 def drawn(data: Path, patterns: Sequence[str]) -> list[str]:

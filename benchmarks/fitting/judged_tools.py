@@ -74,7 +74,7 @@ async def _embedded(name: str, texts: Sequence[str], role: TextRole) -> Rows:
         created_at=now,
         updated_at=now,
     )
-    model = LocalModels(LocalSettings(Path(os.devnull))).make(provider, record)
+    model = LocalModels(LocalSettings(Path(os.devnull))).build_model(provider, record)
     read = [normalise_text(text, model.spec.max_chars) for text in texts]
     rows, order = np.empty((len(read), model.spec.dim), np.float32), np.argsort([len(text) for text in read])
     await model.open()

@@ -14,7 +14,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus",
         "skillbus-agent",
         "skillbus-common",
-        "skillbus-embedder",
         "skillbus-gateway",
         "skillbus-indexer",
         "skillbus-learner",

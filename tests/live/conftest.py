@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import http_model
-from skillbus.embedder.adapters.http.providers import HttpProviders
-from skillbus.embedder.adapters.secrets import Secrets
+from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import EmbeddingModel
+from skillbus.embedder.domain.model import AsyncModel
+from skillbus.providers.clients import ProviderClients
 
-OpenLive = Callable[..., AbstractAsyncContextManager[EmbeddingModel]]
+OpenLive = Callable[..., AbstractAsyncContextManager[AsyncModel]]
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,14 +35,14 @@ def open_live() -> OpenLive:
     @asynccontextmanager
     async def open_model(
         kind: ProviderKind, name: str, *, base_url: str | None = None, key: str | None = None, **fields: object
-    ) -> AsyncGenerator[EmbeddingModel]:
+    ) -> AsyncGenerator[AsyncModel]:
         dates = {"created_at": _NOW, "updated_at": _NOW, "version": 1}
         reached = {"kind": kind, "base_url": base_url, "api_key": key and f"env:{key}", "timeout_s": 30.0}
         provider = ProviderRecord.model_validate({"name": str(kind), **reached, **dates})
         asked = {"id": "0" * 32, "provider": str(kind), "name": name, "is_default": True, "fingerprint": None}
         model = ModelRecord.model_validate({**asked, **fields, **dates})
-        async with HttpProviders(Secrets()) as providers:
-            made = http_model(provider, model, providers)
+        async with ProviderClients(Secrets()) as providers:
+            made = build_http_model(provider, model, providers)
             await made.open()
             try:
                 yield made

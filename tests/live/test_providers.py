@@ -13,7 +13,7 @@ import pytest
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import EmbeddingModel, checked_rows
+from skillbus.embedder.domain.model import AsyncModel, check_rows
 
 from .conftest import OpenLive, ollama_models, required
 
@@ -32,7 +32,7 @@ QUERIES: Final = {
 }
 
 
-async def places(model: EmbeddingModel) -> dict[str, int]:
+async def places(model: AsyncModel) -> dict[str, int]:
     """Where the command of each query is among all commands, 1 for the best."""
     names = list(COMMANDS)
     rows = []
@@ -65,7 +65,7 @@ async def test_dashscope_counts_tokens_and_shortens_vectors(open_live: OpenLive)
         ProviderKind.DASHSCOPE, "text-embedding-v4", key="DASHSCOPE_API_KEY", dimensions=256, request_dimensions=True
     ) as model:
         made = await model.embed(["打开灯"], TextRole.DOCUMENT)
-    checked_rows(made.rows, 1, 256)
+    check_rows(made.rows, 1, 256)
     assert made.tokens
 
 
@@ -75,7 +75,7 @@ async def test_openai_returns_unit_vectors_of_the_dimensions_asked_for(open_live
         ProviderKind.OPENAI, "text-embedding-3-small", key="OPENAI_API_KEY", dimensions=512, request_dimensions=True
     ) as model:
         made = await model.embed(list(COMMANDS.values()), TextRole.DOCUMENT)
-    checked_rows(made.rows, len(COMMANDS), 512)
+    check_rows(made.rows, len(COMMANDS), 512)
     assert made.tokens
 
 
@@ -96,5 +96,5 @@ async def test_ollama_returns_unit_vectors_and_tells_their_dimensions(open_live:
     async with open_live(ProviderKind.OLLAMA, name, base_url=base_url) as model:
         alone = await model.embed(["代码分析工具"], TextRole.DOCUMENT)
         together = await model.embed(["代码分析工具", "计算工具"], TextRole.DOCUMENT)
-    checked_rows(together.rows, 2, alone.rows.shape[1])
+    check_rows(together.rows, 2, alone.rows.shape[1])
     assert float(alone.rows[0] @ together.rows[0]) > 0.999

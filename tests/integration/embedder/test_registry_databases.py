@@ -67,12 +67,12 @@ async def test_sqlite_is_read_while_another_process_writes_and_written_when_it_i
         try:
             other.execute("BEGIN IMMEDIATE")
             async with asyncio.timeout(5):
-                assert (await registry.snapshot()).models == ()
+                assert (await registry.load_snapshot()).models == ()
                 writing = asyncio.create_task(registry.ensure_default())
-                await registry.snapshot()
+                await registry.load_snapshot()
             other.execute("COMMIT")
             async with asyncio.timeout(5):
-                assert (await writing).model.is_default
+                assert (await writing).is_default
         finally:
             other.close()
 
@@ -115,18 +115,18 @@ async def test_parameters_as_libpq_writes_them_are_read(postgres: Postgres) -> N
 async def test_a_postgresql_that_was_restarted_is_used_again(postgres: Postgres) -> None:
     async with database(postgres) as url, open_registry_store(url) as store:
         registry = replica(store).registry
-        default = await registry.default_model()
-        await registry.snapshot()
+        default = await registry.ensure_default()
+        await registry.load_snapshot()
         postgres.stop()
         postgres.start()
         registry.invalidate()
-        assert await registry.default_model() == default, "its broken connections are not used again"
+        assert await registry.ensure_default() == default, "its broken connections are not used again"
         postgres.stop()
         try:
-            assert (await registry.default_model()) == default, "the copy needs no database"
+            assert (await registry.ensure_default()) == default, "the copy needs no database"
             registry.invalidate()
             with pytest.raises(RegistryUnavailableError):
-                await registry.default_model()
+                await registry.ensure_default()
         finally:
             postgres.start()
-        assert await registry.default_model() == default
+        assert await registry.ensure_default() == default

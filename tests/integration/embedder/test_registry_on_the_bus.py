@@ -31,7 +31,7 @@ from skillbus.contracts.embedder.registry import (
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS, REGISTRY
-from skillbus.embedder.adapters.registry_changes import BusAnnouncer, open_registry_watch
+from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
 from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.errors import ModelUnavailableError
@@ -60,7 +60,7 @@ async def opened(settings: BusSettings, database: str) -> AsyncGenerator[OnTheBu
         open_registry_watch(bus) as watch,
     ):
         factory = FakeFactory()
-        yield OnTheBus(bus, Registry(store, factory, BusAnnouncer(bus), watch), factory)
+        yield OnTheBus(bus, Registry(store, factory, RegistryAnnouncer(bus), watch), factory)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def served(replicas: tuple[OnTheBus, OnTheBus]) -> AsyncGenerator[OnTheBus
     """The second replica, which alone answers requests."""
     other = replicas[1]
     responder = Responder(other.bus.client, "embedder", "0.1.0", other.bus.metrics)
-    await responder.start(*RegistryHandlers(other.registry, other.factory).routes(), to_wire=to_wire)
+    await responder.start(*RegistryHandlers(other.registry, other.factory).list_routes(), to_wire=to_wire)
     yield other
     await responder.drain()
 
@@ -122,12 +122,12 @@ async def test_changes_made_while_the_connection_was_away_count_when_it_is_back(
     nats_server: NatsServer, replicas: tuple[OnTheBus, OnTheBus], database: str
 ) -> None:
     one, _ = replicas
-    assert (await one.registry.default_model()).name == "use-multilingual-v3"
+    assert (await one.registry.ensure_default()).name == "use-multilingual-v3"
     assert nats_server.pid is not None
     os.kill(nats_server.pid, signal.SIGKILL)
     async with open_registry_store(database) as store:  # a replica whose word does not reach this one
         await replica(store).registry.update_model(UpdateModel(id="b", is_default=True))
-    default = await eventually(one.registry.default_model, lambda model: model.name == "b")
+    default = await eventually(one.registry.ensure_default, lambda model: model.name == "b")
     assert default.is_default
 
 
@@ -135,12 +135,12 @@ async def test_without_a_connection_and_with_a_copy_one_still_reads(
     nats_server: NatsServer, replicas: tuple[OnTheBus, OnTheBus]
 ) -> None:
     one, _ = replicas
-    snapshot = await one.registry.snapshot()
+    snapshot = await one.registry.load_snapshot()
     await one.bus.client.close()
-    assert await one.registry.snapshot() is snapshot
+    assert await one.registry.load_snapshot() is snapshot
     one.registry.invalidate()
     async with asyncio.timeout(5):
-        assert await one.registry.snapshot() is not snapshot
+        assert await one.registry.load_snapshot() is not snapshot
 
 
 async def test_a_bucket_that_is_not_there_yet_is_listened_to_from_the_start(
@@ -148,12 +148,12 @@ async def test_a_bucket_that_is_not_there_yet_is_listened_to_from_the_start(
 ) -> None:
     async with opened(bus_settings, database) as one, opened(bus_settings, database) as other:
         with pytest.raises(ChangeNotToldError):
-            await BusAnnouncer(one.bus).announce_change()
+            await RegistryAnnouncer(one.bus).announce_change()
         await provision(one.bus.jetstream)
         await one.registry.ensure_default()
-        await other.registry.snapshot()
+        await other.registry.load_snapshot()
         await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=1))
-        assert await eventually(other.registry.default_model, lambda model: model.priority == 1)
+        assert await eventually(other.registry.ensure_default, lambda model: model.priority == 1)
 
 
 async def test_what_cannot_be_told_is_refused_to_the_teller_and_kept_by_the_registry(
@@ -162,7 +162,7 @@ async def test_what_cannot_be_told_is_refused_to_the_teller_and_kept_by_the_regi
     one, _ = replicas
     await bus.jetstream.delete_key_value(REGISTRY.name)
     model = await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=2))
-    assert (await one.registry.default_model()) == model
+    assert (await one.registry.ensure_default()) == model
 
 
 async def test_every_request_is_answered_as_the_contract_says(bus: Bus, served: OnTheBus) -> None:

@@ -218,8 +218,8 @@ async def test_what_is_kept_is_there_when_the_database_is_opened_again(database_
         )
     async with open_registry_store(database_url) as store:
         after = replica(store).registry
-        assert await after.default_model() == local
-        assert await after.models() == (local, external)
+        assert await after.ensure_default() == local
+        assert await after.list_models() == (local, external)
         assert (local.dimensions, external.dimensions) == (384, 512)
 
 
@@ -233,16 +233,16 @@ async def test_the_second_snapshot_costs_no_sql(one: Replica) -> None:
 
     event.listen(Engine, "before_cursor_execute", listener)
     try:
-        await one.registry.snapshot()
+        await one.registry.load_snapshot()
         assert statements
         statements.clear()
         for _ in range(1000):
-            await one.registry.snapshot()
-        await one.registry.default_model()
-        await one.registry.models()
+            await one.registry.load_snapshot()
+        await one.registry.ensure_default()
+        await one.registry.list_models()
         assert statements == []
         await one.registry.update_model(UpdateModel(id="use-multilingual-v3", priority=1))
-        assert (await one.registry.default_model()).priority == 1
+        assert (await one.registry.ensure_default()).priority == 1
         assert statements
     finally:
         event.remove(Engine, "before_cursor_execute", listener)
@@ -254,7 +254,7 @@ async def test_two_replicas_at_once_make_one_default(database_url: str) -> None:
 
     async def start() -> str:
         async with open_registry_store(database_url) as store:
-            return (await replica(store).registry.ensure_default()).model.id
+            return (await replica(store).registry.ensure_default()).id
 
     ids = await asyncio.gather(*(start() for _ in range(4)))
     assert len(set(ids)) == 1
@@ -338,4 +338,4 @@ async def test_a_row_that_somebody_spoiled_by_hand_is_named(tables: Database, on
     )
     one.registry.invalidate()
     with pytest.raises(RegistryUnavailableError, match="Provider"):
-        await one.registry.snapshot()
+        await one.registry.load_snapshot()

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.domain.model import ModelSpec, Rows
-from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel
+from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
+from skillbus.embedder.domain.registry.snapshot import RegisteredModel, RegistrySnapshot
 
 WAIT_S = 5.0
 SPEC = ModelSpec("local", "fake", "1", "nfkc", dim=8, max_chars=100, batch_tokens=1000, padded=False)
@@ -50,7 +50,7 @@ class FakeModel:
         if self.open_error is not None:
             raise self.open_error
 
-    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         self.batches.append(list(texts))
         self.entered.release()
         await self._go_on.wait()
@@ -59,7 +59,7 @@ class FakeModel:
         if self.poison.intersection(texts):
             raise RuntimeError("poisoned")
         rows = self.returned if self.returned is not None else np.stack([vector_of(text) for text in texts])
-        return Rows(rows, self.counted)
+        return EmbeddedRows(rows, self.counted)
 
     async def close(self) -> None:
         self.closed = True
@@ -93,10 +93,10 @@ class FakeRegistry:
         self.now = self.of(*(registered_model(name, is_default=place == 0) for place, name in enumerate(models)))
 
     @staticmethod
-    def of(*models: RegisteredModel) -> Registered:
-        return Registered({model.provider.name: model.provider for model in models}, models)
+    def of(*models: RegisteredModel) -> RegistrySnapshot:
+        return RegistrySnapshot({model.provider.name: model.provider for model in models}, models)
 
-    async def __call__(self) -> Registered:
+    async def __call__(self) -> RegistrySnapshot:
         return self.now
 
     def make(self, registered: RegisteredModel) -> FakeModel:

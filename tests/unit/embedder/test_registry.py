@@ -16,12 +16,12 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.embedder.domain.errors import ModelMisbehavedError, ModelUnavailableError
 from skillbus.embedder.domain.registry.errors import (
-    ChangedMeanwhileError,
     ChangeNotToldError,
+    RegistryConflictError,
     RegistryFullError,
     RegistryUnavailableError,
 )
-from skillbus.embedder.domain.registry.probe import try_provider, width_of
+from skillbus.embedder.domain.registry.probe import measure_dimensions, probe_provider
 from skillbus.embedder.domain.registry.registry import EXPIRES_AFTER_S
 
 from .registry_fakes import MemoryStore, Replica, replica
@@ -51,30 +51,30 @@ def remote(name: str = "text-embedding-3-small", **more: object) -> CreateModel:
 
 async def test_the_second_snapshot_asks_nobody(store: MemoryStore, one: Replica) -> None:
     """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
-    first = await one.registry.snapshot()
+    first = await one.registry.load_snapshot()
     loads = store.loads
-    assert await one.registry.snapshot() is first
-    assert (await one.registry.model("use-multilingual-v3")).is_default
+    assert await one.registry.load_snapshot() is first
+    assert (await one.registry.get_model("use-multilingual-v3")).is_default
     assert store.loads == loads
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）")
 async def test_a_copy_expires_after_five_minutes(store: MemoryStore, one: Replica) -> None:
     """skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）"""
-    await one.registry.snapshot()
+    await one.registry.load_snapshot()
     loads = store.loads
     one.clock.now_s = EXPIRES_AFTER_S - 0.001
-    await one.registry.snapshot()
+    await one.registry.load_snapshot()
     assert store.loads == loads
     one.clock.now_s = EXPIRES_AFTER_S
-    await one.registry.snapshot()
+    await one.registry.load_snapshot()
     assert (store.loads, EXPIRES_AFTER_S) == (loads + 1, 300)
 
 
 async def test_callers_who_miss_at_the_same_time_read_once(store: MemoryStore, one: Replica) -> None:
     one.registry.invalidate()
     loads = store.loads
-    got = await asyncio.gather(*(one.registry.snapshot() for _ in range(20)))
+    got = await asyncio.gather(*(one.registry.load_snapshot() for _ in range(20)))
     assert store.loads == loads + 1
     assert all(snapshot is got[0] for snapshot in got)
 
@@ -83,56 +83,56 @@ async def test_what_was_read_before_a_change_was_heard_of_is_not_kept(store: Mem
     for heard in (one.registry.invalidate, lambda: setattr(one.feed, "heard", one.feed.heard + 1)):
         one.registry.invalidate()
         store.held = asyncio.Event()
-        reading = asyncio.create_task(one.registry.snapshot())
+        reading = asyncio.create_task(one.registry.load_snapshot())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         heard()
         store.held.set()
         await reading
         loads = store.loads
-        await one.registry.snapshot()
+        await one.registry.load_snapshot()
         assert store.loads == loads + 1
 
 
 async def test_a_change_of_another_replica_counts_from_the_next_call(store: MemoryStore, one: Replica) -> None:
     """skill-vector-retrieval.md § 运行时切换Embedding模型"""
     other = replica(store)
-    await other.registry.snapshot()
+    await other.registry.load_snapshot()
     await one.registry.create_model(remote(dimensions=8, is_default=True))
     other.feed.heard += 1
-    default = (await other.registry.snapshot()).default
+    default = (await other.registry.load_snapshot()).default
     assert default is not None
     assert default.model.name == "text-embedding-3-small"
 
 
 async def test_an_expired_copy_is_used_on_while_the_database_is_away(store: MemoryStore, one: Replica) -> None:
-    before = await one.registry.snapshot()
+    before = await one.registry.load_snapshot()
     one.clock.now_s = EXPIRES_AFTER_S
     store.error = DOWN
-    assert await one.registry.snapshot() is before
+    assert await one.registry.load_snapshot() is before
     loads = store.loads
-    assert await one.registry.snapshot() is before
+    assert await one.registry.load_snapshot() is before
     assert store.loads == loads, "it is not asked again at once"
     store.error = None
     one.clock.now_s += 5
-    assert await one.registry.snapshot() is not before
+    assert await one.registry.load_snapshot() is not before
 
 
 async def test_a_copy_that_is_known_to_be_old_is_not_used_on(store: MemoryStore, one: Replica) -> None:
-    await one.registry.snapshot()
+    await one.registry.load_snapshot()
     store.error = DOWN
     one.feed.heard += 1
     with pytest.raises(RegistryUnavailableError):
-        await one.registry.snapshot()
+        await one.registry.load_snapshot()
     one.registry.invalidate()
     with pytest.raises(RegistryUnavailableError):
-        await one.registry.snapshot()
+        await one.registry.load_snapshot()
 
 
 async def test_a_caller_who_gives_up_does_not_keep_others_from_reading(store: MemoryStore, one: Replica) -> None:
     one.registry.invalidate()
     store.held = asyncio.Event()
-    first, second = (asyncio.create_task(one.registry.snapshot()) for _ in range(2))
+    first, second = (asyncio.create_task(one.registry.load_snapshot()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     store.held.set()
@@ -165,11 +165,11 @@ async def test_a_change_to_what_is_so_already_is_told_to_nobody(store: MemorySto
 async def test_a_change_that_cannot_be_told_is_kept_all_the_same(one: Replica) -> None:
     one.changes.error = ChangeNotToldError("the stream is away")
     await one.registry.create_model(remote(dimensions=8, is_default=True))
-    assert (await one.registry.default_model()).name == "text-embedding-3-small"
+    assert (await one.registry.ensure_default()).name == "text-embedding-3-small"
 
 
 async def test_nobody_waits_for_ever_until_a_change_is_told(store: MemoryStore) -> None:
-    one = replica(store, told_within_s=0.05)
+    one = replica(store, announce_timeout_s=0.05)
     one.changes.held = asyncio.Event()
     async with asyncio.timeout(5):
         await one.registry.ensure_default()
@@ -180,22 +180,22 @@ async def test_a_change_that_came_second_is_made_on_what_the_first_left(store: M
     store.steals = 3
     await one.registry.create_model(remote(dimensions=8))
     store.steals = 100
-    with pytest.raises(ChangedMeanwhileError):
+    with pytest.raises(RegistryConflictError):
         await one.registry.create_model(remote("another", dimensions=8))
 
 
 async def test_two_replicas_make_one_default(store: MemoryStore) -> None:
     replicas = [replica(store) for _ in range(5)]
     made = await asyncio.gather(*(one.registry.ensure_default() for one in replicas))
-    assert len({one.model.id for one in made}) == 1
+    assert len({one.id for one in made}) == 1
     assert len(store.records.models) == 1
     assert sum(len(one.changes.facts) for one in replicas) == 1
 
 
 async def test_making_sure_of_the_default_again_costs_nothing(store: MemoryStore, one: Replica) -> None:
-    await one.registry.snapshot()
+    await one.registry.load_snapshot()
     loads = store.loads
-    assert (await one.registry.default_model()).fingerprint is not None
+    assert (await one.registry.ensure_default()).fingerprint is not None
     assert (store.loads, one.changes.told) == (loads, [])
 
 
@@ -230,7 +230,7 @@ async def test_a_model_that_cannot_tell_its_dimensions_is_not_registered(one: Re
     one.factory.error = error
     with pytest.raises(ModelUnavailableError, match="dimensions"):
         await one.registry.create_model(remote(is_default=True))
-    assert [model.name for model in await one.registry.models()] == ["use-multilingual-v3"]
+    assert [model.name for model in await one.registry.list_models()] == ["use-multilingual-v3"]
     assert (one.factory.open, one.changes.told) == (0, [])
 
 
@@ -239,7 +239,7 @@ async def test_a_model_that_never_answers_is_waited_for_only_so_long(one: Replic
     model = await one.registry.create_model(remote(enabled=False))
     async with asyncio.timeout(5):
         with pytest.raises(ModelUnavailableError):
-            await width_of(one.factory, await one.registry.provider("openai"), model, within_s=0.05)
+            await measure_dimensions(one.factory, await one.registry.get_provider("openai"), model, within_s=0.05)
     assert one.factory.open == 0
 
 
@@ -259,7 +259,7 @@ async def test_dimensions_found_at_a_provider_that_was_changed_meanwhile_are_not
         await one.factory.entered.wait()
         await one.registry.update_provider(UpdateProvider(name="openai", base_url="https://other.example/v1"))
         one.factory.held.set()
-        with pytest.raises(ChangedMeanwhileError):
+        with pytest.raises(RegistryConflictError):
             await asking
 
 
@@ -274,7 +274,7 @@ async def test_a_default_that_can_never_be_had_is_refused(one: Replica) -> None:
 async def test_a_model_that_can_no_longer_be_had_stays_listed_without_fingerprint(one: Replica) -> None:
     one.factory.never.add("use-multilingual-v3")
     one.registry.invalidate()
-    snapshot = await one.registry.snapshot()
+    snapshot = await one.registry.load_snapshot()
     assert snapshot.default is not None
     assert (snapshot.default.model.fingerprint, snapshot.default.spec) == (None, None)
     assert snapshot.default.problem is not None
@@ -285,9 +285,9 @@ async def test_no_more_is_registered_than_one_message_can_list(one: Replica) -> 
     made = [one.registry.create_model(remote(f"m{number}", **long)) for number in range(100)]
     refused = [got for got in await asyncio.gather(*made, return_exceptions=True) if not isinstance(got, ModelRecord)]
     assert {type(got) for got in refused} == {RegistryFullError}
-    assert len(ModelsListed(models=await one.registry.models()).model_dump_json().encode()) < 1024 * 1024
+    assert len(ModelsListed(models=await one.registry.list_models()).model_dump_json().encode()) < 1024 * 1024
     shorter = await one.registry.update_model(UpdateModel(id="m1", is_default=True, query_prefix=""))
-    assert (await one.registry.default_model()).id == shorter.id
+    assert (await one.registry.ensure_default()).id == shorter.id
     await one.registry.delete_model("m2")
     await one.registry.create_model(remote("again", **long))
 
@@ -298,32 +298,32 @@ async def test_models_are_listed_in_the_order_in_which_they_are_tried(one: Repli
     await one.registry.create_model(remote("a", dimensions=8))
     await one.registry.create_model(remote("first", dimensions=8, priority=1))
     await one.registry.create_model(remote("off", dimensions=8, priority=0, enabled=False))
-    listed = [model.name for model in await one.registry.models()]
+    listed = [model.name for model in await one.registry.list_models()]
     assert [name for name in listed if name != "off"] == ["use-multilingual-v3", "first", "a", "b", "late"]
-    chain = [model.model.name for model in (await one.registry.snapshot()).chain]
+    chain = [model.model.name for model in (await one.registry.load_snapshot()).chain]
     assert chain == ["use-multilingual-v3", "first", "a", "b", "late"]
 
 
 async def test_a_model_is_found_by_fingerprint_name_and_provider(one: Replica) -> None:
     model = await one.registry.create_model(remote("BAAI/bge-m3", dimensions=8))
-    snapshot = await one.registry.snapshot()
+    snapshot = await one.registry.load_snapshot()
     assert model.fingerprint is not None
     for reference in (model.fingerprint, model.id, "BAAI/bge-m3", "openai/BAAI/bge-m3"):
-        found = snapshot.find(reference)
+        found = snapshot.find_enabled(reference)
         assert found is not None
         assert found.model.id == model.id
     await one.registry.update_model(UpdateModel(id=model.id, enabled=False))
-    assert (await one.registry.snapshot()).find(model.fingerprint) is None
-    assert (await one.registry.model("openai/BAAI/bge-m3")).id == model.id
+    assert (await one.registry.load_snapshot()).find_enabled(model.fingerprint) is None
+    assert (await one.registry.get_model("openai/BAAI/bge-m3")).id == model.id
 
 
 async def test_a_provider_that_answers_is_well(one: Replica) -> None:
     await one.registry.create_model(remote("first", dimensions=8, priority=1))
     await one.registry.create_model(remote("second", dimensions=8))
-    snapshot = await one.registry.snapshot()
-    answer = await try_provider(snapshot, one.factory, TestProvider(name="openai"))
+    snapshot = await one.registry.load_snapshot()
+    answer = await probe_provider(snapshot, one.factory, TestProvider(name="openai"))
     assert (answer.ok, answer.model, answer.dimensions, answer.error) == (True, "first", 8, None)
-    named = await try_provider(snapshot, one.factory, TestProvider(name="openai", model="never-registered"))
+    named = await probe_provider(snapshot, one.factory, TestProvider(name="openai", model="never-registered"))
     assert (named.ok, named.model) == (True, "never-registered")
     assert [asked[0] for asked in one.factory.asked] == ["first", "never-registered"]
 
@@ -331,13 +331,13 @@ async def test_a_provider_that_answers_is_well(one: Replica) -> None:
 async def test_a_provider_that_fails_is_an_answer_and_no_error(one: Replica) -> None:
     await one.registry.create_model(remote("first", dimensions=8))
     one.factory.error = ModelUnavailableError("provider openai refuses the key of env:KEY")
-    answer = await try_provider(await one.registry.snapshot(), one.factory, TestProvider(name="openai"))
+    answer = await probe_provider(await one.registry.load_snapshot(), one.factory, TestProvider(name="openai"))
     assert (answer.ok, answer.model, answer.dimensions) == (False, "first", None)
     assert answer.error is not None
     assert "refuses the key" in answer.error
 
 
 async def test_a_provider_without_models_can_be_tested_only_by_a_name(one: Replica) -> None:
-    answer = await try_provider(await one.registry.snapshot(), one.factory, TestProvider(name="openai"))
+    answer = await probe_provider(await one.registry.load_snapshot(), one.factory, TestProvider(name="openai"))
     assert (answer.ok, answer.model) == (False, None)
     assert answer.error is not None

@@ -37,20 +37,20 @@ LATER = NOW + timedelta(hours=1)
 
 def with_provider(records: Records, name: str, kind: ProviderKind = ProviderKind.OPENAI, **more: object) -> Records:
     request = CreateProvider.model_validate({"name": name, "kind": kind, **more})
-    return rules.with_provider(records, request, rules.New("", NOW))
+    return rules.add_provider(records, request, rules.RecordIdentity("", NOW))
 
 
 def with_model(records: Records, provider: str, name: str, **more: object) -> Records:
     request = CreateModel.model_validate({"provider": provider, "name": name, **more})
-    return rules.with_model(records, request, rules.New(f"{provider}/{name}".encode().hex()[:32], NOW))
+    return rules.add_model(records, request, rules.RecordIdentity(f"{provider}/{name}".encode().hex()[:32], NOW))
 
 
 def change_model(records: Records, reference: str, **changes: object) -> Records:
-    return rules.with_model_changed(records, UpdateModel.model_validate({"id": reference, **changes}), LATER)
+    return rules.update_model(records, UpdateModel.model_validate({"id": reference, **changes}), LATER)
 
 
 def change_provider(records: Records, name: str, **changes: object) -> Records:
-    return rules.with_provider_changed(records, UpdateProvider.model_validate({"name": name, **changes}), LATER)
+    return rules.update_provider(records, UpdateProvider.model_validate({"name": name, **changes}), LATER)
 
 
 def default_of(records: Records) -> list[str]:
@@ -60,33 +60,33 @@ def default_of(records: Records) -> list[str]:
 @pytest.fixture
 def records() -> Records:
     """The local default, and a model of a provider over HTTP."""
-    local = rules.with_a_default(Records(1), rules.New("0" * 32, NOW))
+    local = rules.ensure_default(Records(1), rules.RecordIdentity("0" * 32, NOW))
     return with_model(with_provider(local, "openai"), "openai", "text-embedding-3-small", dimensions=1536)
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § Embedding模型配置不存在时的降级")
 def test_where_nothing_is_registered_a_local_default_is_made() -> None:
     """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
-    records = rules.with_a_default(Records(0), rules.New("0" * 32, NOW))
+    records = rules.ensure_default(Records(0), rules.RecordIdentity("0" * 32, NOW))
     (provider,), (model,) = records.providers, records.models
     assert (provider.name, provider.kind, provider.enabled) == ("local", ProviderKind.LOCAL, True)
     assert (model.provider, model.name, model.is_default, model.enabled) == ("local", "use-multilingual-v3", True, True)
 
 
 def test_a_default_that_is_there_stays(records: Records) -> None:
-    assert rules.with_a_default(records, rules.New("1" * 32, LATER)) is records
+    assert rules.ensure_default(records, rules.RecordIdentity("1" * 32, LATER)) is records
 
 
 def test_the_local_provider_that_is_there_gets_the_default_also_if_it_was_disabled() -> None:
     """skill-vector-retrieval.md § Embedding模型配置不存在时的降级"""
     before = with_provider(Records(0), "here", ProviderKind.LOCAL, enabled=False)
-    records = rules.with_a_default(before, rules.New("0" * 32, NOW))
+    records = rules.ensure_default(before, rules.RecordIdentity("0" * 32, NOW))
     assert [(one.name, one.enabled) for one in records.providers] == [("here", True)]
     assert records.models[0].provider == "here"
 
 
 def test_a_default_is_made_although_another_kind_of_provider_is_called_local() -> None:
-    records = rules.with_a_default(with_provider(Records(0), "local"), rules.New("0" * 32, NOW))
+    records = rules.ensure_default(with_provider(Records(0), "local"), rules.RecordIdentity("0" * 32, NOW))
     assert [one.name for one in records.providers] == ["local", "local-2"]
     assert records.models[0].provider == "local-2"
 
@@ -95,7 +95,7 @@ def test_a_new_default_takes_the_place_of_the_old_one_which_stays_registered(rec
     """skill-vector-retrieval.md § 运行时切换Embedding模型"""
     after = change_model(records, "text-embedding-3-small", is_default=True)
     assert default_of(after) == ["text-embedding-3-small"]
-    old = rules.model_of(after, "use-multilingual-v3")
+    old = rules.get_model(after, "use-multilingual-v3")
     assert (old.enabled, old.is_default, old.version, old.updated_at) == (True, False, 2, LATER)
     created = with_model(records, "openai", "another", is_default=True)
     assert default_of(created) == ["another"]
@@ -103,7 +103,7 @@ def test_a_new_default_takes_the_place_of_the_old_one_which_stays_registered(rec
 
 def test_a_change_raises_the_version_and_what_is_not_said_stays() -> None:
     records = with_provider(Records(0), "openai", base_url="https://one.example/v1/", api_key="env:KEY", timeout_s=3)
-    changed = rules.provider_of(change_provider(records, "openai", timeout_s=5.0, api_key=None), "openai")
+    changed = rules.get_provider(change_provider(records, "openai", timeout_s=5.0, api_key=None), "openai")
     assert (changed.version, changed.updated_at, changed.created_at) == (2, LATER, NOW)
     assert (changed.base_url, changed.api_key, changed.timeout_s) == ("https://one.example/v1", "env:KEY", 5.0)
 
@@ -115,10 +115,10 @@ def test_a_change_to_what_is_so_already_is_none(records: Records) -> None:
 
 def test_an_empty_text_clears_what_may_be_absent(records: Records) -> None:
     full = with_provider(records, "vllm", base_url="http://gpu:8000/v1", api_key="file:/run/key")
-    cleared = rules.provider_of(change_provider(full, "vllm", base_url="", api_key=""), "vllm")
+    cleared = rules.get_provider(change_provider(full, "vllm", base_url="", api_key=""), "vllm")
     assert (cleared.base_url, cleared.api_key) == (None, None)
     model = with_model(full, "vllm", "bge-m3", api_path="/embed", query_prefix="query: ")
-    kept = rules.model_of(change_model(model, "bge-m3", api_path="", query_prefix=""), "bge-m3")
+    kept = rules.get_model(change_model(model, "bge-m3", api_path="", query_prefix=""), "bge-m3")
     assert (kept.api_path, kept.query_prefix) == (None, "")
 
 
@@ -135,27 +135,27 @@ def test_what_is_not_there_cannot_be_changed_or_removed(records: Records) -> Non
         change_provider(records, "nobody", enabled=False)
     assert provider.value.code is ErrorCode.NOT_FOUND
     with pytest.raises(ProviderUnknownError):
-        rules.without_provider(records, "nobody")
+        rules.delete_provider(records, "nobody")
     with pytest.raises(ProviderUnknownError):
         with_model(records, "nobody", "x")
     with pytest.raises(ModelUnknownError):
         change_model(records, "nothing", priority=1)
     with pytest.raises(ModelUnknownError):
-        rules.without_model(records, "nothing")
+        rules.delete_model(records, "nothing")
 
 
 def test_a_provider_with_models_is_not_removed_and_the_error_names_them(records: Records) -> None:
     with pytest.raises(ProviderInUseError) as error:
-        rules.without_provider(records, "openai")
+        rules.delete_provider(records, "openai")
     assert error.value.models == ("text-embedding-3-small",)
     assert error.value.code is ErrorCode.CONFLICT
-    emptied = rules.without_model(records, "openai/text-embedding-3-small")
-    assert [one.name for one in rules.without_provider(emptied, "openai").providers] == ["local"]
+    emptied = rules.delete_model(records, "openai/text-embedding-3-small")
+    assert [one.name for one in rules.delete_provider(emptied, "openai").providers] == ["local"]
 
 
 def test_the_default_and_its_provider_are_neither_removed_nor_disabled(records: Records) -> None:
     with pytest.raises(DefaultInUseError):
-        rules.without_model(records, "use-multilingual-v3")
+        rules.delete_model(records, "use-multilingual-v3")
     for changes in ({"enabled": False}, {"is_default": False}):
         with pytest.raises(DefaultInUseError):
             change_model(records, "use-multilingual-v3", **changes)
@@ -165,8 +165,8 @@ def test_the_default_and_its_provider_are_neither_removed_nor_disabled(records: 
 
 def test_other_models_and_providers_can_be_disabled(records: Records) -> None:
     after = change_provider(change_model(records, "text-embedding-3-small", enabled=False), "openai", enabled=False)
-    assert not rules.model_of(after, "text-embedding-3-small").enabled
-    assert not rules.provider_of(after, "openai").enabled
+    assert not rules.get_model(after, "text-embedding-3-small").enabled
+    assert not rules.get_provider(after, "openai").enabled
 
 
 def test_a_default_has_to_be_enabled_and_its_provider_too(records: Records) -> None:
@@ -201,7 +201,7 @@ def test_only_local_models_have_a_runtime_and_a_path(records: Records) -> None:
     for field, value in (("runtime", "onnx"), ("path", "bge")):
         with pytest.raises(FieldNotAllowedError):
             with_model(records, "openai", "x", **{field: value})
-    model = rules.model_of(with_model(records, "local", "x", runtime="onnx", path="zh/bge-small"), "x")
+    model = rules.get_model(with_model(records, "local", "x", runtime="onnx", path="zh/bge-small"), "x")
     assert model.path == "zh/bge-small"
 
 
@@ -254,17 +254,17 @@ def test_a_calibration_that_makes_no_score_is_refused(field: str, number: float)
 
 def test_a_model_is_named_by_id_by_provider_and_name_or_by_name(records: Records) -> None:
     both = with_model(with_provider(records, "hf"), "hf", "BAAI/bge-m3")
-    named = rules.model_of(both, "hf/BAAI/bge-m3")
+    named = rules.get_model(both, "hf/BAAI/bge-m3")
     assert (named.provider, named.name) == ("hf", "BAAI/bge-m3")
-    assert rules.model_of(both, "BAAI/bge-m3") == named
-    assert rules.model_of(both, named.id) == named
+    assert rules.get_model(both, "BAAI/bge-m3") == named
+    assert rules.get_model(both, named.id) == named
 
 
 def test_of_two_models_of_one_name_the_one_that_is_tried_first_is_meant(records: Records) -> None:
     both = with_model(with_provider(records, "azure"), "azure", "text-embedding-3-small", priority=1)
-    assert rules.model_of(both, "text-embedding-3-small").provider == "azure"
+    assert rules.get_model(both, "text-embedding-3-small").provider == "azure"
     default = change_model(both, "openai/text-embedding-3-small", is_default=True)
-    assert rules.model_of(default, "text-embedding-3-small").provider == "openai"
+    assert rules.get_model(default, "text-embedding-3-small").provider == "openai"
 
 
 def test_every_refusal_has_a_code_of_the_contract() -> None:
@@ -285,7 +285,7 @@ STEPS = st.one_of(
         st.booleans(),
     ),
     st.builds(lambda name, enabled: lambda records: change_provider(records, name, enabled=enabled), NAMES, MAYBE),
-    st.builds(lambda name: lambda records: rules.without_provider(records, name), NAMES),
+    st.builds(lambda name: lambda records: rules.delete_provider(records, name), NAMES),
     st.builds(
         lambda name, model, default, enabled: (
             lambda records: with_model(records, name, model, is_default=default, enabled=enabled)
@@ -303,13 +303,13 @@ STEPS = st.one_of(
         MAYBE,
         MAYBE,
     ),
-    st.builds(lambda model: lambda records: rules.without_model(records, model), MODELS),
+    st.builds(lambda model: lambda records: rules.delete_model(records, model), MODELS),
 )
 
 
 @given(st.lists(STEPS, max_size=30))
 def test_whatever_is_done_there_is_one_default_that_can_be_had(steps: list[Callable[[Records], Records]]) -> None:
-    records = rules.with_a_default(Records(0), rules.New("0" * 32, NOW))
+    records = rules.ensure_default(Records(0), rules.RecordIdentity("0" * 32, NOW))
     for step in steps:
         with suppress(RegistryError, ModelUnknownError):
             records = step(records)

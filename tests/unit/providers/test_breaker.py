@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.providers.breaker import CircuitBreaker, Verdict
+from skillbus.providers.breaker import CallVerdict, CircuitBreaker
 
 
 class Clock:
@@ -23,7 +23,7 @@ def breaker(clock: Clock) -> CircuitBreaker:
     return CircuitBreaker(clock, failures=3, cool_down_s=30.0)
 
 
-def ask(breaker: CircuitBreaker, verdict: Verdict) -> bool:
+def ask(breaker: CircuitBreaker, verdict: CallVerdict) -> bool:
     admission = breaker.admit_call()
     if admission is not None:
         breaker.settle_call(admission, verdict)
@@ -32,7 +32,7 @@ def ask(breaker: CircuitBreaker, verdict: Verdict) -> bool:
 
 def fail(breaker: CircuitBreaker, times: int) -> None:
     for _ in range(times):
-        assert ask(breaker, Verdict.FAILED)
+        assert ask(breaker, CallVerdict.FAILED)
 
 
 def test_failures_in_a_row_open_it(breaker: CircuitBreaker) -> None:
@@ -46,14 +46,14 @@ def test_failures_in_a_row_open_it(breaker: CircuitBreaker) -> None:
 
 def test_an_answer_between_failures_keeps_it_closed(breaker: CircuitBreaker) -> None:
     fail(breaker, 2)
-    assert ask(breaker, Verdict.ANSWERED)
+    assert ask(breaker, CallVerdict.ANSWERED)
     fail(breaker, 2)
     assert breaker.admit_call() is not None
 
 
 def test_what_is_not_known_counts_as_nothing(breaker: CircuitBreaker) -> None:
     fail(breaker, 2)
-    assert ask(breaker, Verdict.UNDECIDED)
+    assert ask(breaker, CallVerdict.UNDECIDED)
     fail(breaker, 1)
     assert breaker.admit_call() is None
 
@@ -72,7 +72,7 @@ def test_after_the_cool_down_one_probe_is_let_through(breaker: CircuitBreaker, c
 def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, clock: Clock) -> None:
     fail(breaker, 3)
     clock.now += 30
-    assert ask(breaker, Verdict.ANSWERED)
+    assert ask(breaker, CallVerdict.ANSWERED)
     fail(breaker, 2)
     assert breaker.admit_call() is not None
 
@@ -80,7 +80,7 @@ def test_a_probe_that_is_answered_closes_it(breaker: CircuitBreaker, clock: Cloc
 def test_a_probe_that_fails_opens_it_for_another_cool_down(breaker: CircuitBreaker, clock: Clock) -> None:
     fail(breaker, 3)
     clock.now += 30
-    assert ask(breaker, Verdict.FAILED)
+    assert ask(breaker, CallVerdict.FAILED)
     assert breaker.wait_s == 30.0
     clock.now += 30
     assert breaker.admit_call() is not None
@@ -89,7 +89,7 @@ def test_a_probe_that_fails_opens_it_for_another_cool_down(breaker: CircuitBreak
 def test_a_probe_whose_caller_left_makes_room_for_another(breaker: CircuitBreaker, clock: Clock) -> None:
     fail(breaker, 3)
     clock.now += 30
-    assert ask(breaker, Verdict.UNDECIDED)
+    assert ask(breaker, CallVerdict.UNDECIDED)
     assert breaker.admit_call() is not None
 
 
@@ -98,7 +98,7 @@ def test_a_late_failure_keeps_it_open_no_longer(breaker: CircuitBreaker, clock: 
     assert late is not None
     fail(breaker, 3)
     clock.now += 20
-    breaker.settle_call(late, Verdict.FAILED)
+    breaker.settle_call(late, CallVerdict.FAILED)
     assert breaker.wait_s == pytest.approx(10.0)
 
 
@@ -108,5 +108,5 @@ def test_a_late_verdict_does_not_stand_for_the_probe(breaker: CircuitBreaker, cl
     fail(breaker, 3)
     clock.now += 30
     assert breaker.admit_call() is not None
-    breaker.settle_call(late, Verdict.UNDECIDED)
+    breaker.settle_call(late, CallVerdict.UNDECIDED)
     assert breaker.admit_call() is None

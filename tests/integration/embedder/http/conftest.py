@@ -8,19 +8,19 @@ import pytest
 import structlog
 
 from skillbus.common.http_server import serve_http
+from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import http_model
-from skillbus.embedder.adapters.http.provider import Tuning
-from skillbus.embedder.adapters.http.providers import HttpProviders
-from skillbus.embedder.adapters.secrets import Secrets
-from skillbus.embedder.domain.model import EmbeddingModel
+from skillbus.embedder.adapters.http.model import build_http_model
+from skillbus.embedder.domain.model import AsyncModel
+from skillbus.providers.client import ClientTuning
+from skillbus.providers.clients import ProviderClients
 
 from .fake_provider import DIM, FakeProvider
 
 KEY = "sk-canary-9f8e7d6c5b4a"
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 
-OpenModel = Callable[..., Awaitable[EmbeddingModel]]
+OpenModel = Callable[..., Awaitable[AsyncModel]]
 
 
 class Waits:
@@ -29,16 +29,12 @@ class Waits:
     def __init__(self) -> None:
         self.waited_s: list[float] = []
         self.now = 0.0
-        self.remaining_s: float | None = None
 
     async def sleep(self, seconds: float) -> None:
         self.waited_s.append(seconds)
 
     def clock(self) -> float:
         return self.now
-
-    def remaining(self) -> float | None:
-        return self.remaining_s
 
 
 def registered(url: str | None, kind: ProviderKind = ProviderKind.OPENAI, **fields: object) -> ProviderRecord:
@@ -73,24 +69,24 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-async def providers(waits: Waits, environment: dict[str, str], tmp_path: Path) -> AsyncGenerator[HttpProviders]:
-    tuning = Tuning(breaker_failures=3, breaker_cool_down_s=30.0, clock=waits.clock, sleep=waits.sleep)
-    async with HttpProviders(Secrets(environment, tmp_path), remaining=waits.remaining, tuning=tuning) as opened:
+async def providers(waits: Waits, environment: dict[str, str], tmp_path: Path) -> AsyncGenerator[ProviderClients]:
+    tuning = ClientTuning(breaker_failures=3, breaker_cool_down_s=30.0, clock=waits.clock, sleep=waits.sleep)
+    async with ProviderClients(Secrets(environment, tmp_path), tuning) as opened:
         yield opened
 
 
 @pytest.fixture
-async def opened(provider: FakeProvider, providers: HttpProviders) -> AsyncGenerator[OpenModel]:
+async def opened(provider: FakeProvider, providers: ProviderClients) -> AsyncGenerator[OpenModel]:
     """Opens models at the fake provider; they are closed afterwards."""
-    models: list[EmbeddingModel] = []
+    models: list[AsyncModel] = []
 
     async def open_model(
         kind: ProviderKind = ProviderKind.OPENAI,
         model: ModelRecord | None = None,
         url: str | None = None,
         **fields: object,
-    ) -> EmbeddingModel:
-        made = http_model(registered(url or provider.url, kind, **fields), model or a_model(), providers)
+    ) -> AsyncModel:
+        made = build_http_model(registered(url or provider.url, kind, **fields), model or a_model(), providers)
         models.append(made)
         await made.open()
         return made

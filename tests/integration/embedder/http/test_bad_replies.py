@@ -2,14 +2,13 @@
 
 import gzip
 import json
-import time
 from collections.abc import Callable
 
 import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
-from skillbus.embedder.domain.errors import ProviderFailedError, TextsRefusedError
+from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 
 from .conftest import OpenModel, a_model
 from .fake_provider import (
@@ -95,7 +94,7 @@ async def test_a_reply_that_holds_no_vectors_is_the_providers_failure_and_not_tr
     behaviour, reason = BAD_REPLIES[case]
     provider.script = [behaviour]
     model = await opened()
-    with pytest.raises(ProviderFailedError, match=reason):
+    with pytest.raises(ModelUnavailableError, match=reason):
         await model.embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
     assert (await model.embed(TEXTS, TextRole.DOCUMENT)).rows.shape == (2, DIM)
@@ -124,7 +123,7 @@ async def test_the_longest_numbers_of_many_wide_vectors_are_read(provider: FakeP
 
 async def test_a_rejected_key_is_told_in_whatever_encoding(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [Reply(401, b"\x8b", {"content-encoding": "br"})]
-    with pytest.raises(ProviderFailedError, match="env:ACME_KEY"):
+    with pytest.raises(ModelUnavailableError, match="env:ACME_KEY"):
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
 
 
@@ -141,7 +140,7 @@ async def test_so_it_is_with_ollama(provider: FakeProvider, opened: OpenModel, c
     behaviour, reason = OLLAMA_REPLIES[case]
     provider.script = [behaviour]
     model = await opened(ProviderKind.OLLAMA)
-    with pytest.raises(ProviderFailedError, match=reason):
+    with pytest.raises(ModelUnavailableError, match=reason):
         await model.embed(TEXTS, TextRole.DOCUMENT)
 
 
@@ -149,17 +148,15 @@ async def test_without_registered_dimensions_all_vectors_still_have_one_width(
     provider: FakeProvider, opened: OpenModel
 ) -> None:
     provider.script = [openai_reply([A, B[:4]])]
-    with pytest.raises(ProviderFailedError, match="4, 8 dimensions"):
+    with pytest.raises(ModelUnavailableError, match="4, 8 dimensions"):
         await (await opened(model=a_model(dimensions=None))).embed(TEXTS, TextRole.DOCUMENT)
 
 
 async def test_a_slow_trickle_ends_with_the_timeout(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [trickle]
     model = await opened(timeout_s=0.3)
-    started = time.perf_counter()
-    with pytest.raises(ProviderFailedError, match=r"did not answer in full within 0\.3 s"):
+    with pytest.raises(ModelUnavailableError, match=r"did not answer in full within 0\.3 s"):
         await model.embed(TEXTS, TextRole.DOCUMENT)
-    assert time.perf_counter() - started < 3
     assert (await model.embed(TEXTS, TextRole.DOCUMENT)).rows.shape == (2, DIM)
 
 
@@ -171,7 +168,7 @@ async def test_a_trickle_of_complaint_ends_with_the_timeout_too(provider: FakePr
         await trickle(seen, receive, with_500)  # type: ignore[arg-type]  # ASGI's messages are many types
 
     provider.script = [complaining]
-    with pytest.raises(ProviderFailedError, match="did not answer in full"):
+    with pytest.raises(ModelUnavailableError, match="did not answer in full"):
         await (await opened(timeout_s=0.3)).embed(TEXTS, TextRole.DOCUMENT)
 
 
@@ -180,7 +177,7 @@ async def test_a_redirect_is_not_followed_and_only_its_host_is_named(
     provider: FakeProvider, opened: OpenModel, status: int
 ) -> None:
     provider.script = [Reply(status, b"", {"location": "http://evil.example/steal?token=canary"})]
-    with pytest.raises(ProviderFailedError, match=r"redirects to evil\.example") as caught:
+    with pytest.raises(ModelUnavailableError, match=r"redirects to evil\.example") as caught:
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert "canary" not in str(caught.value)
     assert len(provider.seen) == 1
@@ -191,7 +188,7 @@ async def test_a_redirect_that_leads_nowhere_is_told_briefly(
     provider: FakeProvider, opened: OpenModel, location: str
 ) -> None:
     provider.script = [Reply(302, b"", {"location": location})]
-    with pytest.raises(ProviderFailedError, match="redirects to") as caught:
+    with pytest.raises(ModelUnavailableError, match="redirects to") as caught:
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(str(caught.value)) < 300
 
@@ -211,7 +208,7 @@ async def test_refused_texts_are_told_from_a_provider_that_failed(
     provider: FakeProvider, opened: OpenModel, status: int, complaint: Reply
 ) -> None:
     provider.script = [Reply(status, complaint.body, complaint.headers)]
-    with pytest.raises(TextsRefusedError, match=f"refused the texts .{status}"):
+    with pytest.raises(TextsRefusedError, match=f"refused the input .{status}"):
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
 
@@ -232,7 +229,7 @@ async def test_what_no_text_could_change_is_not_blamed_on_the_texts(
     provider: FakeProvider, opened: OpenModel, complaint: Reply
 ) -> None:
     provider.script = [complaint]
-    with pytest.raises(ProviderFailedError):
+    with pytest.raises(ModelUnavailableError):
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert len(provider.seen) == 1
 
@@ -248,7 +245,7 @@ async def test_ollamas_nan_is_blamed_on_the_texts(provider: FakeProvider, opened
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_rejected_key_is_named_by_its_reference(provider: FakeProvider, opened: OpenModel, status: int) -> None:
     provider.script = [openai_error(status, "Incorrect API key provided: sk-can*****5b4a", code="invalid_api_key")]
-    with pytest.raises(ProviderFailedError, match="env:ACME_KEY") as caught:
+    with pytest.raises(ModelUnavailableError, match="env:ACME_KEY") as caught:
         await (await opened()).embed(TEXTS, TextRole.DOCUMENT)
     assert "sk-can" not in str(caught.value)
     assert len(provider.seen) == 1
@@ -256,5 +253,5 @@ async def test_a_rejected_key_is_named_by_its_reference(provider: FakeProvider, 
 
 async def test_a_key_that_is_wanted_and_not_registered_is_told(provider: FakeProvider, opened: OpenModel) -> None:
     provider.script = [Reply(401)]
-    with pytest.raises(ProviderFailedError, match="set its api_key"):
+    with pytest.raises(ModelUnavailableError, match="set its api_key"):
         await (await opened(api_key=None)).embed(TEXTS, TextRole.DOCUMENT)

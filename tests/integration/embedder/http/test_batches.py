@@ -9,19 +9,19 @@ import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
-from skillbus.embedder.adapters.http.model import http_spec
+from skillbus.embedder.adapters.http.model import build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextNotEmbeddableError
 from skillbus.embedder.domain.inference.batcher import Batcher
 from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
 from skillbus.embedder.domain.inference.vector_cache import VectorCache
-from skillbus.embedder.domain.model import EmbeddingModel
+from skillbus.embedder.domain.model import AsyncModel
 
 from .conftest import OpenModel, a_model, registered
 from .fake_provider import WAIT_S, FakeProvider, Reply, unit
 
 
 @asynccontextmanager
-async def batching(model: EmbeddingModel) -> AsyncGenerator[Batcher]:
+async def batching(model: AsyncModel) -> AsyncGenerator[Batcher]:
     limits = LaneLimits(model.spec.batch_tokens, batch_texts=model.spec.batch_texts, padded=model.spec.padded)
     async with Batcher(model, limits, VectorCache()) as batcher:
         yield batcher
@@ -33,7 +33,7 @@ async def test_dashscope_gets_ten_texts_a_request_and_several_requests_at_once(
     texts = [f"命令 {number}" for number in range(25)]
     provider.hold()
     async with batching(await opened(ProviderKind.DASHSCOPE, max_concurrency=4)) as batcher:
-        embedding = asyncio.create_task(batcher.embed(texts, TextRole.DOCUMENT, Priority.BULK))
+        embedding = asyncio.create_task(batcher.embed_texts(texts, TextRole.DOCUMENT, Priority.BULK))
         for _ in range(3):
             await provider.arrival()
         assert provider.at_once == 3
@@ -47,7 +47,7 @@ async def test_a_text_that_is_refused_fails_alone(provider: FakeProvider, opened
     provider.refused = frozenset({"bad"})
     texts = [f"good {number}" for number in range(15)]
     async with batching(await opened()) as batcher:
-        calls = [batcher.embed([text], TextRole.DOCUMENT, Priority.BULK) for text in [*texts, "bad"]]
+        calls = [batcher.embed_texts([text], TextRole.DOCUMENT, Priority.BULK) for text in [*texts, "bad"]]
         *good, bad = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), WAIT_S)
     assert isinstance(bad, TextNotEmbeddableError)
     assert not any(isinstance(made, BaseException) for made in good)
@@ -58,7 +58,7 @@ async def test_a_provider_that_is_down_is_not_asked_for_each_text(provider: Fake
     provider.always = Reply(503)
     async with batching(await opened()) as batcher:
         with pytest.raises(ModelUnavailableError, match="answered 503"):
-            await batcher.embed([str(number) for number in range(64)], TextRole.DOCUMENT, Priority.BULK)
+            await batcher.embed_texts([str(number) for number in range(64)], TextRole.DOCUMENT, Priority.BULK)
     assert len(provider.seen) == 3
 
 
@@ -78,7 +78,9 @@ async def test_a_provider_that_is_down_is_not_asked_for_each_text(provider: Fake
 def test_a_batch_is_what_the_kind_takes_and_what_is_read_of_a_reply(
     kind: ProviderKind, given: int | None, dimensions: int, texts: int
 ) -> None:
-    spec = http_spec(registered(None, kind, max_batch_texts=given, max_concurrency=7), a_model(dimensions=dimensions))
+    spec = build_http_spec(
+        registered(None, kind, max_batch_texts=given, max_concurrency=7), a_model(dimensions=dimensions)
+    )
     assert spec is not None
     assert spec.batch_texts == texts
     assert spec.slots == 7
@@ -86,11 +88,11 @@ def test_a_batch_is_what_the_kind_takes_and_what_is_read_of_a_reply(
 
 def test_a_text_is_cut_where_the_model_says_or_else_the_kind() -> None:
     provider = registered(None)
-    default, own = (http_spec(provider, a_model(max_chars=given)) for given in (None, 24_000))
+    default, own = (build_http_spec(provider, a_model(max_chars=given)) for given in (None, 24_000))
     assert default is not None
     assert own is not None
     assert (default.max_chars, own.max_chars) == (6_000, 24_000)
 
 
 def test_a_model_of_unknown_dimensions_has_no_spec() -> None:
-    assert http_spec(registered(None), a_model(dimensions=None)) is None
+    assert build_http_spec(registered(None), a_model(dimensions=None)) is None

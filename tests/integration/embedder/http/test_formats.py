@@ -1,21 +1,20 @@
 """What goes over the wire to each kind of provider, and what comes of its answers."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
-from skillbus.embedder.adapters.http.model import http_model, http_spec
-from skillbus.embedder.adapters.http.providers import HttpProviders
-from skillbus.embedder.adapters.secrets import Secrets
+from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import checked_rows
+from skillbus.embedder.domain.model import check_rows
+from skillbus.providers.clients import ProviderClients
 
-from .conftest import KEY, OpenModel, Waits, a_model, registered
+from .conftest import KEY, OpenModel, a_model, registered
 from .fake_provider import DIM, FakeProvider, as_json, unit
 
 TEXTS = ["Git提交工具", "文件读取工具", "计算工具"]
@@ -89,29 +88,23 @@ async def test_what_comes_later_than_the_timeout_is_not_waited_for(provider: Fak
     """skill-vector-retrieval.md § 读取外部API Embedding配置"""
     provider.hold()
     model = await opened(timeout_s=0.1)
-    started = time.perf_counter()
     with pytest.raises(ModelUnavailableError, match=r"did not answer in full within 0\.1 s"):
         await model.embed(["a"], TextRole.DOCUMENT)
-    assert time.perf_counter() - started < 2
     assert len(provider.seen) == 1
 
 
 @pytest.mark.spec("skill-vector-retrieval.md § 批量文本Embedding生成优化")
-async def test_a_hundred_texts_are_one_request_and_twenty_times_faster_than_a_hundred(
+async def test_a_hundred_texts_are_one_request_and_have_the_same_vectors_as_a_hundred_requests(
     provider: FakeProvider, opened: OpenModel
 ) -> None:
     """skill-vector-retrieval.md § 批量文本Embedding生成优化"""
-    provider.latency_s = 0.02  # for 100 ms see the benchmarks: it takes ten seconds
     model = await opened()
     texts = [f"工具 {number}" for number in range(100)]
     assert model.spec.batch_texts >= 100
-    started = time.perf_counter()
     together = await model.embed(texts, TextRole.DOCUMENT)
-    once_s = time.perf_counter() - started
     assert len(provider.seen) == 1
-    started = time.perf_counter()
     alone = [await model.embed([text], TextRole.DOCUMENT) for text in texts]
-    assert time.perf_counter() - started >= 20 * once_s
+    assert len(provider.seen) == 101
     np.testing.assert_array_equal(together.rows, np.concatenate([made.rows for made in alone]))
 
 
@@ -147,7 +140,7 @@ async def test_rows_have_length_one_whatever_the_provider_makes_of_them(
     numbers = [scale * number for number in (1, -2, 3, 0, 0, 0, 0, 0.5)]
     provider.always = as_json({"data": [{"index": 0, "embedding": numbers}]})
     made = await (await opened()).embed(["a"], TextRole.DOCUMENT)
-    checked_rows(made.rows, 1, DIM)
+    check_rows(made.rows, 1, DIM)
     assert made.rows.dtype == np.float32
     assert made.tokens is None
 
@@ -182,10 +175,10 @@ async def test_closing_a_model_ends_what_it_waits_for(provider: FakeProvider, op
 
 
 async def test_a_closed_set_of_providers_opens_no_model(tmp_path: Path) -> None:
-    providers = HttpProviders(Secrets({}, tmp_path))
+    providers = ProviderClients(Secrets({}, tmp_path))
     await providers.close()
     with pytest.raises(ModelUnavailableError, match="shutting down"):
-        await http_model(registered("http://127.0.0.1:9"), a_model(), providers).open()
+        await build_http_model(registered("http://127.0.0.1:9"), a_model(), providers).open()
 
 
 async def test_a_key_that_is_exchanged_is_used_by_the_next_request(
@@ -209,22 +202,14 @@ async def test_without_its_key_a_provider_is_not_asked(
 
 
 @pytest.mark.parametrize("kind", [ProviderKind.ANTHROPIC, ProviderKind.LOCAL])
-def test_kinds_without_embeddings_over_http_are_told(kind: ProviderKind, providers: HttpProviders) -> None:
+def test_kinds_without_embeddings_over_http_are_told(kind: ProviderKind, providers: ProviderClients) -> None:
     with pytest.raises(ModelUnavailableError):
-        http_spec(registered(None, kind), a_model())
+        build_http_spec(registered(None, kind), a_model())
     with pytest.raises(ModelUnavailableError):
-        http_model(registered(None, kind), a_model(), providers)
+        build_http_model(registered(None, kind), a_model(), providers)
 
 
 @pytest.mark.parametrize("address", ["http://a:65536/v1", "http://a:0/v1", "http://xn--/v1"])
-def test_an_address_that_is_none_is_told_before_anything_is_sent(providers: HttpProviders, address: str) -> None:
+def test_an_address_that_is_none_is_told_before_anything_is_sent(providers: ProviderClients, address: str) -> None:
     with pytest.raises(ModelUnavailableError, match="correct its base_url"):
-        http_model(registered(address), a_model(), providers)
-
-
-async def test_a_caller_whose_time_is_over_asks_nobody(provider: FakeProvider, opened: OpenModel, waits: Waits) -> None:
-    model = await opened()
-    waits.remaining_s = -1.0
-    with pytest.raises(ModelUnavailableError, match="waits no longer"):
-        await model.embed(["a"], TextRole.DOCUMENT)
-    assert not provider.seen
+        build_http_model(registered(address), a_model(), providers)

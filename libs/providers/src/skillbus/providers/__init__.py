@@ -1,1 +1,1 @@
-"""HTTP clients of model providers: retry, circuit breaker, and provider errors."""
+"""HTTP clients of model providers: retry, circuit breaker, keys by reference, and the errors of a provider."""

@@ -12,7 +12,7 @@ Clock = Callable[[], float]
 """Monotonic time in seconds."""
 
 
-class Verdict(Enum):
+class CallVerdict(Enum):
     """Outcome of an admitted call."""
 
     ANSWERED = auto()
@@ -67,14 +67,14 @@ class CircuitBreaker:
         self._probe = Admission(probe=True)
         return self._probe
 
-    def settle_call(self, admission: Admission, verdict: Verdict) -> None:
+    def settle_call(self, admission: Admission, verdict: CallVerdict) -> None:
         """Record the outcome. A call admitted before the breaker opened can close it, but cannot extend the pause."""
         if admission is self._probe:
             self._probe = None
-        if verdict is Verdict.ANSWERED:
+        if verdict is CallVerdict.ANSWERED:
             self._failed_in_a_row = 0
             self._opened_at = None
-        elif verdict is Verdict.FAILED:
+        elif verdict is CallVerdict.FAILED:
             self._failed_in_a_row += 1
             if admission.probe or (self._opened_at is None and self._failed_in_a_row >= self._failures):
                 self._opened_at = self._clock()

@@ -1,4 +1,4 @@
-"""`python -m skillbus.embedder`: the embedder alone, against `SKILLBUS_NATS_URL`."""
+"""`python -m skillbus.embedder`: runs the embedder alone against `SKILLBUS_NATS_URL`."""
 
 from skillbus.common.runner import run
 from skillbus.embedder.settings import EmbedderSettings

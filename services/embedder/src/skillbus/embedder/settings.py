@@ -12,27 +12,27 @@ def _none_if_empty(value: object) -> object:
 
 
 class EmbedderSettings(BaseSettings):
-    """Read from `SKILLBUS_EMBEDDER_*`."""
+    """Settings from `SKILLBUS_EMBEDDER_*`."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_EMBEDDER_", frozen=True)
 
     data: Path = Path("data")
-    """Holds `embedder.db` unless `database_url` says otherwise, and `models`, where local models lie."""
+    """Folder of `embedder.db` (unless `database_url` is set) and of `models`, the local models."""
     database_url: Annotated[SecretStr | None, BeforeValidator(_none_if_empty)] = None
-    """Where providers and models are kept: `sqlite:///path`, or `postgresql://user:password@host/name`."""
+    """Database of providers and models: `sqlite:///path`, or `postgresql://user:password@host/name`."""
     secrets_folder: Path = Path("/run/secrets")
-    """The only folder below which an `api_key` of the form `file:PATH` may lie."""
+    """Folder of the secrets that an `api_key` of the form `file:PATH` may name."""
     model_threads: int = Field(default=1, ge=1)
-    """Threads of one call of the model. More do not help short texts."""
+    """Threads of one call of a local model. More do not help short texts."""
     slots: int = Field(default=1, ge=1)
-    """Calls of the model at the same time."""
+    """Concurrent calls of a local model."""
     queue_texts: int = Field(default=4096, ge=1)
-    """Texts that may wait for one model, queries and documents each; more are refused with 429."""
+    """Texts that may wait for one model, queries and documents each. More are refused with 429."""
     load_wait_s: float = Field(default=8.0, ge=0)
-    """How long a request waits for a model that is still being loaded, before it is answered without dense vectors."""
+    """Longest wait of a request for a model that is loading, before it is answered without dense vectors."""
 
-    def registry_url(self) -> str:
-        """Where providers and models are kept; with its password."""
+    def build_registry_url(self) -> str:
+        """Return the URL of the registry's database, with its password."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.data.absolute() / 'embedder.db'}"

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import route
 from skillbus.common.runner import StartError
+from skillbus.common.secrets import Secrets
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.embedder import SERVICE
 from skillbus.contracts.embedder import embedding as contract
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
-from skillbus.embedder.adapters.http.model import http_model, http_spec
-from skillbus.embedder.adapters.http.providers import HttpProviders
+from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.adapters.registry_changes import BusAnnouncer, open_registry_watch
+from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
 from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
-from skillbus.embedder.adapters.secrets import Secrets
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.embedding import EmbeddingService
 from skillbus.embedder.domain.inference.model_pool import ModelPool
 from skillbus.embedder.domain.inference.vector_cache import VectorCache
-from skillbus.embedder.domain.model import EmbeddingModel, ModelFactory, ModelSpec
+from skillbus.embedder.domain.model import AsyncModel, ModelFactory, ModelSpec
 from skillbus.embedder.domain.registry.errors import RegistryUnavailableError
 from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
 from skillbus.embedder.service import EmbedderHandlers
 from skillbus.embedder.settings import EmbedderSettings
+from skillbus.providers.clients import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
 
@@ -36,20 +36,20 @@ from skillbus.relevance.lexical.lexicon import load_lexicon
 class ProviderModels:
     """Implementation of `ModelFactory` for every kind of provider."""
 
-    providers: HttpProviders
+    clients: ProviderClients
     local: LocalModels
 
-    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
-        """See `ModelFactory.spec`."""
+    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
+        """See `ModelFactory.build_spec`."""
         if provider.kind is ProviderKind.LOCAL:
-            return self.local.spec(provider, model)
-        return http_spec(provider, model)
+            return self.local.build_spec(provider, model)
+        return build_http_spec(provider, model)
 
-    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
-        """See `ModelFactory.make`."""
+    def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
+        """See `ModelFactory.build_model`."""
         if provider.kind is ProviderKind.LOCAL:
-            return self.local.make(provider, model)
-        return http_model(provider, model, self.providers)
+            return self.local.build_model(provider, model)
+        return build_http_model(provider, model, self.clients)
 
 
 @asynccontextmanager
@@ -72,25 +72,25 @@ async def open_embedder(
         probed = models or await _open_models(stack, settings)
         registry = await _open_registry(stack, bus, settings, probed)
         pool = ModelPool(
-            lambda wanted: factory.make(wanted.provider, wanted.model), VectorCache(), queued=settings.queue_texts
+            lambda one: factory.build_model(one.provider, one.model), VectorCache(), queued=settings.queue_texts
         )
         lexical = LexicalEncoder(translate=(await asyncio.to_thread(load_lexicon)).translate_word)
-        embedding = EmbeddingService(registry.snapshot, await stack.enter_async_context(pool), lexical)
-        await embedding.preload()
+        embedding = EmbeddingService(registry.load_snapshot, await stack.enter_async_context(pool), lexical)
+        await embedding.preload_default()
         handlers = EmbedderHandlers(embedding, settings.load_wait_s)
         routes = [
             route(contract.EMBED_TEXTS, handlers.embed_texts),
-            *RegistryHandlers(registry, probed).routes(),
+            *RegistryHandlers(registry, probed).list_routes(),
         ]
-        health = ServiceHealth(SERVICE, (handlers.model_loaded,))
+        health = ServiceHealth(SERVICE, (handlers.check_model,))
         await stack.enter_async_context(serve_routes(bus, SERVICE, routes, health, to_wire))
         yield health
 
 
 async def _open_models(stack: AsyncExitStack, settings: EmbedderSettings) -> ProviderModels:
-    providers = await stack.enter_async_context(HttpProviders(Secrets(folder=settings.secrets_folder)))
+    clients = await stack.enter_async_context(ProviderClients(Secrets(folder=settings.secrets_folder)))
     local = LocalSettings(settings.data / "models", threads=settings.model_threads, slots=settings.slots)
-    return ProviderModels(providers, LocalModels(local))
+    return ProviderModels(clients, LocalModels(local))
 
 
 async def _open_registry(
@@ -98,9 +98,9 @@ async def _open_registry(
 ) -> Registry:
     try:
         await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
-        store = await stack.enter_async_context(open_registry_store(settings.registry_url()))
+        store = await stack.enter_async_context(open_registry_store(settings.build_registry_url()))
         watch = await stack.enter_async_context(open_registry_watch(bus))
-        registry = Registry(store, factory, BusAnnouncer(bus), watch)
+        registry = Registry(store, factory, RegistryAnnouncer(bus), watch)
         await registry.ensure_default()
     except (RegistryUnavailableError, OSError) as error:
         raise StartError(f"the registry of providers and models cannot be opened: {error}") from error

@@ -23,7 +23,7 @@ _SUBJECT: Final = f"$KV.{REGISTRY.name}.{CHANGED}"
 _FLUSH_TIMEOUT_S: Final = 2
 
 
-class BusAnnouncer:
+class RegistryAnnouncer:
     """Implementation of `ChangeAnnouncer`."""
 
     def __init__(self, bus: Bus) -> None:

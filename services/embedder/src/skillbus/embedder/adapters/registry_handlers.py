@@ -1,4 +1,4 @@
-"""The requests about providers and models: decode, one call of the domain, encode."""
+"""Handlers of the requests about providers and models: decode, one call of the domain, encode."""
 
 from dataclasses import dataclass
 
@@ -21,18 +21,18 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.message import Empty
 from skillbus.embedder.domain.model import ModelFactory
-from skillbus.embedder.domain.registry.probe import try_provider
+from skillbus.embedder.domain.registry.probe import probe_provider
 from skillbus.embedder.domain.registry.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryHandlers:
-    """Answers them."""
+    """Handlers of the registry's requests."""
 
     registry: Registry
     factory: ModelFactory
 
-    def routes(self) -> list[Route]:
+    def list_routes(self) -> list[Route]:
         return [
             route(contract.LIST_PROVIDERS, self.list_providers),
             route(contract.GET_PROVIDER, self.get_provider),
@@ -49,10 +49,10 @@ class RegistryHandlers:
         ]
 
     async def list_providers(self, _: Empty) -> ProvidersListed:
-        return ProvidersListed(providers=await self.registry.providers())
+        return ProvidersListed(providers=await self.registry.list_providers())
 
     async def get_provider(self, request: ProviderSelector) -> ProviderRecord:
-        return await self.registry.provider(request.name)
+        return await self.registry.get_provider(request.name)
 
     async def create_provider(self, request: CreateProvider) -> ProviderRecord:
         return await self.registry.create_provider(request)
@@ -65,16 +65,16 @@ class RegistryHandlers:
         return RegistryEntryDeleted(name=request.name)
 
     async def test_provider(self, request: TestProvider) -> ProviderTested:
-        return await try_provider(await self.registry.snapshot(), self.factory, request)
+        return await probe_provider(await self.registry.load_snapshot(), self.factory, request)
 
     async def list_models(self, _: Empty) -> ModelsListed:
-        return ModelsListed(models=await self.registry.models())
+        return ModelsListed(models=await self.registry.list_models())
 
     async def get_model(self, request: ModelSelector) -> ModelRecord:
-        return await self.registry.model(request.id)
+        return await self.registry.get_model(request.id)
 
     async def get_default_model(self, _: Empty) -> ModelRecord:
-        return await self.registry.default_model()
+        return await self.registry.ensure_default()
 
     async def create_model(self, request: CreateModel) -> ModelRecord:
         return await self.registry.create_model(request)

@@ -1,4 +1,4 @@
-"""The embedder's one entry: texts in, dense and sparse vectors out, and the truth about what could not be had."""
+"""Entry point of the embedder's domain: texts in, dense and sparse vectors out, with the reason for what is missing."""
 
 import asyncio
 import re
@@ -12,200 +12,186 @@ from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, ModelUnknownError
-from skillbus.embedder.domain.inference.batcher import Batched
+from skillbus.embedder.domain.inference.batcher import BatchedRows
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
-from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel
+from skillbus.embedder.domain.registry.snapshot import RegisteredModel, RegistrySnapshot
 from skillbus.relevance.lexical.encoder import LexicalEncoder, LexicalVector
 
-_INLINE_CHARS: Final = 2048  # of text for the lexical encoder, about a millisecond; more goes to a thread
+_INLINE_CHARS: Final = 2048  # encoded in the event loop, in about a millisecond; more goes to a thread
 _SHARE: Final = 0.5
-"""Of the time that is left, for a model after which there is another."""
+"""Share of the remaining time for a model that has a successor in the chain."""
 _LAST_SHARE: Final = 0.9
-"""For the last one where words alone would do; what is left of the time is for the reply and for who uses it."""
+"""Share for the last model if sparse vectors would do. The rest is for the reply and for the caller's own work."""
 _FINGERPRINT: Final = re.compile("[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked for beside the texts."""
+class EmbeddingRequest:
+    """Texts to embed, and how."""
 
+    texts: Sequence[str]
     role: TextRole
     priority: Priority
     dense: bool = True
     sparse: bool = False
     model: str | None = None
-    """Fingerprint, name or `provider/name`; the chain if None."""
+    """Fingerprint, name or `provider/name`; None for the chain."""
     load_wait_s: float | None = None
-    """How long a model that is being loaded is waited for, in seconds; for ever if None."""
+    """Longest wait for a model that is loading, in seconds; None for no limit."""
     within_s: float | None = None
-    """How long whoever asks waits for all of it, in seconds; None if he does not say."""
+    """Seconds until the caller's deadline, or None."""
     sparse_texts: Sequence[str] = ()
-    """Texts to give sparse vectors of, in place of those to embed."""
+    """Texts for the sparse vectors, if they differ from `texts`."""
     asides: Sequence[str] = ()
-    """What is said beside each text, for sparse vectors of documents; none, or one a text."""
+    """Secondary text of each document, for its sparse vector; empty or one per text."""
     mean_terms: float | None = None
-    """Of documents of their kind; that of the encoder if None."""
+    """Mean length of documents of this kind, in terms; None for the encoder's default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A model that could not be had."""
+class SkippedCandidate:
+    """A model of the chain that could not be used."""
 
     provider: str
     model: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Of the slowest text of a request; `cached` counts texts whose dense vector was there."""
-
-    queue_ms: float = 0.0
-    inference_ms: float = 0.0
-    cached: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Embedded:
-    """In the order of the texts. `dense` has shape (n, dim) and rows of length 1."""
+class EmbeddingResult:
+    """Vectors in the order of the texts. `dense` has shape (n, dim) and rows of length 1."""
 
     dense: NDArray[np.float32] | None = None
     sparse: tuple[LexicalVector, ...] | None = None
     model: RegisteredModel | None = None
-    """Whose dense vectors these are; None without dense vectors."""
-    timings: Timings = Timings()
+    """Model of the dense vectors, if there are any."""
     tokens: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedCandidate, ...] = ()
     degraded: str | None = None
-    """Why there are no dense vectors although they were asked for: the sparse ones have to do."""
+    """Reason why requested dense vectors are missing."""
 
 
 class EmbeddingService:
-    """Asks the models of the registry, one after the other until one answers; after the last only words remain."""
+    """Tries the models of the registry in order until one answers. Sparse vectors remain when none does."""
 
     def __init__(
-        self, registered: Callable[[], Awaitable[Registered]], pool: ModelPool, lexical: LexicalEncoder
+        self, load_snapshot: Callable[[], Awaitable[RegistrySnapshot]], pool: ModelPool, lexical: LexicalEncoder
     ) -> None:
-        """`registered` gives what is registered now; it is asked for every request."""
-        self._read = registered
-        self._seen: Registered | None = None
+        """Call `load_snapshot` for the registry at every request."""
+        self._load_snapshot = load_snapshot
+        self._seen: RegistrySnapshot | None = None
         self._pool = pool
         self._lexical = lexical
 
-    async def preload(self) -> None:
-        """Begin to open the default model."""
-        registered = await self._registered()
-        if registered.chain:
-            await self._ready(registered.chain[0], wait_s=0)
+    async def preload_default(self) -> None:
+        """Start to open the default model."""
+        snapshot = await self._refresh_snapshot()
+        if snapshot.chain:
+            await self._find_problem(snapshot.chain[0])
 
-    async def default(self) -> tuple[str, str | None]:
-        """Name of the default model, and why it gives no vectors now; None when it does."""
-        registered = await self._registered()
-        if not registered.chain:
-            return "", _nothing_to_try(None)
-        first = registered.chain[0]
-        return first.model.name, await self._ready(first, wait_s=0)
+    async def check_default(self) -> tuple[str, str | None]:
+        """Return the name of the default model, and the reason why it is not ready, or None."""
+        snapshot = await self._refresh_snapshot()
+        if not snapshot.chain:
+            return "", _explain_empty_chain(None)
+        first = snapshot.chain[0]
+        return first.model.name, await self._find_problem(first)
 
-    async def embed(self, texts: Sequence[str], wanted: Wanted) -> Embedded:
-        """Embed texts; a model that is not there leaves the sparse vectors and a reason, if sparse ones are wanted.
+    async def embed_request(self, request: EmbeddingRequest) -> EmbeddingResult:
+        """Embed texts. Without a usable model, return the sparse vectors and the reason if sparse ones are requested.
 
         Raises:
-            ModelUnavailableError: only dense vectors are wanted and no model can be had.
+            ModelUnavailableError: only dense vectors are requested, and no model is usable.
             ModelUnknownError: no model of that name is registered.
-            OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed`.
+            OverloadedError, TextNotEmbeddableError, EmbedderClosedError: see `Batcher.embed_texts`.
         """
-        sparse = await self._encode(wanted.sparse_texts or texts, wanted) if wanted.sparse else None
-        if not wanted.dense:
-            return Embedded(sparse=sparse)
-        until = None if wanted.within_s is None else asyncio.get_running_loop().time() + wanted.within_s
-        skipped: list[Skipped] = []
-        candidates = await self._candidates(wanted.model)
+        sparse = await self._encode_sparse(request) if request.sparse else None
+        if not request.dense:
+            return EmbeddingResult(sparse=sparse)
+        deadline = None if request.within_s is None else asyncio.get_running_loop().time() + request.within_s
+        skipped: list[SkippedCandidate] = []
+        candidates = await self._list_candidates(request.model)
         for place, model in enumerate(candidates, start=1):
             share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else 1.0
             try:
-                made = await self._ask_within(_share_of(until, share), model, texts, wanted)
+                batched = await self._embed_within(_share_time(deadline, share), model, request)
             except ModelUnavailableError as error:
-                skipped.append(Skipped(model.provider.name, model.model.name, str(error)))
+                skipped.append(SkippedCandidate(model.provider.name, model.model.name, str(error)))
                 continue
-            timings = Timings(made.queue_ms, made.inference_ms, made.cached)
-            return Embedded(made.rows, sparse, model, timings, made.tokens, tuple(skipped))
-        return self._without_dense(sparse, tuple(skipped), wanted.model)
+            return EmbeddingResult(batched.rows, sparse, model, batched.tokens, tuple(skipped))
+        reason = "; ".join(one.reason for one in skipped) or _explain_empty_chain(request.model)
+        if sparse is None:
+            raise ModelUnavailableError(reason)
+        structlog.get_logger().warning("embedding_degraded", degraded="lexical", model=request.model, reason=reason)
+        return EmbeddingResult(sparse=sparse, skipped=tuple(skipped), degraded=reason)
 
-    async def _registered(self) -> Registered:
-        """What is registered now; models that are so no longer are closed at once."""
-        registered = await self._read()
-        if registered is not self._seen:
-            self._seen = registered
-            self._pool.keep(registered.chain)
-        return registered
+    async def _refresh_snapshot(self) -> RegistrySnapshot:
+        """Load the snapshot, and retire models that are no longer registered."""
+        snapshot = await self._load_snapshot()
+        if snapshot is not self._seen:
+            self._seen = snapshot
+            self._pool.retain_models(snapshot.chain)
+        return snapshot
 
-    async def _candidates(self, wanted: str | None) -> tuple[RegisteredModel, ...]:
-        """The chain, or the one model that is named; none for a fingerprint that is nobody's any more."""
-        registered = await self._registered()
-        if wanted is None:
-            return registered.chain
-        found = registered.find(wanted)
-        if found is None and not _FINGERPRINT.fullmatch(wanted):
-            raise ModelUnknownError(wanted)
+    async def _list_candidates(self, reference: str | None) -> tuple[RegisteredModel, ...]:
+        """Return the chain, or the named model; nothing for a fingerprint that no model has any more."""
+        snapshot = await self._refresh_snapshot()
+        if reference is None:
+            return snapshot.chain
+        found = snapshot.find_enabled(reference)
+        if found is None and not _FINGERPRINT.fullmatch(reference):
+            raise ModelUnknownError(reference)
         return (found,) if found else ()
 
-    async def _ask_within(
-        self, seconds: float | None, model: RegisteredModel, texts: Sequence[str], wanted: Wanted
-    ) -> Batched:
-        """As `_ask`; who was asked goes on, and what he answers later is cached."""
+    async def _embed_within(
+        self, within_s: float | None, model: RegisteredModel, request: EmbeddingRequest
+    ) -> BatchedRows:
+        """Embed with one model. After the timeout the model goes on, and its late vectors are cached."""
         try:
-            async with asyncio.timeout(seconds):
-                return await self._ask(model, texts, wanted)
+            async with asyncio.timeout(within_s):
+                try:
+                    batcher = await self._pool.open_batcher(model, request.load_wait_s)
+                    return await batcher.embed_texts(request.texts, request.role, request.priority)
+                except EmbedderClosedError:  # just replaced: the pool has the new one, or is closed itself
+                    batcher = await self._pool.open_batcher(model, request.load_wait_s)
+                    return await batcher.embed_texts(request.texts, request.role, request.priority)
         except TimeoutError as error:
             raise ModelUnavailableError(
-                f"model {model.model.name} gave no vectors within {seconds:.1f} s, and the caller waits no longer"
+                f"model {model.model.name} gave no vectors within {within_s:.1f} s of the caller's deadline"
             ) from error
 
-    async def _ask(self, model: RegisteredModel, texts: Sequence[str], wanted: Wanted) -> Batched:
-        batcher = await self._pool.batcher(model, wanted.load_wait_s)
+    async def _find_problem(self, model: RegisteredModel) -> str | None:
+        """Start to open a model. Return the reason why it is not ready, or None."""
         try:
-            return await batcher.embed(texts, wanted.role, wanted.priority)
-        except EmbedderClosedError:  # it was replaced just now: the pool has the new one, or is closed itself
-            batcher = await self._pool.batcher(model, wanted.load_wait_s)
-            return await batcher.embed(texts, wanted.role, wanted.priority)
-
-    async def _ready(self, model: RegisteredModel, wait_s: float) -> str | None:
-        try:
-            await self._pool.batcher(model, wait_s)
+            await self._pool.open_batcher(model, wait_s=0)
         except (ModelUnavailableError, EmbedderClosedError) as error:
             return str(error)
         return None
 
-    def _without_dense(
-        self, sparse: tuple[LexicalVector, ...] | None, skipped: tuple[Skipped, ...], wanted: str | None
-    ) -> Embedded:
-        reason = "; ".join(one.reason for one in skipped) or _nothing_to_try(wanted)
-        if sparse is None:
-            raise ModelUnavailableError(reason)
-        structlog.get_logger().warning("embedding_degraded", degraded="lexical", wanted=wanted, reason=reason)
-        return Embedded(sparse=sparse, skipped=skipped, degraded=reason)
+    async def _encode_sparse(self, request: EmbeddingRequest) -> tuple[LexicalVector, ...]:
+        texts = request.sparse_texts or request.texts
 
-    async def _encode(self, texts: Sequence[str], wanted: Wanted) -> tuple[LexicalVector, ...]:
         def encode() -> tuple[LexicalVector, ...]:
-            if wanted.role is TextRole.QUERY:
+            if request.role is TextRole.QUERY:
                 return tuple(map(self._lexical.encode_query, texts))
-            asides = wanted.asides or [""] * len(texts)
-            return tuple(map(self._lexical.with_average_terms(wanted.mean_terms).encode_document, texts, asides))
+            asides = request.asides or [""] * len(texts)
+            encoder = self._lexical.with_average_terms(request.mean_terms)
+            return tuple(map(encoder.encode_document, texts, asides))
 
-        if sum(map(len, texts)) + sum(map(len, wanted.asides)) <= _INLINE_CHARS:
+        if sum(map(len, texts)) + sum(map(len, request.asides)) <= _INLINE_CHARS:
             return encode()
         return await asyncio.to_thread(encode)
 
 
-def _share_of(until: float | None, share: float) -> float | None:
-    """Seconds from now. Past `until` nobody waits, and a request that goes on keeps a place from others."""
-    if until is None:
+def _share_time(deadline: float | None, share: float) -> float | None:
+    """Return a share of the seconds until `deadline`, in the loop's time."""
+    if deadline is None:
         return None
-    return max(0.0, until - asyncio.get_running_loop().time()) * share
+    return max(0.0, deadline - asyncio.get_running_loop().time()) * share
 
 
-def _nothing_to_try(wanted: str | None) -> str:
-    if wanted is None:
+def _explain_empty_chain(reference: str | None) -> str:
+    if reference is None:
         return "no model is enabled; enable one with `update_model`"
-    return f"no registered model makes vectors of fingerprint {wanted}"
+    return f"no registered model makes vectors of fingerprint {reference}"

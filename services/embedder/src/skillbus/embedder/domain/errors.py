@@ -1,21 +1,21 @@
-"""What can go wrong in the embedder.
+"""Errors of the embedder. Each class states the code that callers get.
 
 EmbedderError
-├── OverloadedError            the queue is full: try again later
+├── OverloadedError            the queue is full
 ├── EmbedderClosedError        the embedder is shutting down
 ├── TextNotEmbeddableError     the model failed on this text alone
 ├── ModelMisbehavedError       the model returned something else than unit vectors
-├── NotVectorsError            a reply holds no vectors; see `adapters/http/reply.py`
-├── TextsRefusedError          a provider refuses some text of a batch
+├── TextsRefusedError          the model refuses a text of the batch
 ├── ModelUnknownError          no model of that name is registered
-├── RegistryError              the registry cannot do what was asked; see `domain/registry.py`
-└── ModelUnavailableError      this model cannot be had: the next of the chain is tried
-    ├── ModelFilesBrokenError  the model's files are missing or damaged
-    ├── SecretUnreadableError  a key cannot be read; see `adapters/secrets.py`
-    └── ProviderFailedError    a provider does not answer, or answers something else than vectors
+├── RegistryError              the registry refused or could not make a change; see `domain/registry/errors.py`
+└── ModelUnavailableError      this model cannot be used now; the next one of the chain is tried
+    └── ModelFilesBrokenError  the model's files are missing or damaged
 """
 
 from pathlib import Path
+from typing import ClassVar
+
+from pydantic import JsonValue
 
 from skillbus.contracts.errors import ErrorCode
 
@@ -23,55 +23,77 @@ from skillbus.contracts.errors import ErrorCode
 class EmbedderError(Exception):
     """Base of this package's errors."""
 
+    code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
+    retryable: ClassVar[bool | None] = None
+    """None for the default of the code."""
+
+    @property
+    def details(self) -> dict[str, JsonValue] | None:
+        """Data of the error for programs."""
+        return None
+
 
 class OverloadedError(EmbedderError):
+    code = ErrorCode.OVERLOADED
+
     def __init__(self, queued: int, limit: int) -> None:
         super().__init__(f"{queued} of {limit} places in the embedding queue are taken; try again later or send less")
         self.queued = queued
         self.limit = limit
 
+    @property
+    def details(self) -> dict[str, JsonValue]:
+        return {"queued": self.queued}
+
 
 class EmbedderClosedError(EmbedderError):
+    code = ErrorCode.UNAVAILABLE
+
     def __init__(self) -> None:
         super().__init__("the embedder is shutting down; ask another replica")
 
 
 class TextNotEmbeddableError(EmbedderError):
-    """`text_index` is the text's place in the request; the cause is the model's own error."""
+    """Failure of one text. Its cause is the model's own error."""
+
+    code = ErrorCode.INVALID_REQUEST
 
     def __init__(self, text_index: int, reason: str) -> None:
         super().__init__(f"the model failed on text {text_index}: {reason}; send the others without it")
         self.text_index = text_index
 
+    @property
+    def details(self) -> dict[str, JsonValue]:
+        return {"text_index": self.text_index}
+
 
 class TextsRefusedError(EmbedderError):
-    """The batch is halved until the text that is refused is alone."""
+    """Refusal of a batch. The batch is halved until the refused text is alone."""
 
 
 class ModelUnknownError(EmbedderError):
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"no model {wanted!r} is registered; `list_models` names those that are")
-        self.wanted = wanted
+    code = ErrorCode.NOT_FOUND
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(f"no model {reference!r} is registered; `list_models` names the registered ones")
+        self.reference = reference
 
 
 class RegistryError(EmbedderError):
-    """Base of what `domain/registry.py` refuses."""
+    """Base of the errors of `domain/registry`. A conflict with the rules persists until somebody changes something."""
 
-    code: ErrorCode = ErrorCode.CONFLICT
+    code = ErrorCode.CONFLICT
+    retryable = False
 
 
 class ModelMisbehavedError(EmbedderError):
-    """Blamed on a text of the batch, which is halved."""
+    """Invalid rows of a batch. The batch is halved, like for an error of the model itself."""
 
 
 class ModelUnavailableError(EmbedderError):
-    """The message says what is missing and what to do."""
+    """Unavailable model. The message says what is missing and what to do."""
 
-
-class ProviderFailedError(ModelUnavailableError):
-    def __init__(self, provider: str, reason: str) -> None:
-        super().__init__(f"provider {provider} {reason}")
-        self.provider = provider
+    code = ErrorCode.MODEL_UNAVAILABLE
 
 
 class ModelFilesBrokenError(ModelUnavailableError):

@@ -1,4 +1,4 @@
-"""A dense embedding model, as the domain sees it."""
+"""Dense embedding models as the domain sees them: spec, ports, and checks of their rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,93 +17,113 @@ _NORM_TOLERANCE = 1e-3  # float32 rounding in the norm of some hundred numbers s
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """What is known of a model before it is loaded."""
+    """Properties of a model that are known before it is loaded."""
 
     provider: str
     name: str
     revision: str
-    """Changes with the weights: the version of the package, a commit, a digest."""
+    """Identity of the weights: a package version, a commit, a digest."""
     preprocessing: str
-    """Names what is done to a text or a vector around the model (normal form, prefixes, centring)."""
+    """Description of every change to texts and vectors around the model: normal form, prefixes, centring."""
     dim: int
     max_chars: int
-    """What follows in a longer text is not read."""
+    """Characters of a text that are read; the rest is ignored."""
     batch_tokens: int
-    """A batch of more estimated tokens is no faster per text; it only lets others wait."""
+    """Estimated tokens of a batch. Larger batches are no faster per text and delay other work."""
     padded: bool
     """True if every text of a batch costs as much as the longest."""
     batch_texts: int = 64
     slots: int = 1
-    """Batches at the same time."""
+    """Concurrent batches."""
     inline_tokens: int = 0
-    """Queries of at most so many estimated tokens together gain more from no thread than others lose by waiting."""
+    """Queries of at most so many estimated tokens are computed in the event loop: a thread would cost more."""
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits of what the vectors depend on: vectors of two fingerprints are never compared."""
+        """Twelve hex digits of everything the vectors depend on. Vectors of two fingerprints are never compared."""
         identity = "\x1f".join((self.name, self.revision, self.preprocessing, str(self.dim)))
         return blake2b(identity.encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """What a model made of some texts."""
+class EmbeddedRows:
+    """Vectors of some texts."""
 
     rows: NDArray[np.float32]
-    """Of length 1, shape (n, dim), in the order of the texts."""
+    """Rows of length 1, shape (n, dim), in the order of the texts."""
     tokens: int | None = None
-    """As the provider counted them; None where nobody counts."""
+    """Tokens as the provider counted them, or None."""
 
 
-class EmbeddingModel(Protocol):
-    """A model that is asked without blocking: a provider over HTTP, a child process, or a `DenseModel` in threads."""
+class AsyncModel(Protocol):
+    """Model behind an async port: a provider over HTTP, a child process, or a `BlockingModel` in threads."""
 
     @property
     def spec(self) -> ModelSpec: ...
 
     async def open(self) -> None:
-        """Make `embed` ready: load weights, start a process. A provider over HTTP is not asked anything.
+        """Load weights, or start a process. A provider over HTTP is not called.
 
         Raises:
-            ModelUnavailableError: with what is missing, and where.
+            ModelUnavailableError: something is missing; the message says what and where.
         """
 
-    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
-        """At most `spec.batch_texts` texts, normalised, each at most `spec.max_chars` long.
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
+        """Embed at most `spec.batch_texts` normalised texts, each at most `spec.max_chars` long.
 
         Raises:
-            TextsRefusedError: some text of these is refused; others would not be.
-            ModelUnavailableError: the model cannot be had now. Any other exception is blamed on a text of the batch.
+            TextsRefusedError: one of these texts is refused; others would not be.
+            ModelUnavailableError: the model cannot be used now. Any other exception is blamed on a text of the batch.
         """
 
     async def close(self) -> None:
-        """End what `open` began; what still runs fails with ModelUnavailableError. Closing again does nothing."""
+        """Release everything. Running calls fail with ModelUnavailableError. Further calls do nothing."""
 
 
-class DenseModel(Protocol):
-    """Blocking; called from worker threads, from several at once if the batcher has several slots."""
+class BlockingModel(Protocol):
+    """Model that computes in the calling thread. With several slots it is called from several threads at once."""
 
     @property
     def spec(self) -> ModelSpec: ...
 
     def load(self) -> None:
-        """Make `embed` ready. Called once, before it.
+        """Load the model. Called once, before `embed`.
 
         Raises:
-            ModelUnavailableError: with what is missing, and where.
+            ModelUnavailableError: something is missing; the message says what and where.
         """
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
-        """Rows of length 1, shape (n, dim). Texts are normalised and at most `spec.max_chars` long."""
+        """Return rows of length 1, shape (n, dim), for normalised texts at most `spec.max_chars` long."""
 
 
-def estimated_tokens(text: str) -> int:
-    """Between 0.6 and 1.6 times the truth for English and Chinese, by UTF-8's bytes; no tokenizer is run for it."""
+class ModelFactory(Protocol):
+    """Builds models from registry records. Neither method does I/O."""
+
+    def build_spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
+        """Return the spec of a model without loading or calling it, or None while its dimensions are unknown.
+
+        Raises:
+            ModelUnavailableError: the model can never be used as it is registered.
+        """
+        ...
+
+    def build_model(self, provider: ProviderRecord, model: ModelRecord) -> AsyncModel:
+        """Return the model, not opened. Without `model.dimensions` the width of its rows shows them.
+
+        Raises:
+            ModelUnavailableError: the model can never be used as it is registered.
+        """
+        ...
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate tokens from UTF-8 bytes: between 0.6 and 1.6 times the true count for English and Chinese."""
     return 2 + len(text.encode()) // 4
 
 
-def checked_rows(rows: NDArray[np.float32], count: int, dim: int) -> NDArray[np.float32]:
-    """The rows, if they are `count` finite unit vectors.
+def check_rows(rows: NDArray[np.float32], count: int, dim: int) -> NDArray[np.float32]:
+    """Return the rows if they are `count` finite unit vectors.
 
     Raises:
         ModelMisbehavedError: they are not.
@@ -111,26 +131,6 @@ def checked_rows(rows: NDArray[np.float32], count: int, dim: int) -> NDArray[np.
     if rows.shape != (count, dim):
         raise ModelMisbehavedError(f"the model returned shape {rows.shape} for {count} texts of {dim} dimensions")
     squares = np.einsum("ij,ij->i", rows, rows).tolist()
-    if not all(abs(square - 1) < 2 * _NORM_TOLERANCE for square in squares):  # NaN is below nothing
+    if not all(abs(square - 1) < 2 * _NORM_TOLERANCE for square in squares):  # NaN fails every comparison
         raise ModelMisbehavedError("the model returned vectors that are not finite or not of length 1")
     return rows
-
-
-class ModelFactory(Protocol):
-    """Makes models from what the registry says of them. Neither method does any input or output."""
-
-    def spec(self, provider: ProviderRecord, model: ModelRecord) -> ModelSpec | None:
-        """What is known of a model without loading it or asking for it; None while its dimensions are unknown.
-
-        Raises:
-            ModelUnavailableError: it can never be had as it is registered.
-        """
-        ...
-
-    def make(self, provider: ProviderRecord, model: ModelRecord) -> EmbeddingModel:
-        """The model, not opened. Without `model.dimensions`, it tells them by the width of its rows.
-
-        Raises:
-            ModelUnavailableError: it can never be had as it is registered.
-        """
-        ...

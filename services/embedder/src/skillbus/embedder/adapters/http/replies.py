@@ -1,4 +1,4 @@
-"""What a provider's reply must hold, whichever format it has: a vector a text, of one width, finite and not zero."""
+"""Checks of a provider's reply in any format: one vector per text, all of one width, finite and not zero."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
@@ -7,79 +7,71 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from skillbus.embedder.domain.errors import EmbedderError
-from skillbus.embedder.domain.model import Rows
+from skillbus.common.validation import describe_problems
+from skillbus.embedder.domain.model import EmbeddedRows
+from skillbus.providers.errors import ReplyFormatError
 
-_SMALLEST = 1e-30  # of a vector's largest number; a model's are near 1e-2
-
-
-class NotVectorsError(EmbedderError):
-    """A reply that is something else than the vectors asked for. The message continues "the provider …"."""
+_SMALLEST = 1e-30  # bound on a vector's largest number; those of models are near 1e-2
 
 
 class ReplyFormat(BaseModel):
-    """Base of formats: a number in quotes is none, NaN and Infinity are none, unknown fields are passed over."""
+    """Base of the formats. Quoted numbers, NaN and Infinity are refused; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
 
 
-Format = TypeVar("Format", bound=ReplyFormat)
+FormatT = TypeVar("FormatT", bound=ReplyFormat)
 TokenCount = Annotated[int, Field(ge=0, le=2**31)]
-"""Of one request. OpenAI takes 300,000; JSON knows numbers that no float holds."""
+"""Tokens of one request. OpenAI accepts 300,000; JSON allows numbers that no float holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplyVectors:
     """Vectors in the order of the texts."""
 
     vectors: list[list[float]]
     tokens: int | None
 
 
-def parsed(kind: type[Format], body: bytes) -> Format:
-    """The reply, read.
+def parse_reply(reply_format: type[FormatT], body: bytes) -> FormatT:
+    """Parse a reply.
 
     Raises:
-        NotVectorsError: it has another format; nothing of the reply is in the message.
+        ReplyFormatError: the reply has another format; the message quotes nothing of it.
     """
     try:
-        return kind.model_validate_json(body)
+        return reply_format.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"])) or "reply"
-    raise NotVectorsError(f"answered something else than vectors ({place}: {first['msg'][:200]})")
+        problem = describe_problems(error, limit=1)[:300]
+    raise ReplyFormatError(f"answered something else than vectors ({problem})")
 
 
-def unit_rows(answer: Answer, count: int, dim: int) -> Rows:
-    """The vectors at length 1, in float32, shape (count, dim).
+def build_rows(reply: ReplyVectors, count: int, dim: int) -> EmbeddedRows:
+    """Scale the vectors to length 1, in float32, shape (count, dim).
 
     Args:
-        answer: What the provider returned.
-        count: Of texts that were sent.
-        dim: What the width must be; 0 if that is not known.
+        reply: Vectors of the reply.
+        count: Number of texts sent.
+        dim: Required width; 0 accepts any.
 
     Raises:
-        NotVectorsError: they are not as many, or not of one width, or of another one, or some have no direction.
+        ReplyFormatError: wrong number or width of vectors, or a vector without direction.
     """
-    if len(answer.vectors) != count:
-        raise NotVectorsError(f"answered {count} texts with {len(answer.vectors)} vectors")
-    widths = {len(vector) for vector in answer.vectors}
+    if len(reply.vectors) != count:
+        raise ReplyFormatError(f"answered {count} texts with {len(reply.vectors)} vectors")
+    widths = {len(vector) for vector in reply.vectors}
+    listed = ", ".join(map(str, sorted(widths)[:5])) + (" …" if len(widths) > 5 else "")
     if len(widths) != 1 or not all(widths):
-        raise NotVectorsError(f"answered vectors of {_listed(widths)} dimensions")
+        raise ReplyFormatError(f"answered vectors of {listed} dimensions")
     if dim and widths != {dim}:
-        raise NotVectorsError(f"answered vectors of {_listed(widths)} dimensions; the model is registered with {dim}")
-    return Rows(_normalised(np.array(answer.vectors, dtype=np.float64)), answer.tokens)
+        raise ReplyFormatError(f"answered vectors of {listed} dimensions; the model is registered with {dim}")
+    return EmbeddedRows(_normalise_rows(np.array(reply.vectors, dtype=np.float64)), reply.tokens)
 
 
-def _normalised(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
+def _normalise_rows(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     if not bool(np.all(np.isfinite(largest) & (largest > _SMALLEST))):
-        raise NotVectorsError("answered vectors that are zero or not finite")
+        raise ReplyFormatError("answered vectors that are zero or not finite")
     scaled = vectors / largest  # the square of a large number would be infinite
     rows: NDArray[np.float32] = (scaled / np.linalg.norm(scaled, axis=1, keepdims=True)).astype(np.float32)
     return rows
-
-
-def _listed(widths: set[int]) -> str:
-    shown = ", ".join(map(str, sorted(widths)[:5]))
-    return f"{shown} …" if len(widths) > 5 else shown

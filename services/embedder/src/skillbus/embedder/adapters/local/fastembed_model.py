@@ -1,4 +1,4 @@
-"""Any text model that fastembed knows, for those who can reach a model hub."""
+"""Text models of fastembed, for installations that can reach a model hub."""
 
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.file_errors import blamed_on
+from skillbus.embedder.adapters.local.file_errors import blame_file
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 _PACKAGE: Final = "fastembed"
-_REACHED_WITHIN_S: Final = 5.0
-"""fastembed itself tries for more than half a minute."""
+_HUB_TIMEOUT_S: Final = 5.0
+"""fastembed itself keeps trying for more than half a minute."""
 
 
-def fastembed_revision() -> str:
-    """The version of the package, which knows where each model lies.
+def get_fastembed_revision() -> str:
+    """Return the package version, which determines the files of each model.
 
     Raises:
-        ModelUnavailableError: it is not installed.
+        ModelUnavailableError: the package is not installed.
     """
     try:
         return f"{_PACKAGE} {version(_PACKAGE)}"
@@ -38,21 +38,21 @@ def fastembed_revision() -> str:
 
 
 class FastembedModel:
-    """Fetched into `cache` when it is first loaded, and read from there afterwards."""
+    """Implementation of `BlockingModel`. The first load downloads the model into `cache`."""
 
     def __init__(self, spec: ModelSpec, cache: Path, threads: int = 1) -> None:
-        """`spec.dim` of 0 takes any width."""
+        """Use `threads` for one call. A `spec.dim` of 0 accepts any width."""
         self.spec: Final = spec
         self._cache = cache
         self._threads = threads
         self._model: TextEmbedding | None = None
 
     def load(self) -> None:
-        """Takes as long as a download of some hundred MB the first time.
+        """Load the model. The first time that downloads some hundred MB.
 
         Raises:
-            ModelUnavailableError: the package is missing, does not know the model, or reaches no hub.
-            ModelFilesBrokenError: the files in the cache are damaged, or make vectors of other dimensions.
+            ModelUnavailableError: the package is missing, does not know the model, or cannot reach the hub.
+            ModelFilesBrokenError: the files in the cache are damaged.
         """
         try:
             from fastembed import TextEmbedding  # noqa: PLC0415 - an extra, and it costs memory
@@ -62,12 +62,12 @@ class FastembedModel:
             ) from error
         known = {str(model["model"]).lower(): int(model["dim"]) for model in TextEmbedding.list_supported_models()}
         if self.spec.name.lower() not in known:
-            raise ModelUnavailableError(f"fastembed knows no model {self.spec.name}; take one of its list")
+            raise ModelUnavailableError(f"fastembed knows no model {self.spec.name}; choose one of its list")
         if self.spec.dim not in {0, width := known[self.spec.name.lower()]}:
             raise ModelUnavailableError(
-                f"{self.spec.name} makes vectors of {width} dimensions, and {self.spec.dim} are registered"
+                f"{self.spec.name} gives vectors of {width} dimensions, and {self.spec.dim} are registered"
             )
-        self._model = self._cached() or self._fetched()
+        self._model = self._load_cached() or self._download()
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._model is None:
@@ -77,24 +77,26 @@ class FastembedModel:
         unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
 
-    def _cached(self) -> "TextEmbedding | None":
-        """The model without any request to a hub; None if it was not fetched yet."""
+    def _load_cached(self) -> "TextEmbedding | None":
+        """Load the model without a request to the hub, or return None if it was not downloaded yet."""
         try:
-            with blamed_on(self._cache):
-                return self._opened(local_files_only=True)
+            with blame_file(self._cache):
+                return self._build_model(local_files_only=True)
         except ModelFilesBrokenError as error:
             if isinstance(error.__cause__, ValueError | OSError):
                 return None
             raise
 
-    def _fetched(self) -> "TextEmbedding":
+    def _download(self) -> "TextEmbedding":
         _check_hub()
         try:
-            return self._opened(local_files_only=False)
+            return self._build_model(local_files_only=False)
         except (ValueError, OSError) as error:
-            raise ModelUnavailableError(f"{self.spec.name} could not be fetched: {error}; try again later") from error
+            raise ModelUnavailableError(
+                f"{self.spec.name} could not be downloaded: {error}; try again later"
+            ) from error
 
-    def _opened(self, *, local_files_only: bool) -> "TextEmbedding":
+    def _build_model(self, *, local_files_only: bool) -> "TextEmbedding":
         from fastembed import TextEmbedding  # noqa: PLC0415 - as in `load`
 
         return TextEmbedding(
@@ -108,16 +110,16 @@ class FastembedModel:
 
 
 def _check_hub() -> None:
-    """Any answer will do. Raises ModelUnavailableError if there is none in time."""
+    """Raise ModelUnavailableError unless the hub answers in time, with any status."""
     from huggingface_hub.constants import ENDPOINT  # noqa: PLC0415 - comes with fastembed
 
     try:
-        with urlopen(Request(ENDPOINT, method="HEAD"), timeout=_REACHED_WITHIN_S):  # noqa: S310 - https, or the operator's
+        with urlopen(Request(ENDPOINT, method="HEAD"), timeout=_HUB_TIMEOUT_S):  # noqa: S310 - https, or the operator's
             return
     except HTTPError:
         return
     except OSError as error:
         raise ModelUnavailableError(
-            f"the model hub {ENDPOINT} cannot be reached: {error}; let the embedder reach it, name another one by "
-            "HF_ENDPOINT, or register a local model"
+            f"the model hub {ENDPOINT} cannot be reached: {error}; give the embedder access, name another hub "
+            "with HF_ENDPOINT, or register a local model"
         ) from error

@@ -1,4 +1,4 @@
-"""Which file is at fault when a package cannot read it."""
+"""Attribution of package errors to the file at fault. A module of its own: two runtimes use it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavaila
 
 
 @contextmanager
-def blamed_on(path: Path) -> Iterator[None]:
-    """What fails inside becomes ModelFilesBrokenError for `path`, except for ModelUnavailableError.
+def blame_file(path: Path) -> Iterator[None]:
+    """Turn any error inside, except ModelUnavailableError, into ModelFilesBrokenError for `path`.
 
-    tokenizers raises plain Exception, and onnxruntime classes of its own right below it.
+    tokenizers raises plain Exception, and onnxruntime its own classes directly below it.
     """
     try:
         yield

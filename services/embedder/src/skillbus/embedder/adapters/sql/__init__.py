@@ -1,1 +1,1 @@
-"""The registry in a SQL database: SQLite or PostgreSQL."""
+"""SQL storage of the registry: SQLite or PostgreSQL."""

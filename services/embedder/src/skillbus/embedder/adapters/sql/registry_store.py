@@ -1,4 +1,4 @@
-"""The records of the registry in two tables, and their revision in a third."""
+"""SQL store of the registry: providers and models in two tables, their revision in a third."""
 
 from collections.abc import AsyncGenerator, Generator, Mapping
 from collections.abc import Set as AbstractSet
@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pydantic import ValidationError
 from sqlalchemy import Column, Connection, Row, delete, insert, select, update
 
+from skillbus.common.validation import describe_problems
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
 from skillbus.embedder.adapters.sql.tables import MODELS, PROVIDERS, SCHEMA, STATE
 from skillbus.embedder.domain.registry.errors import (
@@ -22,14 +23,14 @@ Values = Mapping[str, object]
 
 
 class SqlRegistryStore:
-    """`replace` is kept only if the revision is still the one that was seen: whoever comes second learns so."""
+    """Implementation of `RegistryStore`. `replace` compares and sets the revision: the second of two writers loses."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def load(self) -> Records:
-        with registry_errors():
-            return await self._database.read(_load)
+        with translate_errors():
+            return await self._database.read(_select_records)
 
     async def replace(self, seen: Records, new: Records) -> bool:
         def work(connection: Connection) -> bool:
@@ -38,31 +39,36 @@ class SqlRegistryStore:
             )
             if raised.rowcount != 1:
                 return False
-            _write(connection, seen, new)
+            _write_changes(connection, seen, new)
             return True
 
-        with registry_errors():
+        with translate_errors():
             return await self._database.write(work)
 
 
 @asynccontextmanager
 async def open_registry_store(url: str) -> AsyncGenerator[SqlRegistryStore]:
-    """The store in the database of this URL, whose tables are made or brought to their last form first.
+    """Open the store in the database of this URL. Create its tables or migrate them first.
 
     Raises:
-        RegistryUnavailableError: the database cannot be opened; the message says what to do, and shows no password.
+        RegistryUnavailableError: the database cannot be opened; the message says what to do, without the password.
     """
     async with AsyncExitStack() as stack:
-        with registry_errors():
+        with translate_errors():
             database = await stack.enter_async_context(open_database(url, SCHEMA))
         yield SqlRegistryStore(database)
 
 
 @contextmanager
-def registry_errors() -> Generator[None]:
-    """The errors of the database as the registry's."""
+def translate_errors() -> Generator[None]:
+    """Translate errors of the database, and invalid records, to the registry's errors."""
     try:
         yield
+    except ValidationError as error:
+        problems = describe_problems(error)
+        raise RegistryUnavailableError(
+            f"a {error.title} in the database is not as skillbus writes it ({problems}): correct it there"
+        ) from error
     except DatabaseUrlError as error:
         raise RegistryUrlError(str(error)) from error
     except DatabaseVersionError as error:
@@ -71,61 +77,51 @@ def registry_errors() -> Generator[None]:
         raise RegistryUnavailableError(str(error)) from error
 
 
-@contextmanager
-def _valid() -> Generator[None]:
-    try:
-        yield
-    except ValidationError as error:
-        faults = "; ".join(f"{fault['loc']}: {fault['msg']}" for fault in error.errors(include_input=False))
-        raise RegistryUnavailableError(
-            f"a {error.title} in the database is not as skillbus writes them ({faults}): correct it there"
-        ) from error
-
-
-def _provider(row: Row[tuple[object, ...]]) -> ProviderRecord:
-    return ProviderRecord.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
-
-
-def _model(row: Row[tuple[object, ...]]) -> ModelRecord:
-    return ModelRecord.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
-
-
-def _load(connection: Connection) -> Records:
+def _select_records(connection: Connection) -> Records:
     revision = connection.execute(select(STATE.c.revision)).scalar_one()
     providers = connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
     models = connection.execute(select(MODELS).order_by(MODELS.c.id))
-    with _valid():
-        return Records(revision, tuple(map(_provider, providers)), tuple(map(_model, models)))
+    return Records(revision, tuple(map(_parse_provider, providers)), tuple(map(_parse_model, models)))
 
 
-def _write(connection: Connection, seen: Records, new: Records) -> None:
-    """Write what differs, so that each statement leaves what the tables demand: parents first, one default at most."""
-    providers, models = _provider_rows(new), _model_rows(new)
-    had_providers, had_models = _provider_rows(seen), _model_rows(seen)
-    _delete(connection, MODELS.c.id, had_models.keys() - models.keys())
-    _delete(connection, PROVIDERS.c.name, had_providers.keys() - providers.keys())
-    _put(connection, PROVIDERS.c.name, providers, had_providers)
-    _put(connection, MODELS.c.id, models, had_models)
+def _parse_provider(row: Row[tuple[object, ...]]) -> ProviderRecord:
+    return ProviderRecord.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
 
 
-def _provider_rows(records: Records) -> dict[str, Values]:
+def _parse_model(row: Row[tuple[object, ...]]) -> ModelRecord:
+    return ModelRecord.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
+
+
+def _write_changes(connection: Connection, seen: Records, new: Records) -> None:
+    """Write the difference in an order that no constraint forbids: parents first, and at most one default."""
+    providers, models = _list_provider_rows(new), _list_model_rows(new)
+    old_providers, old_models = _list_provider_rows(seen), _list_model_rows(seen)
+    _delete_rows(connection, MODELS.c.id, old_models.keys() - models.keys())
+    _delete_rows(connection, PROVIDERS.c.name, old_providers.keys() - providers.keys())
+    _write_rows(connection, PROVIDERS.c.name, providers, old_providers)
+    _write_rows(connection, MODELS.c.id, models, old_models)
+
+
+def _list_provider_rows(records: Records) -> dict[str, Values]:
     return {provider.name: provider.model_dump() for provider in records.providers}
 
 
-def _model_rows(records: Records) -> dict[str, Values]:
-    """The default last: where it is a new one, the old one has to be none first."""
+def _list_model_rows(records: Records) -> dict[str, Values]:
+    """List the default last: the old default must be cleared before a new one is set."""
     models = sorted(records.models, key=lambda model: model.is_default)
     return {model.id: model.model_dump(exclude={"fingerprint"}) for model in models}
 
 
-def _delete(connection: Connection, key: Column[str], gone: AbstractSet[str]) -> None:
-    if gone:
-        connection.execute(delete(key.table).where(key.in_(gone)))
+def _delete_rows(connection: Connection, key: Column[str], deleted: AbstractSet[str]) -> None:
+    if deleted:
+        connection.execute(delete(key.table).where(key.in_(deleted)))
 
 
-def _put(connection: Connection, key: Column[str], rows: Mapping[str, Values], had: Mapping[str, Values]) -> None:
+def _write_rows(
+    connection: Connection, key: Column[str], rows: Mapping[str, Values], old: Mapping[str, Values]
+) -> None:
     for name, values in rows.items():
-        if name not in had:
+        if name not in old:
             connection.execute(insert(key.table).values(values))
-        elif values != had[name]:
+        elif values != old[name]:
             connection.execute(update(key.table).where(key == name).values(values))

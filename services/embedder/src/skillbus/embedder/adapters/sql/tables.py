@@ -1,4 +1,4 @@
-"""The tables as they are after the last migration. A column is a field of the contract's record, by the same name."""
+"""Tables after the last migration. Each column is the field of that name in the contract's record."""
 
 from pathlib import Path
 from typing import Final

@@ -1,8 +1,7 @@
-"""One batch through a model."""
+"""Execution of one batch, with bisection if the model fails on it."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import structlog
@@ -10,66 +9,55 @@ from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import ModelUnavailableError
-from skillbus.embedder.domain.model import EmbeddingModel, Rows, checked_rows, estimated_tokens
+from skillbus.embedder.domain.inference.lanes import JobOutcome
+from skillbus.embedder.domain.model import AsyncModel, EmbeddedRows, check_rows, estimate_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class TextOutcome:
-    """The row of one text, or the model's error on it alone."""
+async def run_batch(model: AsyncModel, texts: Sequence[str], role: TextRole) -> list[JobOutcome]:
+    """Embed a batch and return one outcome per text. Errors of the model are outcomes, never raised.
 
-    row: NDArray[np.float32] | None
-    error: Exception | None
-    inference_ms: float
-    """Of the call that decided it."""
-    tokens: float = 0.0
-    """Its share of those that the provider counted, by the estimate of its own; or that estimate."""
-
-
-async def infer(model: EmbeddingModel, texts: Sequence[str], role: TextRole) -> list[TextOutcome]:
-    """An outcome for each text; never raises what the model raises.
-
-    A batch that dies is halved until the texts that kill it are alone: 2·log2(n) calls for one bad text among n. When
-    the model itself cannot be had no text is to blame, and none is tried again.
+    A failing batch is halved until the texts at fault are alone: 2·log2(n) calls for one bad text among n. If the model
+    itself is unavailable, no text is at fault and none is tried again.
     """
     started = time.perf_counter()
     try:
-        made = await model.embed(texts, role)
-        rows = checked_rows(made.rows, len(texts), model.spec.dim)
-        tokens = _tokens_of(texts, made)
+        embedded = await model.embed(texts, role)
+        rows = check_rows(embedded.rows, len(texts), model.spec.dim)
+        tokens = _share_tokens(texts, embedded)
     except ModelUnavailableError as error:
-        return [TextOutcome(None, error, _ms_since(started))] * len(texts)
-    except Exception as error:  # noqa: BLE001 - a model's own errors are of any class
-        return await _halves(model, texts, role, error, _ms_since(started))
-    took = _ms_since(started)
-    return [TextOutcome(_detached(row), None, took, its) for row, its in zip(rows, tokens, strict=True)]
+        return [JobOutcome(None, error, _elapsed_ms(started))] * len(texts)
+    except Exception as error:  # noqa: BLE001 - models raise errors of any class
+        inference_ms = _elapsed_ms(started)
+        structlog.get_logger().warning(
+            "embedding_batch_failed",
+            batch_texts=len(texts),
+            model=model.spec.name,
+            inference_ms=inference_ms,
+            exc_info=error,
+        )
+        if len(texts) == 1:
+            return [JobOutcome(None, error, inference_ms)]
+        middle = len(texts) // 2
+        return await run_batch(model, texts[:middle], role) + await run_batch(model, texts[middle:], role)
+    inference_ms = _elapsed_ms(started)
+    return [JobOutcome(_copy_row(row), None, inference_ms, count) for row, count in zip(rows, tokens, strict=True)]
 
 
-async def _halves(
-    model: EmbeddingModel, texts: Sequence[str], role: TextRole, error: Exception, inference_ms: float
-) -> list[TextOutcome]:
-    structlog.get_logger().warning(
-        "embedding_batch_died", batch_texts=len(texts), model=model.spec.name, inference_ms=inference_ms, exc_info=error
-    )
-    if len(texts) == 1:
-        return [TextOutcome(None, error, inference_ms)]
-    middle = len(texts) // 2
-    return await infer(model, texts[:middle], role) + await infer(model, texts[middle:], role)
-
-
-def _tokens_of(texts: Sequence[str], made: Rows) -> list[float]:
-    estimates = [float(estimated_tokens(text)) for text in texts]
-    if made.tokens is None:
+def _share_tokens(texts: Sequence[str], embedded: EmbeddedRows) -> list[float]:
+    """Split the provider's token count over the texts by their estimates. Without a count, return the estimates."""
+    estimates = [float(estimate_tokens(text)) for text in texts]
+    if embedded.tokens is None:
         return estimates
-    share = made.tokens / sum(estimates)
+    share = embedded.tokens / sum(estimates)
     return [estimate * share for estimate in estimates]
 
 
-def _detached(row: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A copy that nobody can change: a view would keep its whole batch in memory while the cache keeps the row."""
+def _copy_row(row: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a read-only copy: a view would keep its whole batch in memory as long as the cache keeps the row."""
     own = row.copy()
     own.setflags(write=False)
     return own
 
 
-def _ms_since(started: float) -> float:
+def _elapsed_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1e3

@@ -1,4 +1,4 @@
-"""The models that are open: opened once, when first asked for, and closed when they are no longer registered so."""
+"""Pool of open models: opened once, on first use, and closed when their registration changes."""
 
 import asyncio
 import time
@@ -14,23 +14,23 @@ from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailabl
 from skillbus.embedder.domain.inference.batcher import Batcher
 from skillbus.embedder.domain.inference.lanes import LaneLimits
 from skillbus.embedder.domain.inference.vector_cache import VectorCache
-from skillbus.embedder.domain.model import EmbeddingModel, ModelSpec
+from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
 
 _RETRY_S: Final = 30.0
-"""How long a model that could not be opened is not tried again."""
+"""Pause before a model that failed to open is tried again."""
 
 _REPLACED_S: Final = 30.0
-"""How long a model that was changed in the registry still answers what it was asked before."""
+"""Time that a replaced model has to answer the requests it already accepted."""
 _END_S: Final = 5.0
 
-MakeModel = Callable[[RegisteredModel], EmbeddingModel]
+BuildModel = Callable[[RegisteredModel], AsyncModel]
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    """What an open model was made from. Being the default, its priority and its calibration are no part of that."""
+class _ModelKey:
+    """Everything an open model depends on. The default flag, priority and calibration are not part of it."""
 
     model: str
     spec: ModelSpec
@@ -40,54 +40,54 @@ class _Key:
     path: str | None
 
     @classmethod
-    def of(cls, registered: RegisteredModel, spec: ModelSpec) -> Self:
+    def build(cls, registered: RegisteredModel, spec: ModelSpec) -> Self:
         model = registered.model
         version = registered.provider.version
         return cls(model.id, spec, version, model.api_path, model.request_dimensions, model.path)
 
 
 class _OpenModel:
-    """A model and its batcher, from the moment that it begins to be opened."""
+    """A model and its batcher, from the moment it starts to open."""
 
     def __init__(
-        self, registered: RegisteredModel, make: MakeModel, cache: VectorCache, queued: int, clock: Clock
+        self, registered: RegisteredModel, build: BuildModel, cache: VectorCache, queued: int, clock: Clock
     ) -> None:
         self.name = registered.model.name
         self._clock = clock
-        self._make = make
+        self._build = build
         self._cache = cache
         self._queued = queued
         self._resources = AsyncExitStack()
         self._failed_at: float | None = None
-        self.opening = asyncio.create_task(self._opened(registered), name=f"open-{self.name}")
+        self.opening = asyncio.create_task(self._open(registered), name=f"open-{self.name}")
 
     @property
-    def worth_trying_again(self) -> bool:
+    def may_be_retried(self) -> bool:
         return self._failed_at is not None and self._clock() - self._failed_at >= _RETRY_S
 
-    async def _opened(self, registered: RegisteredModel) -> Batcher | ModelUnavailableError:
+    async def _open(self, registered: RegisteredModel) -> Batcher | ModelUnavailableError:
         log = structlog.get_logger().bind(provider=registered.provider.name, model=self.name)
         started = time.perf_counter()
         try:
-            model = self._make(registered)
+            model = self._build(registered)
             self._resources.push_async_callback(model.close)
             await model.open()
-        except Exception as error:  # a model's own errors are of any class; callers get them as the reason
+        except Exception as error:  # models raise errors of any class; callers get them as the reason
             self._failed_at = self._clock()
             log.warning("embedding_model_unavailable", exc_info=error)
             await self._resources.aclose()
             return (
                 error if isinstance(error, ModelUnavailableError) else ModelUnavailableError(str(error) or repr(error))
             )
-        took_ms = (time.perf_counter() - started) * 1e3
-        log.info("embedding_model_ready", fingerprint=model.spec.fingerprint, load_ms=round(took_ms, 1))
+        load_ms = round((time.perf_counter() - started) * 1e3, 1)
+        log.info("embedding_model_ready", fingerprint=model.spec.fingerprint, load_ms=load_ms)
         limits = LaneLimits(
             model.spec.batch_tokens, model.spec.batch_texts, padded=model.spec.padded, queued=self._queued
         )
         return await self._resources.enter_async_context(Batcher(model, limits, self._cache))
 
     async def close(self, within_s: float) -> None:
-        """Let those who wait be answered, at most so long, then let go of the model."""
+        """Answer waiting requests for at most `within_s`, then release the model."""
         if not self.opening.done():
             self.opening.cancel()
             await asyncio.wait({self.opening})
@@ -97,15 +97,15 @@ class _OpenModel:
 
 
 class ModelPool:
-    """Use as an async context manager; leaving it closes every model."""
+    """Async context manager; leaving it closes every model."""
 
-    def __init__(self, make: MakeModel, cache: VectorCache, *, queued: int, clock: Clock = time.monotonic) -> None:
-        """`queued`: texts that may wait in each lane of each model."""
-        self._make = make
+    def __init__(self, build: BuildModel, cache: VectorCache, *, queued: int, clock: Clock = time.monotonic) -> None:
+        """Open models with `build`. `queued` texts may wait in each lane of each model."""
+        self._build = build
         self._cache = cache
         self._queued = queued
         self._clock = clock
-        self._open: dict[_Key, _OpenModel] = {}
+        self._open: dict[_ModelKey, _OpenModel] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -116,19 +116,19 @@ class ModelPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closed = True
-        self._retire(list(self._open), _END_S)
+        self._retire_models(list(self._open), _END_S)
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def batcher(self, registered: RegisteredModel, wait_s: float | None = None) -> Batcher:
-        """The batcher of a model, which is opened first if it is not open.
+    async def open_batcher(self, registered: RegisteredModel, wait_s: float | None = None) -> Batcher:
+        """Return the batcher of a model. Open the model first if necessary.
 
         Args:
-            registered: Which model.
-            wait_s: How long to wait for it to be opened, in seconds; for ever if None. It is opened all the same.
+            registered: Model to use.
+            wait_s: Longest wait for the model to open, in seconds, or None for no limit. Opening continues after it.
 
         Raises:
-            ModelUnavailableError: it cannot be opened, or not within `wait_s`.
+            ModelUnavailableError: the model cannot be opened, or not within `wait_s`.
             EmbedderClosedError: the pool was closed.
         """
         if self._closed:
@@ -136,7 +136,10 @@ class ModelPool:
         spec = registered.spec
         if spec is None:
             raise ModelUnavailableError(registered.problem or f"the dimensions of {registered.model.name} are unknown")
-        entry = self._entry(_Key.of(registered, spec), registered)
+        key = _ModelKey.build(registered, spec)
+        entry = self._open.get(key)
+        if entry is None or entry.may_be_retried:
+            self._open[key] = entry = _OpenModel(registered, self._build, self._cache, self._queued, self._clock)
         if not entry.opening.done():
             await asyncio.wait({entry.opening}, timeout=wait_s)
         if not entry.opening.done():
@@ -148,18 +151,12 @@ class ModelPool:
             raise ModelUnavailableError(str(opened)) from opened
         return opened
 
-    def keep(self, registered: Iterable[RegisteredModel]) -> None:
-        """Close all others, once what they are computing is answered."""
-        kept = {_Key.of(model, model.spec) for model in registered if model.spec is not None}
-        self._retire([key for key in self._open if key not in kept], _REPLACED_S)
+    def retain_models(self, registered: Iterable[RegisteredModel]) -> None:
+        """Close all models except these, after they answered what they accepted."""
+        kept = {_ModelKey.build(model, model.spec) for model in registered if model.spec is not None}
+        self._retire_models([key for key in self._open if key not in kept], _REPLACED_S)
 
-    def _entry(self, key: _Key, registered: RegisteredModel) -> _OpenModel:
-        entry = self._open.get(key)
-        if entry is None or entry.worth_trying_again:
-            self._open[key] = entry = _OpenModel(registered, self._make, self._cache, self._queued, self._clock)
-        return entry
-
-    def _retire(self, keys: Iterable[_Key], within_s: float) -> None:
+    def _retire_models(self, keys: Iterable[_ModelKey], within_s: float) -> None:
         for key in keys:
             task = asyncio.create_task(self._open.pop(key).close(within_s))
             self._closing.add(task)

@@ -1,45 +1,37 @@
-"""The vectors computed last, in memory."""
+"""Cache of recent vectors, in memory."""
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 
 
 @dataclass(frozen=True, slots=True)
-class CacheKey:
-    """What a vector depends on. `text` is normalised."""
+class VectorKey:
+    """Everything a vector depends on. `text` is normalised."""
 
     fingerprint: str
     role: TextRole
     text: str
 
 
-@dataclass(slots=True)
 class VectorCache:
-    """Least recently used goes first; each role has its own places, so that indexing does not drive out queries.
+    """LRU cache with separate places for each role, so that indexing does not evict queries.
 
     A place costs the vector (2 kB at 512 dimensions) and the text.
     """
 
-    places_a_role: int = 8192
-    _rows: dict[TextRole, OrderedDict[CacheKey, NDArray[np.float32]]] = field(
-        default_factory=lambda: {role: OrderedDict() for role in TextRole}
-    )
+    def __init__(self, places_per_role: int = 8192) -> None:
+        self._rows: Mapping[TextRole, LRUCache[VectorKey, NDArray[np.float32]]] = {
+            role: LRUCache(places_per_role) for role in TextRole
+        }
 
-    def get(self, key: CacheKey) -> NDArray[np.float32] | None:
-        rows = self._rows[key.role]
-        row = rows.get(key)
-        if row is not None:
-            rows.move_to_end(key)
-        return row
+    def find_row(self, key: VectorKey) -> NDArray[np.float32] | None:
+        return self._rows[key.role].get(key)
 
-    def put(self, key: CacheKey, row: NDArray[np.float32]) -> None:
-        rows = self._rows[key.role]
-        rows[key] = row
-        rows.move_to_end(key)
-        if len(rows) > self.places_a_role:
-            rows.popitem(last=False)
+    def store_row(self, key: VectorKey, row: NDArray[np.float32]) -> None:
+        self._rows[key.role][key] = row

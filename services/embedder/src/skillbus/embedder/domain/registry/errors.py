@@ -1,18 +1,18 @@
-"""What the registry refuses, and what it cannot do.
+"""Errors of the registry.
 
-RegistryError                     see `domain/errors.py`; `code` is what callers get
+RegistryError                     see `domain/errors.py`
 ├── ProviderUnknownError          no provider of that name
-├── NameTakenError                a provider or a model of that name exists
-├── ProviderInUseError            a provider with models is not removed
-├── DefaultInUseError             the default model, or its provider, is not removed or disabled
-├── NotFitForDefaultError         a model that cannot be the default
-├── FieldNotAllowedError          a field that this kind of provider has no use for
-├── RegistryFullError             more than one list of it can hold
-├── ChangedMeanwhileError         others changed the registry again and again: try again
+├── NameTakenError                a provider or model of that name exists
+├── ProviderInUseError            a provider that has models cannot be deleted
+├── DefaultInUseError             the default model, or its provider, cannot be deleted or disabled
+├── NotFitForDefaultError         this model cannot be the default
+├── FieldNotAllowedError          this kind of provider has no use for the field
+├── RegistryFullError             one list of the registry cannot hold more
+├── RegistryConflictError         other changes came first, again and again
 ├── RegistryUnavailableError      the database does not answer, or cannot be opened
 │   ├── RegistryUrlError          the URL names no database that can be opened here
 │   └── RegistryVersionError      a newer skillbus made the tables
-└── ChangeNotToldError            a change is kept, but others could not be told
+└── ChangeNotToldError            a change was stored but could not be announced
 """
 
 from collections.abc import Sequence
@@ -23,30 +23,31 @@ from skillbus.contracts.errors import ErrorCode
 from skillbus.embedder.domain.errors import RegistryError
 
 _NAMED: Final = 10
+"""Most models that a message names."""
 
 
 class ProviderUnknownError(RegistryError):
     code = ErrorCode.NOT_FOUND
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no provider {name!r} is registered; `list_providers` names those that are")
+        super().__init__(f"no provider {name!r} is registered; `list_providers` names the registered ones")
 
 
 class NameTakenError(RegistryError):
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"a {what} {name!r} exists already; change it, or give another name")
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"a {kind} {name!r} already exists; change it, or choose another name")
 
 
 class ProviderInUseError(RegistryError):
     def __init__(self, name: str, models: Sequence[str]) -> None:
         named = ", ".join(models[:_NAMED]) + (", …" if len(models) > _NAMED else "")
-        super().__init__(f"provider {name!r} has models: {named}; remove them first")
+        super().__init__(f"provider {name!r} has models: {named}; delete them first")
         self.models = tuple(models)
 
 
 class DefaultInUseError(RegistryError):
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; make another model the default first")
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; make another model the default first")
 
 
 class NotFitForDefaultError(RegistryError):
@@ -63,19 +64,22 @@ class FieldNotAllowedError(RegistryError):
 
 
 class RegistryFullError(RegistryError):
-    def __init__(self, what: str, count: int) -> None:
+    def __init__(self, kind: str, count: int) -> None:
         super().__init__(
-            f"{count} {what} are registered, and one list can hold no more; remove some, or shorten prefixes"
+            f"{count} {kind} are registered, and one list can hold no more; delete some, or shorten prefixes"
         )
 
 
-class ChangedMeanwhileError(RegistryError):
+class RegistryConflictError(RegistryError):
+    retryable = True
+
     def __init__(self) -> None:
-        super().__init__("others changed the registry at the same time, again and again; try again")
+        super().__init__("other changes of the registry came first, again and again; try again")
 
 
 class RegistryUnavailableError(RegistryError):
     code = ErrorCode.UNAVAILABLE
+    retryable = True
 
 
 class RegistryUrlError(RegistryUnavailableError):
@@ -88,3 +92,4 @@ class RegistryVersionError(RegistryUnavailableError):
 
 class ChangeNotToldError(RegistryError):
     code = ErrorCode.UNAVAILABLE
+    retryable = True

@@ -1,4 +1,4 @@
-"""What the embedder knows of providers and models: read often, changed seldom, shared by all replicas."""
+"""Registry of providers and models: read often, changed rarely, shared by all replicas."""
 
 import asyncio
 import random
@@ -25,252 +25,242 @@ from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelFactory
 from skillbus.embedder.domain.registry import rules
 from skillbus.embedder.domain.registry.errors import (
-    ChangedMeanwhileError,
     ChangeNotToldError,
     ProviderUnknownError,
+    RegistryConflictError,
     RegistryUnavailableError,
 )
 from skillbus.embedder.domain.registry.ports import ChangeAnnouncer, ChangeFeed, Records, RegistryStore
-from skillbus.embedder.domain.registry.probe import width_of
-from skillbus.embedder.domain.registry.rules import check_room
-from skillbus.embedder.domain.registry.snapshot import Registered, RegisteredModel, registered
+from skillbus.embedder.domain.registry.probe import measure_dimensions
+from skillbus.embedder.domain.registry.snapshot import RegisteredModel, RegistrySnapshot, build_snapshot
 
 EXPIRES_AFTER_S: Final = 300.0
-"""The backstop for a change that was not heard of (skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）)."""
+"""Age at which a copy is reloaded even without an announced change
+(skill-vector-retrieval.md § Embedding配置缓存（减少数据库查询）)."""
 
-_UNREAD_AGAIN_AFTER_S: Final = 5.0
-TOLD_WITHIN_S: Final = 5.0
-_TRIES: Final = 20
-"""Each time that one replica's change is out of date, another's was kept; after this many somebody is told so."""
-_OTHERS_GO_FIRST_S: Final = 0.02
-"""At most, and by chance: those who came too late together do not come back together."""
+_RELOAD_RETRY_S: Final = 5.0
+"""Pause before the next attempt to reload an expired copy while the database does not answer."""
+ANNOUNCE_TIMEOUT_S: Final = 5.0
+_ATTEMPTS: Final = 20
+"""Attempts to store a change. Each failed one means that another change was stored."""
+_CONFLICT_PAUSE_S: Final = 0.02
+"""Longest random pause after a conflict, so that competing replicas do not collide again."""
 
-Decide = Callable[[Records], Records]
+Change = Callable[[Records], Records]
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    registered: Registered
+    snapshot: RegistrySnapshot
     position: int
-    """Of the change feed when it was read."""
+    """Position of the change feed at the time of the copy."""
     expires_at: float
 
 
 class Registry:
-    """The records, by their rules. Reading costs no SQL until something changes.
+    """Records under the rules, with a local copy: reading costs no SQL until something changes.
 
-    A change is kept first; then this replica's copy is dropped, then the other replicas are told, then those whom a
-    new default concerns. What cannot be told in time is logged: others see it when their copy expires.
+    A change is stored first. Then this replica's copy is dropped, the other replicas are told, and a new default is
+    published. A failed announcement is logged: other replicas see the change when their copy expires.
     """
 
     def __init__(
         self,
         store: RegistryStore,
         factory: ModelFactory,
-        changes: ChangeAnnouncer,
+        announcer: ChangeAnnouncer,
         feed: ChangeFeed,
         clock: Callable[[], float] = time.monotonic,
-        told_within_s: float = TOLD_WITHIN_S,
+        announce_timeout_s: float = ANNOUNCE_TIMEOUT_S,
     ) -> None:
         self._store = store
         self._factory = factory
-        self._changes = changes
+        self._announcer = announcer
         self._feed = feed
         self._clock = clock
-        self._told_within_s = told_within_s
+        self._announce_timeout_s = announce_timeout_s
         self._copy: _Copy | None = None
         self._invalidations = 0
         self._loading = asyncio.Lock()
         self._changing = asyncio.Lock()
 
     def invalidate(self) -> None:
-        """Read anew at the next call, also when a read is under way."""
+        """Drop the copy, and the result of a load in progress."""
         self._invalidations += 1
         self._copy = None
 
-    async def snapshot(self) -> Registered:
-        """What is registered now.
-
-        A copy that merely expired is used on while the database does not answer.
+    async def load_snapshot(self) -> RegistrySnapshot:
+        """Return the current snapshot. An expired copy stays in use while the database does not answer.
 
         Raises:
-            RegistryUnavailableError: the database does not answer, and there is no copy or a change was heard of.
+            RegistryUnavailableError: the database does not answer, and there is no copy or a change was announced.
         """
-        if (copy := self._fresh()) is not None:
-            return copy.registered
+        if (copy := self._get_fresh_copy()) is not None:
+            return copy.snapshot
         async with self._loading:
-            return (self._fresh() or await self._read()).registered
+            return (self._get_fresh_copy() or await self._load_copy()).snapshot
 
-    def _fresh(self) -> _Copy | None:
+    def _get_fresh_copy(self) -> _Copy | None:
         copy = self._copy
         return copy if copy and copy.position == self._feed.position and self._clock() < copy.expires_at else None
 
-    async def _read(self) -> _Copy:
+    async def _load_copy(self) -> _Copy:
         await self._feed.wait_until_listening()
         position, invalidations = self._feed.position, self._invalidations
         try:
             records = await self._store.load()
         except RegistryUnavailableError as error:
-            return self._kept_on(error)
-        copy = _Copy(self._assembled(records), position, self._clock() + EXPIRES_AFTER_S)
+            expired = self._copy
+            if expired is None or expired.position != self._feed.position:
+                raise
+            log.warning("registry_reload_failed", error=str(error), retry_s=_RELOAD_RETRY_S)
+            self._copy = _Copy(expired.snapshot, expired.position, self._clock() + _RELOAD_RETRY_S)
+            return expired
+        copy = _Copy(self._build_snapshot(records), position, self._clock() + EXPIRES_AFTER_S)
         if invalidations == self._invalidations:
             self._copy = copy
         return copy
 
-    def _kept_on(self, error: RegistryUnavailableError) -> _Copy:
-        copy = self._copy
-        if copy is None or copy.position != self._feed.position:
-            raise error
-        log.warning("registry_not_read_anew", error=str(error), again_in_s=_UNREAD_AGAIN_AFTER_S)
-        self._copy = _Copy(copy.registered, copy.position, self._clock() + _UNREAD_AGAIN_AFTER_S)
-        return copy
-
-    async def providers(self) -> tuple[ProviderRecord, ...]:
-        """By name."""
-        known = (await self.snapshot()).providers
+    async def list_providers(self) -> tuple[ProviderRecord, ...]:
+        """Return all providers by name."""
+        known = (await self.load_snapshot()).providers
         return tuple(known[name] for name in sorted(known))
 
-    async def provider(self, name: str) -> ProviderRecord:
-        """Raises ProviderUnknownError."""
-        found = (await self.snapshot()).providers.get(name)
+    async def get_provider(self, name: str) -> ProviderRecord:
+        """Return a provider. Raises ProviderUnknownError."""
+        found = (await self.load_snapshot()).providers.get(name)
         if found is None:
             raise ProviderUnknownError(name)
         return found
 
-    async def models(self) -> tuple[ModelRecord, ...]:
-        """All, those that are not enabled too, in the order in which they are tried."""
-        return tuple(one.model for one in (await self.snapshot()).models)
+    async def list_models(self) -> tuple[ModelRecord, ...]:
+        """Return all models, disabled ones included, in the order in which they are tried."""
+        return tuple(one.model for one in (await self.load_snapshot()).models)
 
-    async def model(self, reference: str) -> ModelRecord:
-        """The model of this id, name or `provider/name`. Raises ModelUnknownError."""
-        return (await self.snapshot()).lookup(reference).model
+    async def get_model(self, reference: str) -> ModelRecord:
+        """Return the model of this id, name or `provider/name`. Raises ModelUnknownError."""
+        return (await self.load_snapshot()).get_model(reference).model
 
-    async def default_model(self) -> ModelRecord:
-        """The default; see `ensure_default`."""
-        return (await self.ensure_default()).model
-
-    async def ensure_default(self) -> RegisteredModel:
-        """The default model; a local one is registered as such where there is none, once for all replicas."""
-        default = (await self.snapshot()).default
+    async def ensure_default(self) -> ModelRecord:
+        """Return the default model. If there is none, register a local one, once for all replicas."""
+        default = (await self.load_snapshot()).default
         if default is None:
-            new = _new()
-            kept = await self._change(lambda records: rules.with_a_default(records, new))
-            default = self._assembled(kept).default
+            new = _create_identity()
+            stored = await self._change(lambda records: rules.ensure_default(records, new))
+            default = self._build_snapshot(stored).default
         if default is None:
             raise AssertionError("the rules leave a default")
-        return default
+        return default.model
 
     async def create_provider(self, request: CreateProvider) -> ProviderRecord:
-        """Raises NameTakenError, FieldNotAllowedError."""
-        new = _new()
-        kept = await self._change(lambda records: rules.with_provider(records, request, new))
-        return rules.provider_of(kept, request.name)
+        """Add a provider. Raises NameTakenError, FieldNotAllowedError."""
+        new = _create_identity()
+        stored = await self._change(lambda records: rules.add_provider(records, request, new))
+        return rules.get_provider(stored, request.name)
 
     async def update_provider(self, request: UpdateProvider) -> ProviderRecord:
-        """Raises ProviderUnknownError, FieldNotAllowedError, DefaultInUseError."""
-        now = _new().now
-        kept = await self._change(lambda records: rules.with_provider_changed(records, request, now))
-        return rules.provider_of(kept, request.name)
+        """Change a provider. Raises ProviderUnknownError, FieldNotAllowedError, DefaultInUseError."""
+        now = datetime.now(UTC)
+        stored = await self._change(lambda records: rules.update_provider(records, request, now))
+        return rules.get_provider(stored, request.name)
 
     async def delete_provider(self, name: str) -> None:
-        """Raises ProviderUnknownError, ProviderInUseError."""
-        await self._change(lambda records: rules.without_provider(records, name))
+        """Delete a provider. Raises ProviderUnknownError, ProviderInUseError."""
+        await self._change(lambda records: rules.delete_provider(records, name))
 
     async def create_model(self, request: CreateModel) -> ModelRecord:
-        """Add a model; if nobody knows its dimensions, it is asked for a vector.
+        """Add a model. If its dimensions are unknown, ask it for a vector.
 
         Raises:
-            RegistryError: a rule is against it; the message says which.
-            ModelUnavailableError: its dimensions could not be found out, or it is to be the default and never can be.
+            RegistryError: a rule forbids it; the message says which.
+            ModelUnavailableError: the dimensions could not be measured, or the new default can never be used.
         """
-        new = _new()
-        return await self._keep_model(lambda records: rules.with_model(records, request, new), new.id, wanted=True)
+        new = _create_identity()
+        return await self._store_model(lambda records: rules.add_model(records, request, new), new.id, measure=True)
 
     async def update_model(self, request: UpdateModel) -> ModelRecord:
-        """Change a model; one that is enabled or made the default is asked for its dimensions as a new one is.
+        """Change a model. If it becomes enabled or the default, unknown dimensions are measured as for a new one.
 
         Raises:
             ModelUnknownError: there is no such model.
             RegistryError, ModelUnavailableError: as for `create_model`.
         """
-        now = _new().now
-        wanted = bool(request.enabled or request.is_default)
-        known = await self._known(request.id)
-        request = request.model_copy(update={"id": known.id})
-        return await self._keep_model(
-            lambda records: rules.with_model_changed(records, request, now), known.id, wanted=wanted
+        now = datetime.now(UTC)
+        measure = bool(request.enabled or request.is_default)
+        model_id = rules.get_model(await self._store.load(), request.id).id
+        request = request.model_copy(update={"id": model_id})
+        return await self._store_model(
+            lambda records: rules.update_model(records, request, now), model_id, measure=measure
         )
 
     async def delete_model(self, reference: str) -> ModelRecord:
-        """The model that is gone. Raises ModelUnknownError, DefaultInUseError."""
-        model = await self._known(reference)
-        await self._change(lambda records: rules.without_model(records, model.id))
+        """Delete a model and return it. Raises ModelUnknownError, DefaultInUseError."""
+        model = rules.get_model(await self._store.load(), reference)
+        await self._change(lambda records: rules.delete_model(records, model.id))
         return model
 
-    async def _known(self, reference: str) -> ModelRecord:
-        return rules.model_of(await self._store.load(), reference)
+    async def _store_model(self, change: Change, model_id: str, *, measure: bool) -> ModelRecord:
+        """Apply a change, measure the model's dimensions if necessary, then store both."""
+        proposed = change(await self._store.load())
+        model = rules.get_model(proposed, model_id)
+        provider = rules.get_provider(proposed, model.provider)
+        dimensions = await self._measure_unknown(provider, model) if measure or model.is_default else None
 
-    async def _keep_model(self, decide: Decide, model_id: str, *, wanted: bool) -> ModelRecord:
-        """Decide, find out dimensions where that is wanted and they are not known, then keep."""
-        proposed = decide(await self._store.load())
-        model = rules.model_of(proposed, model_id)
-        provider = rules.provider_of(proposed, model.provider)
-        dimensions = await self._found_out(provider, model) if wanted or model.is_default else None
+        def with_dimensions(records: Records) -> Records:
+            changed = change(records)
+            current = rules.get_model(changed, model_id)
+            if dimensions is None or current.dimensions is not None:
+                return changed
+            if rules.get_provider(changed, current.provider).version != provider.version:
+                raise RegistryConflictError
+            return rules.set_dimensions(changed, current, dimensions)
 
-        def with_found(records: Records) -> Records:
-            decided = decide(records)
-            now = rules.model_of(decided, model_id)
-            if dimensions is None or now.dimensions is not None:
-                return decided
-            if rules.provider_of(decided, now.provider).version != provider.version:
-                raise ChangedMeanwhileError
-            return rules.with_dimensions(decided, now, dimensions)
+        stored = await self._change(with_dimensions)
+        return self._build_snapshot(stored).get_model(model_id).model
 
-        kept = await self._change(with_found)
-        return self._assembled(kept).lookup(model_id).model
-
-    async def _found_out(self, provider: ProviderRecord, model: ModelRecord) -> int | None:
-        """Its dimensions, if only the model itself can tell them; that a default can be had is made sure of."""
+    async def _measure_unknown(self, provider: ProviderRecord, model: ModelRecord) -> int | None:
+        """Measure the dimensions if only the model itself knows them. Check that a default model can be used."""
         if provider.kind is ProviderKind.ANTHROPIC or not (model.enabled and provider.enabled):
             return None
         if model.dimensions is not None and not model.is_default:
             return None
-        if self._factory.spec(provider, model) is not None:
+        if self._factory.build_spec(provider, model) is not None:
             return None
         try:
-            return await width_of(self._factory, provider, model)
+            return await measure_dimensions(self._factory, provider, model)
         except ModelUnavailableError as error:
-            advice = "mend that, or give `dimensions` if you know them"
+            advice = "fix that, or give `dimensions` if you know them"
             raise ModelUnavailableError(f"the dimensions of {model.name} are unknown: {error}; {advice}") from error
 
-    async def _change(self, decide: Decide) -> Records:
+    async def _change(self, change: Change) -> Records:
+        """Store a change, announce it, and return the new records."""
         async with self._changing:
-            seen, kept = await self._keep(decide)
-        if kept is not seen:
-            await self._tell(self._assembled(seen).default, self._assembled(kept).default)
-        return kept
+            before, after = await self._store_change(change)
+        if after is not before:
+            await self._announce(self._build_snapshot(before).default, self._build_snapshot(after).default)
+        return after
 
-    async def _keep(self, decide: Decide) -> tuple[Records, Records]:
-        """The records before and after; the same twice when nothing was to be changed."""
-        for _ in range(_TRIES):
+    async def _store_change(self, change: Change) -> tuple[Records, Records]:
+        """Return the records before and after; the same object twice if nothing changed."""
+        for _ in range(_ATTEMPTS):
             seen = await self._store.load()
-            new = decide(seen)
+            new = change(seen)
             if new == seen:
                 return seen, seen
-            check_room(seen, new)
+            rules.check_capacity(seen, new)
             try:
-                kept = await self._store.replace(seen, new)
+                stored = await self._store.replace(seen, new)
             finally:
                 self.invalidate()
-            if kept:
+            if stored:
                 return seen, new
-            await asyncio.sleep(random.uniform(0, _OTHERS_GO_FIRST_S))  # noqa: S311 - jitter, not a secret
-        raise ChangedMeanwhileError
+            await asyncio.sleep(random.uniform(0, _CONFLICT_PAUSE_S))  # noqa: S311 - jitter, not a secret
+        raise RegistryConflictError
 
-    async def _tell(self, before: RegisteredModel | None, after: RegisteredModel | None) -> None:
-        await self._told("registry_change_not_told", self._changes.announce_change())
+    async def _announce(self, before: RegisteredModel | None, after: RegisteredModel | None) -> None:
+        await self._announce_in_time("registry_change_not_announced", self._announcer.announce_change())
         if after is None or after.spec is None or (before and before.model.fingerprint == after.spec.fingerprint):
             return
         fact = DefaultModelChanged(
@@ -281,18 +271,18 @@ class Registry:
             dimensions=after.spec.dim,
         )
         log.info("default_model_changed", model=fact.name, provider=fact.provider, fingerprint=fact.fingerprint)
-        await self._told("default_model_change_not_told", self._changes.announce_default(fact))
+        await self._announce_in_time("default_model_not_announced", self._announcer.announce_default(fact))
 
-    async def _told(self, otherwise: str, telling: Awaitable[None]) -> None:
+    async def _announce_in_time(self, failure_event: str, announcement: Awaitable[None]) -> None:
         try:
-            async with asyncio.timeout(self._told_within_s):
-                await telling
+            async with asyncio.timeout(self._announce_timeout_s):
+                await announcement
         except (TimeoutError, ChangeNotToldError) as error:
-            log.warning(otherwise, error=str(error) or f"not within {self._told_within_s:g} s")
+            log.warning(failure_event, error=str(error) or f"not within {self._announce_timeout_s:g} s")
 
-    def _assembled(self, records: Records) -> Registered:
-        return registered(records.providers, records.models, self._factory)
+    def _build_snapshot(self, records: Records) -> RegistrySnapshot:
+        return build_snapshot(records.providers, records.models, self._factory)
 
 
-def _new() -> rules.New:
-    return rules.New(uuid4().hex, datetime.now(UTC))
+def _create_identity() -> rules.RecordIdentity:
+    return rules.RecordIdentity(uuid4().hex, datetime.now(UTC))

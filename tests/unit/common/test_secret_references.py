@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.embedder.adapters.secrets import Secrets, SecretUnreadableError
+from skillbus.common.secrets import Secrets, SecretUnreadableError
 
 KEY = "sk-canary-0123456789"
 

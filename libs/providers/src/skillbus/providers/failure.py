@@ -1,0 +1,132 @@
+"""Classification of failed requests: the reason, the side at fault, and the benefit of a retry."""
+
+import json
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from skillbus.common.secrets import redact_text
+
+_EXCERPT_CHARS: Final = 200
+_INPUT_STATUSES: Final = frozenset({400, 413, 422})
+_KEY_STATUSES: Final = frozenset({401, 403})
+_BUSY_STATUSES: Final = frozenset({408, 429})
+_INDEPENDENT_OF_INPUT: Final = frozenset({
+    "access_denied", "account_deactivated", "arrearage", "billing_hard_limit_reached", "billing_not_active",
+    "insufficient_quota", "invalid_api_key", "invalid_model", "model_not_found", "modelnotfound", "notfounderror",
+})  # fmt: skip
+"""Error codes and types, in lower case, that no other input and no retry would change."""
+_INPUT: Final = "input"
+
+
+class Blame(Enum):
+    """The side at fault."""
+
+    PROVIDER = auto()
+    REQUEST = auto()
+    """The registration of the model or provider. The provider itself works."""
+    INPUT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Reason for a missing answer. `reason` continues "provider <name> …" and holds no key."""
+
+    reason: str
+    blame: Blame = Blame.PROVIDER
+    retryable: bool = False
+    """True if the same request may succeed in a moment."""
+    status: int | None = None
+    retry_after: str | None = None
+    """The `Retry-After` header as received."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Facts about a request that its failure reports, and the key to redact from it."""
+
+    model: str
+    path: str
+    key_reference: str | None
+    key: SecretStr | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Complaint:
+    message: str = ""
+    codes: frozenset[str] = frozenset()
+    param: str = ""
+
+
+def classify_failure(status: int, headers: dict[str, str], body: bytes, context: RequestContext) -> Failure:
+    """Classify a reply whose status is not 2xx. Header names are in lower case; `body` may be cut."""
+    if 300 <= status < 400:
+        location = _redact_key(headers.get("location", ""), context.key)
+        return Failure(_describe_redirect(location), Blame.REQUEST, status=status)
+    if status in _KEY_STATUSES:
+        return Failure(_describe_rejected_key(status, context.key_reference), Blame.REQUEST, status=status)
+    complaint = _parse_complaint(body, context.key)
+    excerpt = _build_excerpt(complaint.message)
+    if complaint.codes & _INDEPENDENT_OF_INPUT:
+        return Failure(f"refused the request, whatever its input ({status}){excerpt}", Blame.REQUEST, status=status)
+    if status == 404:
+        reason = f"has no model {context.model}, or nothing at {context.path} (404){excerpt}"
+        return Failure(reason, Blame.REQUEST, status=status)
+    return _classify_by_status(status, headers, complaint, excerpt)
+
+
+def _classify_by_status(status: int, headers: dict[str, str], complaint: _Complaint, excerpt: str) -> Failure:
+    if status in _INPUT_STATUSES and complaint.param and not complaint.param.startswith(_INPUT):
+        reason = f"refused parameter {complaint.param[:40]} ({status}){excerpt}"
+        return Failure(reason, Blame.REQUEST, status=status)
+    if status in _INPUT_STATUSES:
+        return Failure(f"refused the input ({status}){excerpt}", Blame.INPUT, status=status)
+    # Ollama's answer if its model computes NaN for one input; other inputs of the batch pass (ollama/ollama#9639).
+    if status == 500 and "unsupported value: NaN" in complaint.message:
+        return Failure("computed NaN for an input (500)", Blame.INPUT, status=status)
+    retryable = status >= 500 or status in _BUSY_STATUSES
+    retry_after = headers.get("retry-after")
+    return Failure(f"answered {status}{excerpt}", retryable=retryable, status=status, retry_after=retry_after)
+
+
+def _describe_redirect(location: str) -> str:
+    """Name the host alone: a path or a query may hold secrets."""
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f"redirects to {(host or 'another path')[:100]}, which is not followed; register the address itself"
+
+
+def _describe_rejected_key(status: int, reference: str | None) -> str:
+    if reference is None:
+        return f"requires a key ({status}), and none is registered; set its api_key"
+    return f"does not accept the key {reference} ({status}); check what it refers to"
+
+
+def _parse_complaint(body: bytes, key: SecretStr | None) -> _Complaint:
+    """Parse an error body: {"error": {…}}, {"error": "…"}, {"detail": "…"}, or the fields at the top."""
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return _Complaint()
+    fields = document if isinstance(document, dict) else {}
+    if isinstance(fields.get("error"), dict):
+        fields = fields["error"]
+    texts = {str(name): _redact_key(value, key) for name, value in fields.items() if isinstance(value, str)}
+    codes = frozenset(texts[name].lower() for name in ("code", "type") if name in texts)
+    message = next((texts[name] for name in ("message", "error", "detail") if name in texts), "")
+    return _Complaint(message, codes, texts.get("param", ""))
+
+
+def _build_excerpt(message: str) -> str:
+    """Shorten the provider's message to one line."""
+    words = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+    return f": {words[:_EXCERPT_CHARS]}" if words else ""
+
+
+def _redact_key(text: str, key: SecretStr | None) -> str:
+    return redact_text(text, [key], min_characters=1) if key else text

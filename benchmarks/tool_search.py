@@ -38,7 +38,7 @@ from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import open_vector_store
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 CANDIDATES = 20
 PAYLOADS = 16
@@ -68,7 +68,7 @@ class ToolSearchArms:
         rows = self.model.embed(list(parts or (query,)), TextRole.QUERY)
         sparse = self.lexical.encode_query(query)
         embedded = EmbeddedQuery(
-            array("f", mean_of(rows).tobytes()),
+            array("f", compute_mean_direction(rows).tobytes()),
             sparse.indices.tolist(),
             sparse.values.tolist(),
             sparse.terms,

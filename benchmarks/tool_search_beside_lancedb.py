@@ -106,7 +106,7 @@ class Ours:
 
     @property
     def collection(self) -> str:
-        return TOOLS.collection_of(self.fingerprint)
+        return TOOLS.name_collection(self.fingerprint)
 
     async def put(self, tools: Sequence[CatalogueTool]) -> NDArray[np.float32]:
         """Index tools as the indexer does, and return their vectors, shape (tools, dim)."""

@@ -47,7 +47,7 @@ from skillbus.relevance.score import build_relevance, compute_probability, compu
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge.weights import names_tag
 from skillbus.retriever.domain.threshold import least_evidence
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "knowledge"
 SETS = ("covid_faq_en", "apisix_bilingual", "cranfield_en", "cmrc_zh")
@@ -140,7 +140,7 @@ def item_vectors(docs: Sequence[Doc], texts: Texts) -> NDArray[np.float32]:
     parts = [texts(doc) for doc in docs]
     rows = unit(EMBED([text for some in parts for text in some], TextRole.DOCUMENT))
     starts = np.cumsum([0, *map(len, parts)])
-    return np.stack([mean_of(rows[begin:end]) for begin, end in pairwise(starts)])
+    return np.stack([compute_mean_direction(rows[begin:end]) for begin, end in pairwise(starts)])
 
 
 def bm25_of(texts: Sequence[str], asides: Sequence[str], encoder: LexicalEncoder, queries: Sequence[object]) -> Floats:

@@ -11,7 +11,7 @@ from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.sentences import split_sentences
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], TextRole], Rows]
@@ -70,7 +70,7 @@ def vectors_of(judged: Judged, tools: Rows, asked: Rows) -> Vectors:
 
 def _mean(rows: Rows) -> Rows:
     """As the retriever makes it of the vectors of sentences, shape (1, dim)."""
-    return mean_of(rows)[np.newaxis]
+    return compute_mean_direction(rows)[np.newaxis]
 
 
 def embedded(judged: Judged, embed: Embed) -> Vectors:

@@ -19,7 +19,7 @@ from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
 from skillbus.indexer.domain.index.ports import content_hash
 from skillbus.relevance.tool_text import build_tool_dense_text
 from skillbus.vectors import DENSE, VectorStore
-from skillbus.vectors.datasets import TOOLS, model_of
+from skillbus.vectors.datasets import TOOLS, parse_fingerprint
 
 from .conftest import Package, Running
 from .fake_embedder import vector
@@ -53,7 +53,7 @@ async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str
     """Names whose points are not what the catalogue says, with what is and what should be."""
     records = await (await open_catalogue(bus)).all()
     entries = [entry for record in records if (entry := entry_of(record))]
-    wanted = {entry.name: content_hash(entry, model_of(collection)) for entry in entries}
+    wanted = {entry.name: content_hash(entry, parse_fingerprint(collection)) for entry in entries}
     found: dict[str, str] = {}
     offset = None
     while True:
@@ -70,8 +70,8 @@ async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str
 
 async def assert_live_is_exactly(bus: Bus, store: VectorStore, fingerprint: str) -> None:
     """The alias points at the model's collection, and that is the catalogue."""
-    assert await store.resolve_alias(TOOLS.alias) == TOOLS.collection_of(fingerprint)
-    await eventually(lambda: differences(bus, store, TOOLS.collection_of(fingerprint)), lambda found: not found)
+    assert await store.resolve_alias(TOOLS.alias) == TOOLS.name_collection(fingerprint)
+    await eventually(lambda: differences(bus, store, TOOLS.name_collection(fingerprint)), lambda found: not found)
 
 
 @dataclass
@@ -106,7 +106,7 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
                 seen.collections.append(live)
         skill = records[number % len(records)].skill
         number += 1
-        query = vector(model_of(live), build_tool_dense_text(skill.name, skill.description, skill.tags))
+        query = vector(parse_fingerprint(live), build_tool_dense_text(skill.name, skill.description, skill.tags))
         began = time.monotonic()
         ((best, *_),) = await store.query(live, [models.QueryRequest(query=query, using=DENSE, limit=1)])
         seen.took_s.append(time.monotonic() - began)

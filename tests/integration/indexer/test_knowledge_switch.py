@@ -61,7 +61,7 @@ async def test_a_new_default_model_switches_both_indexes(filled: Running, embedd
     await embedder.make_default(filled.bus, "bbbb")
     for dataset, count in ((TOOLS, 3), (KNOWLEDGE, 70)):
         await until_kept(filled.bus, dataset.alias, "bbbb")
-        assert await filled.store.resolve_alias(dataset.alias) == dataset.collection_of("bbbb")
+        assert await filled.store.resolve_alias(dataset.alias) == dataset.name_collection("bbbb")
         points, _ = await filled.store.scroll(dataset.alias, with_vectors=(DENSE,))
         vectors = [point.vector[DENSE] for point in points if isinstance(point.vector, dict)]
         lengths = {len(vector) for vector in vectors if isinstance(vector, list)}
@@ -106,7 +106,7 @@ async def test_an_index_is_rolled_back_and_started_again_without_the_other(
         await until_kept(filled.bus, alias, "bbbb")
     back = await call(ROLL_BACK, IndexSelector(alias="knowledge"))
     assert (back.alias, back.live and back.live.fingerprint) == ("knowledge", "aaaa")
-    assert await filled.store.resolve_alias(TOOLS.alias) == TOOLS.collection_of("bbbb")
+    assert await filled.store.resolve_alias(TOOLS.alias) == TOOLS.name_collection("bbbb")
     assert (await call(START_SWITCH, IndexSelector(alias="knowledge"))).alias == "knowledge"
     await until_kept(filled.bus, "knowledge", "bbbb")
 

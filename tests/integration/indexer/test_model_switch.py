@@ -73,7 +73,7 @@ async def test_searches_find_all_through_a_switch_while_skills_come_change_and_g
         writer.cancel()
         await asyncio.gather(writer, return_exceptions=True)
     assert searches.wrong == []
-    assert searches.collections == [TOOLS.collection_of("aaaa"), TOOLS.collection_of("bbbb")]
+    assert searches.collections == [TOOLS.name_collection("aaaa"), TOOLS.name_collection("bbbb")]
     assert len(searches.took_s) > 100
     await assert_live_is_exactly(running.bus, running.store, "bbbb")
     phases = list(dict.fromkeys(said.switch.phase for said in await progress(running.bus)))
@@ -143,7 +143,7 @@ async def test_another_default_in_the_middle_is_gone_to_instead(
     await assert_live_is_exactly(running.bus, running.store, "cccc")
     assert embedder.embedded.get("bbbb") is None
     # What was begun for the other model goes when the last search that may be on it is over.
-    wanted = [TOOLS.collection_of("aaaa"), TOOLS.collection_of("cccc")]
+    wanted = [TOOLS.name_collection("aaaa"), TOOLS.name_collection("cccc")]
     await eventually(running.store.list_collections, lambda names: names == wanted, wait_s=8)
 
 
@@ -172,9 +172,9 @@ async def test_vectors_of_a_model_that_answers_in_place_of_another_never_reach_a
     embedder.without_dense = {"aaaa"}
     late = await running.install(package("late", "Comes without a vector."))
     assert late.skill.indexed
-    found = await differences(running.bus, running.store, TOOLS.collection_of("aaaa"))
+    found = await differences(running.bus, running.store, TOOLS.name_collection("aaaa"))
     assert found == {"late": ("no dense vector", found["late"][1])}
-    points, _ = await running.store.scroll(TOOLS.collection_of("aaaa"), with_vectors=(DENSE,))
+    points, _ = await running.store.scroll(TOOLS.name_collection("aaaa"), with_vectors=(DENSE,))
     assert sum(DENSE in (point.vector or {}) for point in points) == 3
 
 
@@ -186,8 +186,8 @@ async def test_the_old_index_is_removed_when_its_time_is_over(
         await install_many(Running(bus, store, settings.data), package, 3)
         await embedder.make_default(bus, "bbbb")
         await until_phase(bus, SwitchPhase.DONE)
-        assert await store.resolve_alias(TOOLS.alias) == TOOLS.collection_of("bbbb")
-        await eventually(store.list_collections, lambda names: names == [TOOLS.collection_of("bbbb")], wait_s=8)
+        assert await store.resolve_alias(TOOLS.alias) == TOOLS.name_collection("bbbb")
+        await eventually(store.list_collections, lambda names: names == [TOOLS.name_collection("bbbb")], wait_s=8)
         with pytest.raises(RequestError) as refused:
             await bus.caller.call(ROLL_BACK, IndexSelector())
         assert refused.value.code is ErrorCode.CONFLICT

@@ -21,7 +21,7 @@ OLDER_KNOWLEDGE = "knowledge-aaaa-v1"
 
 async def make_older(store: VectorStore) -> None:
     """What is searched, as a version wrote it that knew neither sources nor arguments."""
-    newer = TOOLS.collection_of("aaaa")
+    newer = TOOLS.name_collection("aaaa")
     records, _ = await store.scroll(newer, with_vectors=True)
     await store.ensure_collection(OLDER, CollectionSpec(dim=DIMENSIONS["aaaa"]))
     kept = ("project", "tool_id", "name", "description", "tool_type", "tags", "content_hash")
@@ -43,7 +43,7 @@ async def test_an_index_of_an_older_schema_is_replaced_after_a_restart(
     await make_older(store)
     async with open_indexer(bus, settings, store):
         await eventually(
-            lambda: store.resolve_alias(TOOLS.alias), lambda live: live == TOOLS.collection_of("aaaa"), wait_s=10
+            lambda: store.resolve_alias(TOOLS.alias), lambda live: live == TOOLS.name_collection("aaaa"), wait_s=10
         )
         found = await points(store)
         assert len(found) == 40
@@ -53,7 +53,7 @@ async def test_an_index_of_an_older_schema_is_replaced_after_a_restart(
 
 async def make_older_knowledge(store: VectorStore) -> None:
     """What is searched, as a version wrote it whose points had ids of their own, made from project and item."""
-    newer = KNOWLEDGE.collection_of("aaaa")
+    newer = KNOWLEDGE.name_collection("aaaa")
     records, _ = await store.scroll(newer, with_vectors=True)
     await store.ensure_collection(OLDER_KNOWLEDGE, CollectionSpec(dim=DIMENSIONS["aaaa"]))
     older = []
@@ -75,7 +75,7 @@ async def test_knowledge_of_an_older_schema_is_replaced_after_a_restart_and_goes
         await learner.write(*items)
         await learner.until_heard_of(*items)
     await make_older_knowledge(store)
-    newer = KNOWLEDGE.collection_of("aaaa")
+    newer = KNOWLEDGE.name_collection("aaaa")
     hurried = settings.model_copy(update={"keep_old_index_s": 0.2, "switch_lease_s": 1})
     async with open_indexer(bus, hurried, store):
         await eventually(lambda: store.resolve_alias(KNOWLEDGE.alias), lambda live: live == newer, wait_s=10)
@@ -99,7 +99,7 @@ async def test_an_index_of_an_older_schema_that_is_gone_back_to_has_points_as_th
         return {point.id for point in points}
 
     async with open_indexer(bus, settings, store):
-        newer = KNOWLEDGE.collection_of("aaaa")
+        newer = KNOWLEDGE.name_collection("aaaa")
         await eventually(lambda: store.resolve_alias(KNOWLEDGE.alias), lambda live: live == newer, wait_s=10)
         await bus.caller.call(ROLL_BACK, IndexSelector(alias=KNOWLEDGE.alias))
         assert await store.resolve_alias(KNOWLEDGE.alias) == OLDER_KNOWLEDGE

@@ -27,7 +27,7 @@ from skillbus.relevance.knowledge_text import (
 )
 from skillbus.vectors import CollectionSpec
 from skillbus.vectors.datasets import KNOWLEDGE, NO_MODEL
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 from ...knowledge_record import Record, point_of
 from .conftest import FailingStore, TopicModel
@@ -57,7 +57,7 @@ class KnowledgeWorld:
         self, *items: KnowledgeItem, fingerprint: str = SPEC.fingerprint, by_words_only: bool = False
     ) -> None:
         """Points of items, whatever the record says of them."""
-        collection = KNOWLEDGE.collection_of(fingerprint)
+        collection = KNOWLEDGE.name_collection(fingerprint)
         await self.store.ensure_collection(
             collection, CollectionSpec(dim=SPEC.dim, keywords=KEYWORDS, numbers=("valid_from", "valid_to"))
         )
@@ -115,7 +115,7 @@ class KnowledgeWorld:
 
 def _embed_item(one: KnowledgeItem) -> list[float]:
     rows = TopicModel().embed(build_item_dense_texts(one.title, one.content), TextRole.DOCUMENT)
-    vector: list[float] = mean_of(rows).tolist()
+    vector: list[float] = compute_mean_direction(rows).tolist()
     return vector
 
 

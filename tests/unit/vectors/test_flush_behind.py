@@ -24,7 +24,7 @@ async def test_a_burst_of_writes_is_flushed_once():
     behind = FlushBehind(disk.flush, delay_s=0.02)
     async with behind.running():
         for _ in range(50):
-            behind.mark()
+            behind.mark_write()
             await asyncio.sleep(0)
         await asyncio.wait_for(disk.flushed.wait(), 5)
     assert disk.flushes == 1
@@ -34,7 +34,7 @@ async def test_a_flush_that_fails_is_logged_and_tried_again(caplog):
     disk = Disk(failures=2)
     behind = FlushBehind(disk.flush, delay_s=0.001)
     async with behind.running():
-        behind.mark()
+        behind.mark_write()
         await asyncio.wait_for(disk.flushed.wait(), 5)
     assert disk.flushes == 3
     assert [record.getMessage() for record in caplog.records] == ["vector_store_flush_failed"] * 2

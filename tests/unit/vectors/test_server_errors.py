@@ -6,7 +6,7 @@ from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException
 
 from skillbus.vectors import CollectionMissing, VectorStoreRejected, VectorStoreUnavailable
-from skillbus.vectors.server.errors import vector_store_error
+from skillbus.vectors.server.errors import translate_error
 
 
 def rpc(code: grpc.StatusCode) -> AioRpcError:
@@ -33,13 +33,13 @@ def rpc(code: grpc.StatusCode) -> AioRpcError:
     ],
 )
 def test_every_error_of_the_client_becomes_one_of_ours(error, becomes):
-    assert type(vector_store_error(error, "tools")) is becomes
+    assert type(translate_error(error, "tools")) is becomes
 
 
 def test_an_error_without_a_message_still_says_what_it_was():
-    error = vector_store_error(ResponseHandlingException(httpx.ReadTimeout("")), "tools")
+    error = translate_error(ResponseHandlingException(httpx.ReadTimeout("")), "tools")
     assert str(error) == "Qdrant connection failed: ReadTimeout"
 
 
 def test_what_is_missing_without_a_collection_is_no_missing_collection():
-    assert type(vector_store_error(rpc(grpc.StatusCode.NOT_FOUND), None)) is VectorStoreUnavailable
+    assert type(translate_error(rpc(grpc.StatusCode.NOT_FOUND), None)) is VectorStoreUnavailable

@@ -1,8 +1,8 @@
-"""Checks that both adapters make before a call.
+"""Checks that both adapters make before a call. Each raises `VectorStoreRejected`.
 
-Each of them stands for something that one engine refuses and another takes silently: Qdrant Edge 0.9 stores NaN and
-sparse vectors whose indices repeat or do not match their values, and writes a point of the wrong dimension to its
-log before it refuses it.
+Each covers an argument that one engine refuses and the other accepts silently: Qdrant Edge 0.9 stores NaN and sparse
+vectors with repeated indices or fewer values than indices, and writes a point of the wrong dimension to its log before
+it refuses it.
 """
 
 import json
@@ -23,7 +23,7 @@ _PLAIN_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def check_name(name: str) -> None:
-    """Names of collections and aliases are also names of directories and parts of URLs."""
+    """Require a name that can also be the name of a directory and a part of a URL."""
     if not _NAME.fullmatch(name):
         raise VectorStoreRejected(
             f"{name!r} cannot name a collection: use 1 to 200 letters, digits, '.', '_' and '-', not starting with '.'"
@@ -31,13 +31,13 @@ def check_name(name: str) -> None:
 
 
 def check_creation(name: str, aliases: Collection[str]) -> None:
-    """A collection cannot be made under the name of an alias."""
+    """Refuse to create a collection under the name of an alias."""
     if name in aliases:
         raise VectorStoreRejected(f"{name!r} is an alias; choose another name for the collection")
 
 
 def check_switch(targets: Mapping[str, str], collections: Collection[str]) -> None:
-    """Aliases point at collections that exist, and none hides one."""
+    """Require that the collections exist and that no alias has the name of one."""
     for alias, target in targets.items():
         check_name(alias)
         if target not in collections:
@@ -47,35 +47,35 @@ def check_switch(targets: Mapping[str, str], collections: Collection[str]) -> No
 
 
 def check_spec(spec: CollectionSpec) -> None:
-    """A collection holds vectors of at least one number, and no more than Qdrant's 65,536."""
+    """Require dense vectors of 1 to 65,536 numbers, which is Qdrant's limit."""
     if not 1 <= spec.dim <= 65_536:
         raise VectorStoreRejected(f"vectors of {spec.dim} dimensions cannot be stored; use 1 to 65536")
 
 
 def check_ids(ids: Iterable[object]) -> None:
-    """All ids are UUIDs as text."""
+    """Require UUIDs as text."""
     for value in ids:
         if not _is_uuid(value):
             raise VectorStoreRejected(f"{value!r} is not a UUID; derive the id of a point with point_id()")
 
 
 def check_points(points: Sequence[models.PointStruct]) -> None:
-    """Every point has a UUID, only the vectors that collections have, and a payload that JSON can say."""
+    """Require a UUID, known vectors and a payload that can be written as JSON of every point."""
     check_vectors(points)
     for point in points:
-        json_text(point.id, point.payload)
+        dump_payload(point.id, point.payload)
 
 
 def check_vectors(points: Sequence[models.PointStruct]) -> None:
-    """Every point has a UUID, and only the vectors that collections have."""
+    """Require a UUID and known vectors of every point."""
     check_ids(point.id for point in points)
     for point in points:
-        for name, vector in named_vectors(point).items():
+        for name, vector in get_vectors(point).items():
             check_vector(name, vector)
 
 
-def json_text(point: object, payload: object) -> str:
-    """The payload of a point, or a part of it, as JSON."""
+def dump_payload(point: object, payload: object) -> str:
+    """Return the payload of a point, or a part of it, as JSON."""
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -85,7 +85,7 @@ def json_text(point: object, payload: object) -> str:
 
 
 def check_fields(condition: models.Filter | None, fields: Collection[str]) -> None:
-    """A filter reads only fields that the collection was made to be filtered by."""
+    """Require that a filter reads only the fields that the collection is indexed by."""
     if condition is None:
         return
     for clause in (condition.must, condition.should, condition.must_not):
@@ -99,15 +99,15 @@ def check_fields(condition: models.Filter | None, fields: Collection[str]) -> No
                 )
 
 
-def named_vectors(point: models.PointStruct) -> dict[str, models.Vector]:
-    """The vectors of a point by name."""
+def get_vectors(point: models.PointStruct) -> dict[str, models.Vector]:
+    """Return the vectors of a point by name."""
     if not isinstance(point.vector, dict):
         raise VectorStoreRejected(f"point {point.id} has an unnamed vector; name it {DENSE!r} or {LEXICAL!r}")
     return point.vector
 
 
 def check_queries(requests: Sequence[models.QueryRequest]) -> None:
-    """Every query asks one of the two vectors for at least one point, and for its score alone."""
+    """Require that each query asks one of the two vectors for ids and scores of at least one point."""
     for request in requests:
         check_vector(request.using, request.query)
         if request.limit is not None and request.limit < 1:
@@ -119,7 +119,7 @@ def check_queries(requests: Sequence[models.QueryRequest]) -> None:
 
 
 def check_page(limit: int, offset: str | None) -> None:
-    """A page holds at least one point and starts at an id."""
+    """Require a page of at least one point that starts at an id."""
     if limit < 1:
         raise VectorStoreRejected(f"a page of {limit} points has no next one; ask for at least 1")
     if offset is not None:
@@ -127,13 +127,13 @@ def check_page(limit: int, offset: str | None) -> None:
 
 
 def check_deletion(condition: models.Filter) -> None:
-    """An empty filter would delete every point; that is said with `delete_collection`."""
+    """Refuse an empty filter, which would delete every point: `delete_collection` is for that."""
     if not (condition.must or condition.should or condition.must_not or condition.min_should):
         raise VectorStoreRejected("a deletion needs a condition; delete the collection to delete every point")
 
 
 def check_vector(name: str | None, vector: object) -> None:
-    """A vector has the form of its name and only finite numbers."""
+    """Require that a vector has the form of its name and only finite numbers."""
     match name, vector:
         case "dense", list():
             finite = _finite(vector)
@@ -150,9 +150,9 @@ def check_vector(name: str | None, vector: object) -> None:
 
 
 def _finite(values: Sequence[object]) -> bool:
-    """One pass in C: a sum is finite only if its parts are, short of overflow, which no embedding comes near."""
+    """Return whether all values are finite, in one pass in C: the sum is finite only if they are, short of overflow."""
     try:
-        return math.isfinite(sum(values))  # type: ignore[arg-type]  # what cannot be added is what is looked for
+        return math.isfinite(sum(values))  # type: ignore[arg-type]  # values that cannot be added are refused
     except TypeError:
         return False
 
@@ -167,7 +167,7 @@ def _check_indices(indices: Sequence[int], values: Sequence[float]) -> None:
 def _is_uuid(value: object) -> bool:
     if not isinstance(value, str):
         return False
-    if _PLAIN_UUID.fullmatch(value):  # as nearly all are; in C
+    if _PLAIN_UUID.fullmatch(value):  # nearly all ids; a match in C
         return True
     try:
         UUID(value)

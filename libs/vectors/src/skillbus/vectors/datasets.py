@@ -1,28 +1,28 @@
-"""What is indexed, and the names of its collections: of each dataset one for each model, behind one alias."""
+"""Datasets of the index and the names of their collections: one for each model, behind one alias."""
 
 from dataclasses import dataclass
 from typing import Final
 
 NO_MODEL: Final = "lexical"
-"""In place of a model's fingerprint: points have sparse vectors only."""
+"""Stands for a model's fingerprint when points have sparse vectors only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Entries of one kind, each a point of every collection of theirs."""
+    """Entries of one kind. Each is a point of every collection of the dataset."""
 
     alias: str
-    """What readers search; no hyphen in it."""
+    """Name that readers search by; without a hyphen."""
     schema: str
-    """Of vectors and payload. Another one is another collection, and the alias changes over when it is filled."""
+    """Version of vectors and payload. Another version gets a new collection, and the alias moves once that is full."""
 
-    def collection_of(self, fingerprint: str) -> str:
-        """The collection of the entries that a model embedded."""
+    def name_collection(self, fingerprint: str) -> str:
+        """Return the name of the collection of the entries that a model embedded."""
         return f"{self.alias}-{fingerprint}-{self.schema}"
 
     @property
     def prefix(self) -> str:
-        """What the names of all its collections begin with."""
+        """Prefix of the names of all its collections."""
         return f"{self.alias}-"
 
 
@@ -30,6 +30,6 @@ TOOLS: Final = Dataset("tools", "v2")
 KNOWLEDGE: Final = Dataset("knowledge", "v2")
 
 
-def model_of(collection: str) -> str:
-    """The fingerprint of the model whose vectors a collection holds, or `NO_MODEL`."""
+def parse_fingerprint(collection: str) -> str:
+    """Return the fingerprint of the model of a collection's vectors, or `NO_MODEL`."""
     return collection.split("-")[1]

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 _NO_LENGTH: Final = 1e-6
 
 
-def mean_of(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The direction in between of vectors of length 1, shape (n, dim) → (dim,).
+def compute_mean_direction(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean direction of vectors of length 1, shape (n, dim) → (dim,).
 
-    Of directions without one, as two that are opposite, it is the first.
+    Opposite vectors have no mean direction: the first one is returned.
     """
     added = rows.sum(axis=0, dtype=np.float64)
     length = float(np.sqrt((added * added).sum()))

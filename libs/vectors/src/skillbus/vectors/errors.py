@@ -1,4 +1,4 @@
-"""What can go wrong between a caller and the vectors.
+"""Errors of the vector store.
 
 VectorStoreError
 ├── VectorStoreUnavailable   the engine cannot be reached or failed; the same call may succeed later
@@ -6,14 +6,14 @@ VectorStoreError
 └── VectorStoreRejected      the call itself is wrong; repeating it cannot help
     ├── CollectionMissing    no collection or alias has that name
     ├── CollectionMismatch   a collection has that name, with vectors of another dimension
-    └── QueryUnsupported     the embedded engine is not asked this kind of question
+    └── QueryUnsupported     the embedded engine does not support this kind of query
 """
 
 from pathlib import Path
 
 
 class VectorStoreError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Base of this package's errors."""
 
 
 class VectorStoreUnavailable(VectorStoreError):  # noqa: N818  # read as a sentence: raise VectorStoreUnavailable
@@ -25,7 +25,7 @@ class VectorStoreUnavailable(VectorStoreError):  # noqa: N818  # read as a sente
 
 
 class VectorStoreLocked(VectorStoreError):  # noqa: N818
-    """An embedded store has one owner; another process holds this one."""
+    """The embedded store belongs to another process."""
 
     def __init__(self, directory: Path, owner: str) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class VectorStoreRejected(VectorStoreError):  # noqa: N818
 
 
 class CollectionMissing(VectorStoreRejected):
-    """Neither a collection nor an alias has the name."""
+    """No collection or alias has the name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no vector collection or alias {name!r}; create it before using it")
@@ -59,7 +59,7 @@ class CollectionMismatch(VectorStoreRejected):
 
 
 class QueryUnsupported(VectorStoreRejected):
-    """Part of a query or filter that Qdrant's models can say and the embedded adapter does not translate."""
+    """Part of a query or filter that the embedded engine's adapter does not translate."""
 
     def __init__(self, part: str) -> None:
         super().__init__(f"{part} is not supported by the embedded vector store; ask without it or use a Qdrant server")

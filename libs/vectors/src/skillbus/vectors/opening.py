@@ -1,8 +1,11 @@
-"""One way to open a store, whichever engine the settings name."""
+"""Opening of a store with either engine, by arguments or by the environment."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.vectors.errors import VectorStoreRejected
 from skillbus.vectors.store import VectorStore
@@ -19,12 +22,12 @@ async def open_vector_store(
 ) -> AsyncIterator[VectorStore]:
     """Open the Qdrant server at `url` or, without one, Qdrant Edge in the directory `path`.
 
-    A server need not be up yet: each call finds out for itself. An embedded store belongs to this process while it is
-    open, so services that share a process share one store. Only the chosen engine's adapter is imported.
+    The server need not be up yet: each call connects by itself. An embedded store belongs to this process while it is
+    open, so services of one process share one store. Only the chosen engine's adapter is imported.
 
     Raises:
-        VectorStoreLocked: another process, or another open store of this one, has `path` open.
-        VectorStoreUnavailable: a collection in `path` cannot be read.
+        VectorStoreLocked: `path` is open in another process, or in another store of this one.
+        VectorStoreUnavailable: A collection in `path` cannot be read.
     """
     if url is not None:
         from skillbus.vectors.server.store import ServerSettings, open_server_store  # noqa: PLC0415
@@ -39,3 +42,30 @@ async def open_vector_store(
             yield edge
     else:
         raise VectorStoreRejected("name the URL of a Qdrant server or a directory for the embedded vector store")
+
+
+class QdrantSettings(BaseSettings):
+    """Settings from `SKILLBUS_QDRANT_*`, for services that run alone."""
+
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_QDRANT_", frozen=True)
+
+    url: str
+    """URL of the server. Qdrant Edge belongs to one process, so services in processes of their own need a server."""
+    api_key: SecretStr | None = None
+    prefer_grpc: bool = False
+    timeout_s: float = Field(default=5.0, gt=0)
+
+
+@asynccontextmanager
+async def open_qdrant_server() -> AsyncGenerator[VectorStore]:
+    """Open the server that the environment names.
+
+    Raises:
+        ValidationError: `SKILLBUS_QDRANT_URL` is missing.
+    """
+    settings = QdrantSettings()
+    api_key = settings.api_key.get_secret_value() if settings.api_key else None
+    async with open_vector_store(
+        settings.url, None, api_key=api_key, prefer_grpc=settings.prefer_grpc, timeout_s=settings.timeout_s
+    ) as store:
+        yield store

@@ -8,7 +8,7 @@ from skillbus.common.runner import run
 from skillbus.common.service import ServiceHealth
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
-from skillbus.vectors.settings import open_qdrant_server
+from skillbus.vectors.opening import open_qdrant_server
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from skillbus.common.runner import run
 from skillbus.common.service import ServiceHealth
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.vectors.settings import open_qdrant_server
+from skillbus.vectors.opening import open_qdrant_server
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
-"""Calls into Qdrant Edge and the disk under it.
+"""Calls into Qdrant Edge, with its exceptions translated.
 
-The engine raises a bare `Exception` for everything of its own and, where Rust panics, a `BaseException`.
+The engine raises a bare `Exception` for all its errors and, when Rust panics, a `BaseException`.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ _CALLERS_FAULT: Final = (
 )
 
 
-def edge_call(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call the engine; what it raises becomes an error of this package.
+def call_edge(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call the engine and translate its exceptions into errors of this package.
 
-    The engine never releases the GIL, so the call is made where it stands: a thread would stop the loop just the same.
+    The engine never releases the GIL, so there is no point in a thread: it would stop the loop just the same.
     """
     try:
         return function(*args, **kwargs)
@@ -43,5 +43,5 @@ def edge_call(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def _first_line(error: BaseException) -> str:
-    """Of a payload that cannot be converted, the engine reports each type that it is not."""
+    """Return the first line: for a payload that it cannot convert the engine lists every type that it tried."""
     return str(error).partition("\n")[0]

@@ -1,10 +1,10 @@
-"""What an embedded store keeps on disk around Qdrant Edge's shards.
+"""Files of an embedded store around Qdrant Edge's shards.
 
-lock                           held with flock(2) while the store is open; the owner's pid, for the error message
+lock                           locked with flock(2) while the store is open; holds the owner's pid for error messages
 aliases.json                   {"format": 1, "aliases": {alias: collection}}, replaced by an atomic rename
-collections/<name>/spec.json   what the collection was created with
-collections/<name>/shard/      Qdrant Edge's own
-collections/.<uuid>/           being made, or deleted and not yet swept; removed when the store opens
+collections/<name>/spec.json   the CollectionSpec
+collections/<name>/shard/      files of Qdrant Edge
+collections/.<uuid>/           a collection in creation or deletion; removed when the store opens
 """
 
 import fcntl
@@ -29,12 +29,12 @@ _FORMAT: Final = 1
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Own the directory; the kernel frees it when the process dies, however it dies.
+def lock_directory(directory: Path) -> Iterator[None]:
+    """Lock the directory. The kernel releases the lock when the process dies, however it dies.
 
     Raises:
-        VectorStoreLocked: it has an owner, in another process or in this one.
-        VectorStoreUnavailable: it cannot be made or written.
+        VectorStoreLocked: The directory is locked, by another process or by this one.
+        VectorStoreUnavailable: The directory cannot be created or written.
     """
     with _lock_file(directory) as lock:
         try:
@@ -59,28 +59,28 @@ def _lock_file(directory: Path) -> TextIO:
 
 
 class EdgeDirectory:
-    """The layout above, under a directory that the caller has locked."""
+    """The layout above, in a directory that the caller has locked."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._collections = root / "collections"
 
     def sweep(self) -> None:
-        """Make the layout and remove what a killed process left half made or half deleted."""
+        """Create the layout and remove collections that a killed process left half created or half deleted."""
         self._collections.mkdir(parents=True, exist_ok=True)
         for leftover in self._collections.glob(".*"):
             shutil.rmtree(leftover)
 
-    def names(self) -> list[str]:
-        """The collections on disk."""
+    def list_names(self) -> list[str]:
+        """Return the names of the collections on disk."""
         return sorted(entry.name for entry in self._collections.iterdir() if not entry.name.startswith("."))
 
-    def shard(self, name: str) -> Path:
-        """Where the shard of a collection lies."""
+    def shard_path(self, name: str) -> Path:
+        """Return the folder of a collection's shard."""
         return self._collections / name / "shard"
 
-    def spec(self, name: str) -> CollectionSpec:
-        """What a collection was created with."""
+    def read_spec(self, name: str) -> CollectionSpec:
+        """Read a collection's spec."""
         path = self._collections / name / _SPEC
         try:
             document = json.loads(path.read_bytes())
@@ -90,34 +90,34 @@ class EdgeDirectory:
         except (OSError, ValueError, TypeError, ValidationError) as error:
             raise _unreadable(path, error) from error
 
-    def put_spec(self, name: str, spec: CollectionSpec) -> None:
-        """Record what a collection has."""
+    def write_spec(self, name: str, spec: CollectionSpec) -> None:
+        """Write a collection's spec."""
         _replace(self._collections / name / _SPEC, {"format": _FORMAT, **asdict(spec)})
 
-    def staging(self) -> str:
-        """A name under which a collection can be made unseen."""
+    def create_staging(self) -> str:
+        """Create a hidden folder for a new collection and return its name."""
         name = f".{uuid4()}"
         (self._collections / name).mkdir()
         return name
 
     def publish(self, staging: str, name: str) -> None:
-        """Give a made collection its name, in one step that survives a power cut."""
+        """Give a new collection its name, in one step that survives a power cut."""
         (self._collections / staging).rename(self._collections / name)
         _sync_directory(self._collections)
 
     def hide(self, name: str) -> str:
-        """Take a collection's name from it in one step; its files are then under the returned name."""
+        """Rename a collection to a hidden name in one step, and return that name."""
         hidden = f".{uuid4()}"
         (self._collections / name).rename(self._collections / hidden)
         _sync_directory(self._collections)
         return hidden
 
-    def remove(self, name: str) -> None:
-        """Delete the files of a collection; slow, and safe to call in a thread."""
+    def delete_files(self, name: str) -> None:
+        """Delete the files of a hidden collection; slow, and safe to call in a thread."""
         shutil.rmtree(self._collections / name)
 
-    def aliases(self) -> dict[str, str]:
-        """Which collection each alias names."""
+    def read_aliases(self) -> dict[str, str]:
+        """Read the collection of each alias."""
         path = self._root / _ALIASES
         if not path.exists():
             return {}
@@ -127,7 +127,7 @@ class EdgeDirectory:
         except (OSError, ValueError, TypeError, KeyError, ValidationError) as error:
             raise _unreadable(path, error) from error
 
-    def put_aliases(self, aliases: Mapping[str, str]) -> None:
+    def write_aliases(self, aliases: Mapping[str, str]) -> None:
         """Replace all aliases in one step."""
         _replace(self._root / _ALIASES, {"format": _FORMAT, "aliases": dict(aliases)})
 

@@ -1,4 +1,4 @@
-"""Flushing behind writes: soon after the first of a burst, once for all of it."""
+"""Flushes after writes: once for a burst, soon after its first write."""
 
 import asyncio
 import logging
@@ -11,20 +11,20 @@ _logger = logging.getLogger(__name__)
 
 
 class FlushBehind:
-    """Calls `flush` `delay_s` seconds after a write was marked; a flush that fails is logged and tried again."""
+    """Calls `flush` `delay_s` seconds after a write was marked. A failed flush is logged and repeated."""
 
     def __init__(self, flush: Callable[[], Awaitable[None]], delay_s: float) -> None:
         self._flush = flush
         self._delay_s = delay_s
         self._written = asyncio.Event()
 
-    def mark(self) -> None:
-        """Something was written."""
+    def mark_write(self) -> None:
+        """Note that something was written."""
         self._written.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Own the task that flushes; what is marked at the end is left to the caller's last flush."""
+        """Run the flushing task. Writes that are still marked at the end are left to the caller's last flush."""
         task = asyncio.create_task(self._run(), name="vector-store-flush")
         try:
             yield

@@ -1,44 +1,42 @@
-"""Qdrant's models as Qdrant Edge's classes and back.
+"""Translation of Qdrant's models into Qdrant Edge's classes and back.
 
-Total for what the port takes: what has no translation here raises `QueryUnsupported` with its name, so that nothing
-asked for is left out in silence.
+A part of a query without a translation raises `QueryUnsupported` with its name, so that nothing is ignored silently.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 import qdrant_edge as edge
 from pydantic import BaseModel
 from qdrant_client import models
 
-from skillbus.vectors.checks import check_ids, named_vectors
-from skillbus.vectors.edge.payload import packed, unpacked
+from skillbus.vectors.checks import check_ids, get_vectors
+from skillbus.vectors.edge.payload import pack_payload, unpack_payload
 from skillbus.vectors.errors import QueryUnsupported, VectorStoreRejected
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, PayloadFields
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
 DEFAULT_LIMIT: Final = 10
-"""Of a query that names none, as on the server."""
+"""Limit of a query without one, as on the server."""
 
 _EXACT: Final = edge.SearchParams(exact=True)
-"""Whatever the size: filtered HNSW without payload links found .002 of the true neighbours."""
+"""Exact at any size: filtered HNSW without payload links found .002 of the true neighbours."""
 _SCAN: Final = edge.SearchParams(
     quantization=edge.QuantizationSearchParams(ignore=False, rescore=True, oversampling=4.0)
 )
-"""All points by their quantized vectors, and the best four times as many as are asked for by their own: a quarter of
-the time of an exact scan. 300 requests among 50,000 tools found each of their 32 nearest, at twice as many too."""
+"""Scan of the quantized vectors; the best four times as many as requested are scored by their own vectors. It takes a
+quarter of the time of an exact scan. 300 requests among 50,000 tools found each of their 32 nearest, also with twice as
+many."""
 _QUANTIZED_DIM: Final = 128
-"""Shorter vectors keep too little when they are quantized, and are scanned quickly as they are."""
+"""Shorter vectors lose too much by quantization, and their exact scan is fast."""
 
 
-def edge_config(spec: CollectionSpec) -> edge.EdgeConfig:
-    """The two vectors of every collection; nothing is indexed, since nothing is ever optimized.
+def build_config(spec: CollectionSpec) -> edge.EdgeConfig:
+    """Return the configuration of a collection's two vectors, without a graph: it would need `optimize()`.
 
-    Dense vectors are quantized beside, as they come: TurboQuant, some 200 bytes of 512 dimensions.
-    One thread: a batch of queries went through the engine's pool a quarter slower on two cores. Payloads in memory:
-    ten read from the disk's cache took 0.5 ms, so 0.2.
+    Dense vectors are also quantized as they arrive: TurboQuant, some 200 bytes for 512 dimensions.
+    One thread: a batch of queries took a quarter longer in the engine's pool on two cores. Payloads in memory: reading
+    ten took 0.2 ms, and 0.5 ms from the disk's cache.
     """
     return edge.EdgeConfig(
         vectors={
@@ -55,33 +53,33 @@ def edge_config(spec: CollectionSpec) -> edge.EdgeConfig:
     )
 
 
-def edge_point(point: models.PointStruct, dim: int, apart: frozenset[str]) -> edge.Point:
-    """A point whose vectors were checked, the fields `apart` of its payload by themselves.
+def translate_point(point: models.PointStruct, dim: int, apart: frozenset[str]) -> edge.Point:
+    """Translate a point with checked vectors; the payload fields `apart` are stored by themselves.
 
-    Raises `VectorStoreRejected` unless its dense vector has `dim` numbers, and JSON can say its payload.
+    Raises `VectorStoreRejected` if its dense vector has not `dim` numbers, or its payload is not JSON.
     """
     vectors: dict[str, list[float] | edge.SparseVector | list[list[float]]] = {}
-    for name, vector in named_vectors(point).items():
+    for name, vector in get_vectors(point).items():
         if isinstance(vector, models.SparseVector):
             vectors[name] = edge.SparseVector(vector.indices, vector.values)
         elif isinstance(vector, list):
             check_dim(vector, dim)
             vectors[name] = vector
-    return edge.Point(point.id, vectors, packed(point, apart))
+    return edge.Point(point.id, vectors, pack_payload(point, apart))
 
 
 def check_dim(vector: Sequence[object], dim: int) -> None:
-    """A dense vector has `dim` numbers."""
+    """Require a dense vector of `dim` numbers."""
     if len(vector) != dim:
         raise VectorStoreRejected(f"the collection holds dense vectors of dimension {dim}, not {len(vector)}")
 
 
-def limit_of(request: models.QueryRequest) -> int:
-    """How many points a query asks for."""
+def get_limit(request: models.QueryRequest) -> int:
+    """Return the number of points that a query asks for."""
     return DEFAULT_LIMIT if request.limit is None else request.limit
 
 
-def edge_query(
+def translate_query(
     request: models.QueryRequest,
     dim: int,
     condition: edge.Filter | None = None,
@@ -89,14 +87,14 @@ def edge_query(
     exact: bool = False,
     limit: int | None = None,
 ) -> edge.QueryRequest:
-    """A nearest-neighbour query whose vector was checked; `exact` for a few points, which need no shortcut.
+    """Translate a nearest-neighbour query with a checked vector. `exact` scores every point by its own vector.
 
-    `condition` stands for the request's filter, translated; `limit` for its limit, if it is given.
+    `condition` is the request's filter, translated. `limit` overrides the request's.
     """
     _check_unsupported(request)
     return edge.QueryRequest(
         query=_nearest(request.query, dim),
-        limit=limit or limit_of(request),
+        limit=limit or get_limit(request),
         offset=request.offset,
         filter=condition,
         score_threshold=request.score_threshold,
@@ -124,14 +122,14 @@ def _check_unsupported(request: models.QueryRequest) -> None:
 
 
 def _check_params(params: models.SearchParams) -> None:
-    """`exact`, `hnsw_ef` and `acorn` ask for more accuracy than a graph gives; the exact scan has it already."""
+    """Refuse parameters without a translation. `exact`, `hnsw_ef` and `acorn` are met: there is no graph."""
     for name in ("quantization", "indexed_only", "idf"):
         if getattr(params, name):
             raise QueryUnsupported(f"query.params.{name}")
 
 
-def edge_filter(condition: models.Filter | None) -> edge.Filter | None:
-    """A filter of `must`, `should` and `must_not`, nested to any depth."""
+def translate_filter(condition: models.Filter | None) -> edge.Filter | None:
+    """Translate a filter of `must`, `should` and `must_not`, nested to any depth."""
     if condition is None:
         return None
     if condition.min_should is not None:
@@ -152,7 +150,7 @@ def _conditions(given: Sequence[models.Condition] | models.Condition | None) -> 
 def _condition(condition: models.Condition) -> "edge.ConditionType":
     match condition:
         case models.Filter():
-            return edge_filter(condition) or edge.Filter()
+            return translate_filter(condition) or edge.Filter()
         case models.HasIdCondition():
             check_ids(condition.has_id)
             return edge.HasIdCondition(set(condition.has_id))
@@ -192,36 +190,25 @@ def _range(given: models.RangeInterface | None) -> edge.RangeFloat:
 
 
 def record(point: edge.Record, wanted: PayloadFields) -> models.Record:
-    """A stored point, its id as text. What the engine gives is not validated again: that took half the time."""
-    payload, vector = unpacked(point.payload, wanted), _vectors(point.vector)
-    return _unvalidated(
-        models.Record,
-        {"id": str(point.id), "payload": payload, "vector": vector, "shard_key": None, "order_value": None},
+    """Translate a stored point. Its fields are not validated again: that took half the time."""
+    payload, vector = unpack_payload(point.payload, wanted), _vectors(point.vector)
+    return models.Record.model_construct(
+        id=str(point.id), payload=payload, vector=vector, shard_key=None, order_value=None
     )
 
 
 def _vectors(vectors: "edge.Vector | None") -> dict[str, models.VectorOutput] | None:
     if not isinstance(vectors, Mapping):
-        return None  # not asked for: every vector here has a name
+        return None  # not requested
     return {name: _vector(vector) for name, vector in vectors.items()}
 
 
 def _vector(vector: "edge.NamedVector") -> models.VectorOutput:
     if isinstance(vector, edge.SparseVector):
-        return _unvalidated(models.SparseVector, {"indices": vector.indices, "values": vector.values})
+        return models.SparseVector.model_construct(indices=vector.indices, values=vector.values)
     return vector
 
 
-def _unvalidated(kind: type[ModelT], fields: dict[str, object]) -> ModelT:
-    """What `model_construct` makes of all fields of a model, in a third of its time: it looks for their defaults."""
-    made, put = kind.__new__(kind), object.__setattr__
-    put(made, "__dict__", fields)
-    put(made, "__pydantic_fields_set__", set(fields))
-    put(made, "__pydantic_extra__", None)
-    put(made, "__pydantic_private__", None)
-    return made
-
-
-def text_offset(offset: int | UUID | str | None) -> str | None:
-    """Where the next page of a scroll starts."""
+def format_offset(offset: int | UUID | str | None) -> str | None:
+    """Return the start of the next page of a scroll."""
     return None if offset is None else str(offset)

@@ -1,7 +1,7 @@
-"""The port on Qdrant Edge: the engine inside this process, one shard per collection under one directory.
+"""The vector store on Qdrant Edge: the engine inside this process, with one shard per collection in one directory.
 
-Searches scan exactly and no graph is ever built: up to 50,000 points that takes milliseconds, and it cannot lose hits
-behind a filter. Past that, `health` says that it is time for a server.
+Searches scan all points and no graph is built: up to 50,000 points that takes milliseconds, and no filter loses hits.
+Beyond that, `health` advises a server.
 """
 
 import asyncio
@@ -17,32 +17,33 @@ import qdrant_edge as edge
 from qdrant_client import models
 
 from skillbus.vectors import checks
-from skillbus.vectors.edge.calls import edge_call
-from skillbus.vectors.edge.directory import EdgeDirectory, locked
+from skillbus.vectors.edge.calls import call_edge
+from skillbus.vectors.edge.directory import EdgeDirectory, lock_directory
 from skillbus.vectors.edge.flush import FlushBehind
 from skillbus.vectors.edge.models import (
-    edge_config,
-    edge_filter,
-    edge_point,
+    build_config,
+    format_offset,
     record,
-    text_offset,
+    translate_filter,
+    translate_point,
 )
-from skillbus.vectors.edge.payload import fields_of, rest_of
-from skillbus.vectors.edge.search import search
+from skillbus.vectors.edge.payload import find_top_fields, read_packed
+from skillbus.vectors.edge.search import search_shard
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 UPSERT_CHUNK: Final = 100
-"""Points written between two turns of the event loop: 10 to 25 ms of 512 dimensions."""
+"""Points written between two turns of the event loop: 10 to 25 ms with 512 dimensions."""
 
 FLUSH_DELAY_S: Final = 5.0
-"""How long after a write its fsync starts. Until then the log holds it: a killed process loses nothing.
+"""Delay of the fsync after a write. Until then the write is in the log: a killed process loses nothing.
 
-A flush stops the loop for 10 to 40 ms, however little there is to write: not oftener, while an index is filled.
+A flush stops the loop for 10 to 40 ms, however little there is to write, so it must not run more often while an index
+is filled.
 """
 
 EXACT_SCAN_POINTS: Final = 50_000
-"""Points of one collection up to which an exact scan stays below 10 ms."""
+"""Points of a collection up to which a scan stays below 10 ms."""
 
 _logger = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ _logger = logging.getLogger(__name__)
 async def open_edge_store(
     path: Path, *, exact_scan_points: int = EXACT_SCAN_POINTS
 ) -> AsyncIterator["EdgeVectorStore"]:
-    """Own the directory, load every collection in it, and flush behind writes while it is open."""
-    with locked(path):
+    """Lock the directory, load its collections, and flush after writes while the store is open."""
+    with lock_directory(path):
         store = EdgeVectorStore(EdgeDirectory(path), exact_scan_points=exact_scan_points)
         try:
             await store.load()
@@ -70,11 +71,11 @@ class _Collection:
     spec: CollectionSpec
     shard: edge.EdgeShard
     filtered: frozenset[str]
-    """Keys that it can be filtered by, and that are indexed or about to be."""
+    """Fields that filters may read: those with an index, also one in creation."""
 
 
 class EdgeVectorStore:
-    """`VectorStore` in a directory that the caller has locked; calls run on the event loop's thread."""
+    """`VectorStore` in a directory that the caller has locked. Calls run on the event loop's thread."""
 
     def __init__(self, directory: EdgeDirectory, *, exact_scan_points: int) -> None:
         self._directory = directory
@@ -88,22 +89,22 @@ class EdgeVectorStore:
         self._closed = False
 
     async def load(self) -> None:
-        """Open what the directory holds; 10,000 points take 0.1 s, in which the loop stands still."""
-        edge_call(self._directory.sweep)
-        self._aliases = self._directory.aliases()
-        for name in self._directory.names():
+        """Load the collections of the directory. 10,000 points take 0.1 s, during which the loop is blocked."""
+        call_edge(self._directory.sweep)
+        self._aliases = self._directory.read_aliases()
+        for name in self._directory.list_names():
             self._load(name)
             await asyncio.sleep(0)
 
     def _load(self, name: str) -> None:
-        spec = self._directory.spec(name)
-        path = self._directory.shard(name)
+        spec = self._directory.read_spec(name)
+        path = self._directory.shard_path(name)
         try:
-            shard = edge_call(edge.EdgeShard.load, str(path))
+            shard = call_edge(edge.EdgeShard.load, str(path))
         except VectorStoreError as error:
             message = f"collection {name!r} cannot be opened; remove {path.parent} and index it again ({error})"
             raise VectorStoreUnavailable(message) from error
-        self._collections[name] = _Collection(name, spec, shard, frozenset(edge_call(shard.info).payload_schema))
+        self._collections[name] = _Collection(name, spec, shard, frozenset(call_edge(shard.info).payload_schema))
         self._notice_size(self._collections[name])
 
     async def resolve_alias(self, alias: str) -> str | None:
@@ -117,7 +118,7 @@ class EdgeVectorStore:
             checks.check_fields(request.filter, found.filtered)
         if not requests:
             return []
-        answers = search(found.shard, found.spec.dim, requests)
+        answers = search_shard(found.shard, found.spec.dim, requests)
         return [[Hit(str(point.id), point.score) for point in answer] for answer in answers]
 
     async def retrieve(
@@ -130,14 +131,14 @@ class EdgeVectorStore:
     ) -> list[models.Record]:
         checks.check_ids(ids)
         found = self._collection(collection)
-        points = edge_call(found.shard.retrieve, list(ids), with_payload is not False, _selected(with_vectors))
+        points = call_edge(found.shard.retrieve, list(ids), with_payload is not False, _selected(with_vectors))
         return [record(point, with_payload) for point in points]
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         found = self._collection(collection)
         checks.check_fields(condition, found.filtered)
-        request = edge_call(lambda: edge.CountRequest(exact=True, filter=edge_filter(condition)))
-        return edge_call(found.shard.count, request)
+        request = call_edge(lambda: edge.CountRequest(exact=True, filter=translate_filter(condition)))
+        return call_edge(found.shard.count, request)
 
     async def health(self) -> StoreHealth:
         engine = f"Qdrant Edge {version('qdrant-edge-py')}"
@@ -162,40 +163,40 @@ class EdgeVectorStore:
         return False
 
     async def _index(self, found: _Collection, spec: CollectionSpec) -> None:
-        """Add the indexes that are missing, when their fields are set apart in every point, new ones among them."""
-        present = set(edge_call(found.shard.info).payload_schema)
+        """Add the missing indexes after their fields are stored by themselves in every point."""
+        present = set(call_edge(found.shard.info).payload_schema)
         missing = {spec.tenant, *spec.keywords, *spec.numbers} - present
         if not missing:
             return
         self._collections[found.name] = replace(found, filtered=found.filtered | missing)
-        await self._set_apart(found.name, fields_of(missing))
+        await self._set_apart(found.name, find_top_fields(missing))
         for operation in _index_operations(spec, present):
-            edge_call(found.shard.update, operation)
+            call_edge(found.shard.update, operation)
 
     async def _set_apart(self, name: str, fields: frozenset[str]) -> None:
         offset = None
         while True:
-            found = self._collection(name)  # again: it may have been deleted meanwhile
+            found = self._collection(name)  # looked up again: another task may have deleted it
             request = edge.ScrollRequest(offset=offset, limit=UPSERT_CHUNK, with_payload=True, with_vector=False)
-            points, offset = edge_call(found.shard.scroll, request)
+            points, offset = call_edge(found.shard.scroll, request)
             for point in points:
-                rest = rest_of(point.payload or {})
+                rest = read_packed(point.payload or {})
                 if values := {field: rest[field] for field in fields if field in rest}:
-                    self._update(found, edge_call(edge.UpdateOperation.set_payload, [point.id], values))
+                    self._update(found, call_edge(edge.UpdateOperation.set_payload, [point.id], values))
             if offset is None:
                 return
             await asyncio.sleep(0)
 
     def _create(self, name: str, spec: CollectionSpec) -> None:
-        """Make it aside and publish it by a rename: a killed process leaves no half-made collection."""
+        """Create the collection in a hidden folder and rename it: a killed process leaves no half of a collection."""
         checks.check_creation(name, self._aliases)
-        staging = edge_call(self._directory.staging)
-        shard = edge_call(edge.EdgeShard.create, str(self._directory.shard(staging)), edge_config(spec))
+        staging = call_edge(self._directory.create_staging)
+        shard = call_edge(edge.EdgeShard.create, str(self._directory.shard_path(staging)), build_config(spec))
         for operation in _index_operations(spec, set()):
-            edge_call(shard.update, operation)
-        edge_call(shard.close)
-        edge_call(self._directory.put_spec, staging, spec)
-        edge_call(self._directory.publish, staging, name)
+            call_edge(shard.update, operation)
+        call_edge(shard.close)
+        call_edge(self._directory.write_spec, staging, spec)
+        call_edge(self._directory.publish, staging, name)
         self._load(name)
 
     async def delete_collection(self, name: str) -> bool:
@@ -208,9 +209,9 @@ class EdgeVectorStore:
         del self._collections[name]
         self._unflushed.discard(name)
         self._outgrown.discard(name)
-        edge_call(found.shard.close)
-        hidden = edge_call(self._directory.hide, name)
-        await asyncio.to_thread(edge_call, self._directory.remove, hidden)
+        call_edge(found.shard.close)
+        hidden = call_edge(self._directory.hide, name)
+        await asyncio.to_thread(call_edge, self._directory.delete_files, hidden)
         return True
 
     async def list_collections(self) -> list[str]:
@@ -224,7 +225,7 @@ class EdgeVectorStore:
 
     def _put_aliases(self, aliases: dict[str, str]) -> None:
         if aliases != self._aliases:
-            edge_call(self._directory.put_aliases, aliases)
+            call_edge(self._directory.write_aliases, aliases)
             self._aliases = aliases
 
     async def upsert(self, collection: str, points: Sequence[models.PointStruct], *, insert_only: bool = False) -> None:
@@ -233,12 +234,12 @@ class EdgeVectorStore:
         for start in range(0, len(points), UPSERT_CHUNK):
             if start:
                 await asyncio.sleep(0)
-            found = self._collection(name)  # again: it may have been deleted meanwhile
+            found = self._collection(name)  # looked up again: another task may have deleted it
             given = points[start : start + UPSERT_CHUNK]
             checks.check_vectors(given)
-            apart = fields_of(found.filtered)
-            chunk = [edge_call(edge_point, point, found.spec.dim, apart) for point in given]
-            self._update(found, edge_call(edge.UpdateOperation.upsert_points, chunk, None, mode))
+            apart = find_top_fields(found.filtered)
+            chunk = [call_edge(translate_point, point, found.spec.dim, apart) for point in given]
+            self._update(found, call_edge(edge.UpdateOperation.upsert_points, chunk, None, mode))
         self._notice_size(self._collection(name))
 
     async def delete(self, collection: str, selection: Sequence[str] | models.Filter) -> None:
@@ -246,7 +247,7 @@ class EdgeVectorStore:
         if isinstance(selection, models.Filter):
             checks.check_deletion(selection)
             checks.check_fields(selection, found.filtered)
-            condition = edge_call(edge_filter, selection) or edge.Filter()
+            condition = call_edge(translate_filter, selection) or edge.Filter()
             self._update(found, edge.UpdateOperation.delete_points_by_filter(condition))
         else:
             checks.check_ids(selection)
@@ -254,9 +255,9 @@ class EdgeVectorStore:
         self._notice_size(found)
 
     def _update(self, collection: _Collection, operation: edge.UpdateOperation) -> None:
-        edge_call(collection.shard.update, operation)
+        call_edge(collection.shard.update, operation)
         self._unflushed.add(collection.name)
-        self.flush_behind.mark()
+        self.flush_behind.mark_write()
 
     async def scroll(
         self,
@@ -274,12 +275,12 @@ class EdgeVectorStore:
         request = edge.ScrollRequest(
             offset=offset,
             limit=limit,
-            filter=edge_call(edge_filter, condition),
+            filter=call_edge(translate_filter, condition),
             with_payload=with_payload is not False,
             with_vector=_selected(with_vectors),
         )
-        points, following = edge_call(found.shard.scroll, request)
-        return [record(point, with_payload) for point in points], text_offset(following)
+        points, following = call_edge(found.shard.scroll, request)
+        return [record(point, with_payload) for point in points], format_offset(following)
 
     async def flush(self) -> None:
         self._check_open()
@@ -292,7 +293,7 @@ class EdgeVectorStore:
 
     def _flush_collection(self, collection: _Collection) -> None:
         try:
-            edge_call(collection.shard.flush)
+            call_edge(collection.shard.flush)
         except VectorStoreError as error:
             self._unflushed.add(collection.name)
             self._flush_failure = str(error)
@@ -304,7 +305,7 @@ class EdgeVectorStore:
         self._closed = True
         for found in self._collections.values():
             try:
-                edge_call(found.shard.close)  # flushes
+                call_edge(found.shard.close)  # flushes
             except VectorStoreError:
                 _logger.exception("vector_store_close_failed", extra={"collection": found.name})
         self._collections.clear()
@@ -321,8 +322,8 @@ class EdgeVectorStore:
             raise VectorStoreUnavailable("the vector store is closed")
 
     def _notice_size(self, collection: _Collection) -> None:
-        """Remember, and log the first time, that a collection has outgrown the exact scan."""
-        points = edge_call(collection.shard.info).points_count
+        """Note, and log once, that a collection has outgrown the exact scan."""
+        points = call_edge(collection.shard.info).points_count
         if points <= self._exact_scan_points:
             self._outgrown.discard(collection.name)
         elif collection.name not in self._outgrown:
@@ -341,7 +342,7 @@ def _index_operations(spec: CollectionSpec, present: set[str]) -> Iterator[edge.
         if key not in present:
             schema = edge.KeywordIndexParams(is_tenant=key == spec.tenant, enable_hnsw=False)
             yield edge.UpdateOperation.create_field_index(key, schema)
-    for key in spec.numbers:  # two ranges over 10,000 points read from their payload took 0.5 ms more
+    for key in spec.numbers:  # without an index, two ranges over 10,000 points took 0.5 ms more
         if key not in present:
             yield edge.UpdateOperation.create_field_index(key, edge.FloatIndexParams(enable_hnsw=False))
 

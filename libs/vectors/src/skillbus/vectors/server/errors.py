@@ -1,4 +1,4 @@
-"""What a Qdrant client raises, as this package's errors. Total: an exception that is not listed is a failed server."""
+"""Translation of a Qdrant client's exceptions. An exception that is not listed counts as a failed server."""
 
 import json
 
@@ -14,35 +14,35 @@ _CALLERS_FAULT_CODE = frozenset(
 )
 
 
-def vector_store_error(error: Exception, collection: str | None) -> VectorStoreError:
-    """Translate `error`, raised by a call about `collection` (None: a call about no collection)."""
+def translate_error(error: Exception, collection: str | None) -> VectorStoreError:
+    """Translate an exception of a call. `collection` is None if the call names none."""
     match error:
         case UnexpectedResponse():
-            return _of_response(error, collection)
+            return _translate_response(error, collection)
         case grpc.aio.AioRpcError():
-            return _of_rpc(error.code().name, error.details() or "", collection)
+            return _translate_rpc(error.code().name, error.details() or "", collection)
         case json.JSONDecodeError() | UnicodeDecodeError():
             return VectorStoreUnavailable(f"an answer that no Qdrant server gives: {error}")
         case ValueError() | TypeError():
-            return _of_argument(error, collection)
+            return _translate_argument(error, collection)
         case _:
-            return VectorStoreUnavailable(_failure(error))
+            return VectorStoreUnavailable(_describe_failure(error))
 
 
-def _failure(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     match error:
         case ResponseHandlingException():
-            return _said(error.source)
+            return _describe(error.source)
         case ResourceExhaustedResponse():
             return f"the server is overloaded, retry after {error.retry_after_s} s: {error}"
         case TimeoutError():
             return "no answer within the time limit"
         case _:
-            return _said(error)
+            return _describe(error)
 
 
-def _of_response(error: UnexpectedResponse, collection: str | None) -> VectorStoreError:
-    reason = _reason(error.content)
+def _translate_response(error: UnexpectedResponse, collection: str | None) -> VectorStoreError:
+    reason = _read_reason(error.content)
     if reason is None:
         return VectorStoreUnavailable(f"HTTP {error.status_code} from something that is no Qdrant server")
     if error.status_code == 404 and collection is not None:
@@ -52,8 +52,8 @@ def _of_response(error: UnexpectedResponse, collection: str | None) -> VectorSto
     return VectorStoreUnavailable(f"HTTP {error.status_code}: {reason}")
 
 
-def _reason(content: bytes) -> str | None:
-    """The message of a Qdrant error document; its own refusals of a key are plain text."""
+def _read_reason(content: bytes) -> str | None:
+    """Return the message of a Qdrant error document or of its plain-text refusal of a key; None of anything else."""
     try:
         document = json.loads(content)
     except ValueError:
@@ -63,7 +63,7 @@ def _reason(content: bytes) -> str | None:
     return str(status["error"]) if isinstance(status, dict) and "error" in status else None
 
 
-def _of_rpc(code: str, details: str, collection: str | None) -> VectorStoreError:
+def _translate_rpc(code: str, details: str, collection: str | None) -> VectorStoreError:
     if code == "NOT_FOUND" and collection is not None:
         return CollectionMissing(collection)
     if code in _CALLERS_FAULT_CODE:
@@ -71,12 +71,12 @@ def _of_rpc(code: str, details: str, collection: str | None) -> VectorStoreError
     return VectorStoreUnavailable(f"{code}: {details}")
 
 
-def _of_argument(error: ValueError | TypeError, collection: str | None) -> VectorStoreError:
-    """The client's own checks; its in-memory mode says in this way what a server says with 404."""
+def _translate_argument(error: ValueError | TypeError, collection: str | None) -> VectorStoreError:
+    """Translate the client's own checks. Its in-memory mode raises ValueError where a server answers 404."""
     if collection is not None and str(error) == f"Collection {collection} not found":
         return CollectionMissing(collection)
     return VectorStoreRejected(f"the Qdrant client refused the call: {error}")
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

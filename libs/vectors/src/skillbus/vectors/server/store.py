@@ -1,4 +1,4 @@
-"""The port on a Qdrant server, through one long-lived client per process, which reconnects by itself."""
+"""The vector store on a Qdrant server, through one client per process, which reconnects by itself."""
 
 import asyncio
 import math
@@ -11,16 +11,16 @@ from qdrant_client import AsyncQdrantClient, models
 
 from skillbus.vectors import checks
 from skillbus.vectors.errors import CollectionMismatch, VectorStoreError, VectorStoreRejected
-from skillbus.vectors.server.errors import vector_store_error
+from skillbus.vectors.server.errors import translate_error
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 T = TypeVar("T")
 
 UPSERT_CHUNK: Final = 256
-"""Points a request: about 3 MB of JSON at 512 dimensions, far below the server's default limit of 32 MB."""
+"""Points of a request: about 3 MB of JSON with 512 dimensions, far below the server's default limit of 32 MB."""
 
 _RECONNECT: Final = {
-    # gRPC's own backoff grows to two minutes: a server that is back would stay unavailable for as long
+    # By default the backoff grows to two minutes, for which a restarted server would stay unavailable.
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.min_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1000,
@@ -29,19 +29,19 @@ _RECONNECT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where the server is and how to speak to it."""
+    """Address and transport of the server."""
 
     url: str
     api_key: str | None = field(default=None, repr=False)
     prefer_grpc: bool = False
-    """Cheaper for large uploads; for short lists of hits REST took less CPU."""
+    """True uses gRPC: cheaper for large uploads, while REST took less CPU for short lists of hits."""
     timeout_s: float = 5.0
-    """For each call as a whole, connecting included."""
+    """Timeout of each call, connecting included."""
 
 
 @asynccontextmanager
 async def open_server_store(settings: ServerSettings) -> AsyncIterator["ServerVectorStore"]:
-    """Open a client for the server, which may come up later."""
+    """Open a client. The server may start later."""
     store = ServerVectorStore(_client(settings), url=settings.url, timeout_s=settings.timeout_s)
     try:
         yield store
@@ -50,7 +50,7 @@ async def open_server_store(settings: ServerSettings) -> AsyncIterator["ServerVe
 
 
 def _client(settings: ServerSettings) -> AsyncQdrantClient:
-    # the key goes in as a header: given as `api_key`, the client would assume TLS and warn of every plain-text network
+    # The key is sent as a header: given as `api_key`, the client assumes TLS and warns about plain-text connections.
     headers = {"api-key": settings.api_key} if settings.api_key is not None else None
     return AsyncQdrantClient(
         url=settings.url,
@@ -59,7 +59,7 @@ def _client(settings: ServerSettings) -> AsyncQdrantClient:
         grpc_options=dict(_RECONNECT),
         timeout=max(1, math.ceil(settings.timeout_s)),
         pool_size=32,
-        check_compatibility=False,  # it would be a thread that warns; health() names the version
+        check_compatibility=False,  # the check is a thread that only warns; health() returns the version
     )
 
 
@@ -140,7 +140,7 @@ class ServerVectorStore:
         try:
             return await self._call(creation)
         except VectorStoreRejected:
-            # another replica was quicker; any other refusal leaves no collection behind
+            # Another replica created it first; after any other refusal there is no collection.
             if name not in await self.list_collections():
                 raise
             return False
@@ -217,7 +217,7 @@ class ServerVectorStore:
         return records, None if following is None else str(following)
 
     async def flush(self) -> None:
-        """Nothing to do: every write waited for the server, whose log is its own."""
+        """Do nothing: every write waits until the server has logged it."""
 
     async def close(self) -> None:
         if not self._closed:
@@ -225,12 +225,12 @@ class ServerVectorStore:
             await self._client.close()
 
     async def _call(self, call: Awaitable[T], collection: str | None = None) -> T:
-        """Wait for a client's call, within the time limit, and translate what it raises."""
+        """Await a call of the client within the timeout, and translate its exceptions."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await call
         except Exception as error:
-            raise vector_store_error(error, collection) from error
+            raise translate_error(error, collection) from error
 
 
 def _selected(names: bool | Sequence[str]) -> bool | list[str]:

@@ -15,7 +15,7 @@ from skillbus.contracts.message import MSGPACK, Empty, FloatMatrix
 from skillbus.indexer.adapters.points import Texts, Vectors
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 _NONE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
 _NO_DENSE: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
@@ -125,4 +125,4 @@ def _means(matrices: Sequence[FloatMatrix], counts: Sequence[int]) -> list[list[
     """The direction in between of so many rows each."""
     rows = np.concatenate([np.frombuffer(m.data, "<f4").reshape(m.count, m.dim) for m in matrices])
     ends = list(accumulate(counts))
-    return [mean_of(rows[end - count : end]).tolist() for end, count in zip(ends, counts, strict=True)]
+    return [compute_mean_direction(rows[end - count : end]).tolist() for end, count in zip(ends, counts, strict=True)]

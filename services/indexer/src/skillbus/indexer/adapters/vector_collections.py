@@ -13,7 +13,7 @@ from skillbus.indexer.adapters.points import Points
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
-from skillbus.vectors.datasets import model_of
+from skillbus.vectors.datasets import parse_fingerprint
 
 
 class StoredCollections(Generic[EntryT]):
@@ -28,10 +28,10 @@ class StoredCollections(Generic[EntryT]):
         self._compared = ("project", "content_hash") if id_field is None else ("project", id_field, "content_hash")
 
     def collection_of(self, fingerprint: str) -> str:
-        return self._dataset.collection_of(fingerprint)
+        return self._dataset.name_collection(fingerprint)
 
     def fingerprint_of(self, collection: str) -> str:
-        return model_of(collection)
+        return parse_fingerprint(collection)
 
     async def live(self) -> str | None:
         with _unavailable():
@@ -87,7 +87,7 @@ class StoredCollections(Generic[EntryT]):
         if not entries:
             return True
         with _unavailable():
-            made = await self._points.of(model_of(collection), entries, dense_required=dense_required)
+            made = await self._points.of(parse_fingerprint(collection), entries, dense_required=dense_required)
             await self._store.upsert(collection, made.points, insert_only=insert_only)
         return made.whole
 

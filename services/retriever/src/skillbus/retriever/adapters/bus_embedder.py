@@ -13,7 +13,7 @@ from skillbus.contracts.message import MSGPACK, FloatMatrix
 from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.vectors.datasets import NO_MODEL
-from skillbus.vectors.directions import mean_of
+from skillbus.vectors.directions import compute_mean_direction
 
 
 class BusEmbedder:
@@ -39,7 +39,7 @@ class BusEmbedder:
         sparse = (embedded.sparse or ())[0]
         rows = _read_rows(embedded.dense)
         return EmbeddedQuery(
-            dense=array("f", mean_of(rows).tobytes()) if len(rows) else None,
+            dense=array("f", compute_mean_direction(rows).tobytes()) if len(rows) else None,
             indices=sparse.indices,
             values=sparse.values,
             terms=sparse.terms,

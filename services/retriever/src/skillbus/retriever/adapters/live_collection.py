@@ -13,7 +13,7 @@ from skillbus.retriever.domain.errors import StoreUnavailableError
 from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
 from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, PayloadFields, VectorSearch, VectorStoreUnavailable
-from skillbus.vectors.datasets import Dataset, model_of
+from skillbus.vectors.datasets import Dataset, parse_fingerprint
 
 _LIVE_FOR_S: Final = 1.0
 """Lifetime of a resolved alias. It is safe: the collection before a switch is kept."""
@@ -49,7 +49,7 @@ class LiveCollection:
             with as_unavailable():
                 collection = await self._store.resolve_alias(self._alias)
                 items = 0 if collection is None else await self._store.count(collection)
-            self._live = None if collection is None else LiveIndex(collection, model_of(collection), items)
+            self._live = None if collection is None else LiveIndex(collection, parse_fingerprint(collection), items)
             self._live_until = time.monotonic() + _LIVE_FOR_S
         return self._live
 

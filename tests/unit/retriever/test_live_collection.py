@@ -1,0 +1,101 @@
+"""Candidates, sizes and scores of the live collection, over a store that counts its calls."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from qdrant_client import models
+
+from skillbus.relevance.score import NEUTRAL
+from skillbus.retriever.adapters import live_collection
+from skillbus.retriever.adapters.live_collection import LiveCollection
+from skillbus.retriever.adapters.vector_tools import VectorTools
+from skillbus.retriever.domain.index import LiveIndex
+from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.tools.search import WantedTools
+from skillbus.vectors import DENSE, Hit, PayloadFields, StoreHealth, VectorNames
+from skillbus.vectors.datasets import TOOLS
+
+LIVE = LiveIndex("tools-abc-v2", "abc", 3)
+QUERY = EmbeddedQuery((1.0, 0.0), (7,), (1.0,), ("word",), "model", NEUTRAL, parts=((0.6, 0.8), (0.0, 1.0)))
+CLOSE = {"a": (1.0, 0.0), "b": (0.8, 0.6), "c": (0.0, 1.0)}
+"""Dense vectors by point; their cosines with the query are 1, .8 and 0."""
+
+
+@dataclass
+class CountingStore:
+    """A `VectorSearch` of three points."""
+
+    counted: list[models.Filter | None] = field(default_factory=list)
+    asked: list[Sequence[models.QueryRequest]] = field(default_factory=list)
+
+    async def resolve_alias(self, alias: str) -> str | None:
+        return LIVE.collection
+
+    async def query(self, collection: str, requests: Sequence[models.QueryRequest]) -> list[list[Hit]]:
+        self.asked.append(requests)
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: models.QueryRequest) -> list[Hit]:
+        if request.using != DENSE:
+            return [Hit("c", 5.0)]
+        assert isinstance(request.query, list)
+        x, y = request.query
+        scores = {point: x * a + y * b for point, (a, b) in CLOSE.items()}
+        must = request.filter.must if request.filter else None
+        named = must[0].has_id if isinstance(must, list) and isinstance(must[0], models.HasIdCondition) else ["a", "b"]
+        return [Hit(str(point), scores[str(point)]) for point in named]
+
+    async def retrieve(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        *,
+        with_payload: PayloadFields = True,
+        with_vectors: VectorNames = False,
+    ) -> list[models.Record]:
+        return []
+
+    async def count(self, collection: str, condition: models.Filter | None = None) -> int:
+        self.counted.append(condition)
+        return len(self.counted)
+
+    async def health(self) -> StoreHealth:
+        return StoreHealth(True, "fake")
+
+
+async def test_each_candidate_has_its_best_cosine_of_query_and_sentences_and_each_sides_view_of_the_others_points() -> (
+    None
+):
+    store = CountingStore()
+    found = await VectorTools(store).find_candidates(LIVE, QUERY, WantedTools("default", (), (), (), 20))
+    best = {one.id: (one.cosine, one.bm25) for one in found}
+    assert best == {
+        "a": (1.0, None),  # by the query; its sentences have .6 and 0
+        "b": (pytest.approx(0.96), None),  # by the first sentence; the query has .8
+        "c": (1.0, 5.0),  # by the second sentence; found by its words
+    }
+    assert [len(requests) for requests in store.asked] == [2, 4]
+
+
+async def test_a_projects_size_is_counted_once_in_two_seconds_for_each_project_and_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = CountingStore()
+    monkeypatch.setattr(live_collection, "_SIZE_FOR_S", 3600.0)
+    collection = LiveCollection(store, TOOLS)
+    other = LiveIndex("tools-def-v2", "def", 3)
+    sizes = [
+        await collection.count_project(live, project)
+        for live, project in ((LIVE, "a"), (LIVE, "a"), (LIVE, "b"), (other, "a"), (LIVE, "b"), (other, "a"))
+    ]
+    assert sizes == [1, 1, 2, 3, 2, 3]
+    monkeypatch.setattr(live_collection, "_SIZE_FOR_S", 0.0)
+    forgetful = LiveCollection(store, TOOLS)
+    assert [await forgetful.count_project(LIVE, "a") for _ in range(2)] == [4, 5]
+
+
+async def test_without_candidates_of_a_type_nothing_is_asked() -> None:
+    store = CountingStore()
+    wanted = WantedTools("default", (), (), (), 20, each_type=True)
+    assert await VectorTools(store).find_candidates(LIVE, QUERY, wanted) == []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from qdrant_client import models
 
@@ -18,7 +19,7 @@ from skillbus.vectors.datasets import TOOLS
 
 LIVE = LiveIndex("tools-abc-v2", "abc", 3)
 QUERY = EmbeddedQuery((1.0, 0.0), (7,), (1.0,), ("word",), "model", NEUTRAL, parts=((0.6, 0.8), (0.0, 1.0)))
-CLOSE = {"a": (1.0, 0.0), "b": (0.8, 0.6), "c": (0.0, 1.0)}
+CLOSE = {"a": np.array([1.0, 0.0]), "b": np.array([0.8, 0.6]), "c": np.array([0.0, 1.0])}
 """Dense vectors by point; their cosines with the query are 1, .8 and 0."""
 
 
@@ -40,8 +41,8 @@ class CountingStore:
         if request.using != DENSE:
             return [Hit("c", 5.0)]
         assert isinstance(request.query, list)
-        x, y = request.query
-        scores = {point: x * a + y * b for point, (a, b) in CLOSE.items()}
+        query = np.array(request.query)
+        scores = {point: float(query @ vector) for point, vector in CLOSE.items()}
         must = request.filter.must if request.filter else None
         named = must[0].has_id if isinstance(must, list) and isinstance(must[0], models.HasIdCondition) else ["a", "b"]
         return [Hit(str(point), scores[str(point)]) for point in named]

@@ -9,7 +9,7 @@ import pytest_asyncio
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.run.spec import Level, runtime_of
+from skillbus.sandbox.domain.run.spec import IsolationLevel, find_runtime
 
 from .canaries import Planted, planted
 from .harness import USER, WAYS, Harness, Way, opened
@@ -24,7 +24,7 @@ def canaries() -> Iterator[Planted]:
 
 @pytest.fixture
 def its_language(abuse: Abuse) -> None:
-    runtime = runtime_of(abuse.payload)
+    runtime = find_runtime(abuse.payload)
     if runtime not in find_installation().runtimes:
         pytest.skip(f"{runtime} is not installed")
 
@@ -41,7 +41,7 @@ async def harness(request: pytest.FixtureRequest, canaries: Planted) -> AsyncIte
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def strongest() -> Level:
+async def strongest() -> IsolationLevel:
     """The strongest level that holds on this machine."""
     try:
         return (await BubblewrapIsolation(user=USER).probe()).level

@@ -17,9 +17,8 @@ from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.kernel.watchdog import list_process_tree
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.names import is_safe_name
-from skillbus.sandbox.domain.run.result import json_result
-from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.result import parse_result
+from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunOutcome, RunSpec, find_runtime, is_safe_name
 
 from .canaries import Planted
 from .leftovers import Traces
@@ -40,7 +39,7 @@ _HANGS_S: Final = 40.0
 class Way:
     """A way to run skills that the suite goes through."""
 
-    level: Level
+    level: IsolationLevel
     warm: int = 0
     """Sandboxes that wait for runs."""
     network: tuple[HostPort, ...] = ()
@@ -52,8 +51,8 @@ class Way:
 
 WAYS: Final = (
     *(Way(level) for level in ISOLATING),
-    Way(Level.FULL, warm=1),
-    Way(Level.FULL, network=(HostPort.parse("approved.invalid:443"),)),
+    Way(IsolationLevel.FULL, warm=1),
+    Way(IsolationLevel.FULL, network=(HostPort.parse("approved.invalid:443"),)),
 )
 """Never without isolation."""
 
@@ -116,7 +115,7 @@ class Harness:
                 RunSpec(
                     folder,
                     script,
-                    runtime_of(script),
+                    find_runtime(script),
                     argv,
                     stdin=stdin,
                     limits=limits,
@@ -174,7 +173,7 @@ def _of_outcome(abuse: Abuse, outcome: RunOutcome) -> Iterator[str]:
             yield f"artifact {artifact.name}"
     if abuse.leaves_out and not outcome.truncated:
         yield "left out without a word"
-    if abuse.silent and outcome.status is RunStatus.OK and json_result(outcome.stdout) is not None:
+    if abuse.silent and outcome.status is RunStatus.OK and parse_result(outcome.stdout) is not None:
         yield "taken for a result"
 
 
@@ -213,6 +212,6 @@ async def opened(way: Way, planted: Planted) -> AsyncIterator[Harness]:
         yield Harness(isolation, planted, way)
 
 
-def weakened(abuse: Abuse, level: Level, planted: Planted) -> Harness:
+def weakened(abuse: Abuse, level: IsolationLevel, planted: Planted) -> Harness:
     """A sandbox in which the case's payload is to get through."""
     return Harness(Weakened(level, abuse.weakening.steps, planted, USER), planted, Way(level))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 from .harness import HELPERS, PAYLOADS, WAYS
 from .manifest import ABUSES, BY_NAME
@@ -32,7 +32,7 @@ def test_a_case_says_what_is_seen_when_it_fails_and_changes_something_for_it(abu
 
 
 def test_nothing_is_run_without_isolation() -> None:
-    assert {way.level for way in WAYS} == {Level.FULL, Level.FILTERED, Level.CONTAINER}
+    assert {way.level for way in WAYS} == {IsolationLevel.FULL, IsolationLevel.FILTERED, IsolationLevel.CONTAINER}
 
 
 def rows() -> Iterator[list[str]]:

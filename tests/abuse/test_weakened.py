@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 from .canaries import Planted
 from .harness import USER, Harness, Way, weakened
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.serial]
 
 @pytest.mark.usefixtures("its_language")
 @pytest.mark.parametrize("abuse", ABUSES, ids=lambda abuse: abuse.name)
-async def test_weakened_it_gets_through(abuse: Abuse, strongest: Level, canaries: Planted) -> None:
+async def test_weakened_it_gets_through(abuse: Abuse, strongest: IsolationLevel, canaries: Planted) -> None:
     weakening = abuse.weakening
     if (why := weakening.absent()) is not None:
         pytest.skip(why)
@@ -29,7 +29,7 @@ async def test_weakened_it_gets_through(abuse: Abuse, strongest: Level, canaries
 
 @pytest.mark.parametrize("gone", [(without("--unshare-net"),), UNFILTERED], ids=["namespace", "filter"])
 async def test_of_two_walls_around_the_network_either_holds_alone(
-    gone: tuple[Step, ...], strongest: Level, canaries: Planted
+    gone: tuple[Step, ...], strongest: IsolationLevel, canaries: Planted
 ) -> None:
     harness = Harness(Weakened(strongest, gone, canaries, USER), canaries, Way(strongest))
     abuse = BY_NAME["network_loopback.py"]

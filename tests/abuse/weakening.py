@@ -12,7 +12,7 @@ from skillbus.sandbox.adapters.bubblewrap.profile import INIT, AgentEntry, Sandb
 from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 from .canaries import Planted
 from .model import Step
@@ -43,7 +43,7 @@ class AgentStep:
 class Weakened(BubblewrapIsolation):
     """Runs in a sandbox that some walls are missing of, which no probe would let pass."""
 
-    def __init__(self, level: Level, steps: Sequence[Step], planted: Planted, user: int) -> None:
+    def __init__(self, level: IsolationLevel, steps: Sequence[Step], planted: Planted, user: int) -> None:
         def changed(plan: SandboxPlan) -> list[str]:
             argv = list(build_command(plan))
             for step in steps:

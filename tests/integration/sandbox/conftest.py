@@ -11,7 +11,7 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, find_runtime
 
 from ...abuse.leftovers import list_sandbox_mounts
 
@@ -128,7 +128,7 @@ async def run(isolation: BubblewrapIsolation, tmp_path: Path, nothing_left: None
         skill = tmp_path / "skill"
         (skill / "scripts").mkdir(parents=True, exist_ok=True)
         (skill / "scripts" / name).write_text(source)
-        runtime: Runtime = runtime_of(name)
+        runtime: Runtime = find_runtime(name)
         spec = RunSpec(skill, f"scripts/{name}", runtime, argv, stdin, files or {}, limits or Limits(wall_s=20))
         return await (within or isolation).run(spec)
 

@@ -62,7 +62,7 @@ class Net:
     own: bool = False
     """Whether the connections come from the address that they go to."""
 
-    async def addresses(self, host: str) -> Sequence[Address]:
+    async def resolve_host(self, host: str) -> Sequence[Address]:
         self.resolved.append(host)
         if self.silent:
             await asyncio.Event().wait()
@@ -385,7 +385,7 @@ async def test_the_hosts_resolver_says_when_a_name_is_none() -> None:
     network = HostNetwork()
     try:
         with pytest.raises(OSError, match=r"\[Errno"):
-            await network.addresses("127.0.0.1.1")
+            await network.resolve_host("127.0.0.1.1")
     finally:
         network.close()
 

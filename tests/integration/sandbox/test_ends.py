@@ -15,7 +15,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.kernel.watchdog import is_ending
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, find_runtime
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]
@@ -129,7 +129,7 @@ def processes_of(namespace: str) -> list[int]:
 async def test_when_a_run_has_returned_no_process_of_its_sandbox_is_left(
     name: str, run: Run, isolation: BubblewrapIsolation
 ) -> None:
-    if runtime_of(name) not in (await isolation.probe()).runtimes:
+    if find_runtime(name) not in (await isolation.probe()).runtimes:
         pytest.skip("Node is not installed")
     for _ in range(3):
         outcome = await run(LEAVES_BEHIND[name], name=name)

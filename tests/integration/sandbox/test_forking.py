@@ -25,7 +25,7 @@ from skillbus.sandbox.adapters.bubblewrap.starter import SandboxRequest
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunOutcome, RunSpec
 
 from .conftest import USER
 
@@ -49,7 +49,7 @@ def facts(pid: int) -> dict[str, str]:
 async def test_a_script_has_no_parent_and_sees_no_process_but_process_1(
     run: Run, isolation: BubblewrapIsolation
 ) -> None:
-    if (await isolation.probe()).level is Level.CONTAINER:
+    if (await isolation.probe()).level is IsolationLevel.CONTAINER:
         pytest.skip("there is no /proc at this level")
     outcome = await run(
         "import os; print(os.getppid(), sorted(int(name) for name in os.listdir('/proc') if name.isdigit()))"
@@ -93,7 +93,7 @@ async def test_orphans_are_buried_while_the_run_goes_on(run: Run) -> None:
 
 @pytest.mark.parametrize(("forks", "layouts"), [(1, 4), (2, 2), (100, 1)])
 async def test_so_many_runs_share_an_address_layout(forks: int, layouts: int, run: Run, make_isolation: Make) -> None:
-    async with make_isolation(forks=forks, levels=(Level.FULL,)) as isolation:
+    async with make_isolation(forks=forks, levels=(IsolationLevel.FULL,)) as isolation:
         if forks == 2:
             await run("pass", within=isolation)  # the probe was the first
         found = [(await run(LAYOUT, within=isolation)).stdout for _ in range(4)]
@@ -101,7 +101,7 @@ async def test_so_many_runs_share_an_address_layout(forks: int, layouts: int, ru
 
 
 async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: Run, make_isolation: Make) -> None:
-    async with make_isolation(forks=2, levels=(Level.FULL,)) as isolation:
+    async with make_isolation(forks=2, levels=(IsolationLevel.FULL,)) as isolation:
         layouts = await asyncio.gather(*(run(LAYOUT, within=isolation) for _ in range(24)))
         assert max(Counter(outcome.stdout for outcome in layouts).values()) <= 2
         outcomes = await asyncio.gather(
@@ -177,7 +177,7 @@ async def test_a_fork_server_outlives_many_interpreters(make_isolation: Make) ->
         os.close(nothing)
         async with asyncio.timeout(60):
             assert (await isolation.probe()).level
-            ready = await isolation._starter.start_sandbox(SandboxRequest(Level.FULL, Limits()))
+            ready = await isolation._starter.start_sandbox(SandboxRequest(IsolationLevel.FULL, Limits()))
         await ready.end()
 
 
@@ -250,7 +250,7 @@ async def test_however_many_descriptors_the_service_has_a_script_has_three(
     tmp_path.joinpath("main.sh").write_text("for each in /proc/$$/fd/*; do readlink $each; done")
     held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
     try:
-        async with make_isolation(levels=(Level.FULL,)) as isolation:
+        async with make_isolation(levels=(IsolationLevel.FULL,)) as isolation:
             python = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))
             bash = await isolation.run(RunSpec(tmp_path, "main.sh", Runtime.BASH))
     finally:
@@ -270,7 +270,7 @@ async def test_runs_share_nothing_by_the_description_of_an_empty_standard_input(
         "print(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK, os.path.exists('/proc/self/fd/0'))\n"
         "fcntl.fcntl(0, fcntl.F_SETFL, os.O_NONBLOCK)\n"
     )
-    async with make_isolation(levels=(Level.FULL,)) as isolation:
+    async with make_isolation(levels=(IsolationLevel.FULL,)) as isolation:
         found = [(await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON))).stdout for _ in range(2)]
     assert found == [b"0 True\n"] * 2
 

@@ -17,7 +17,7 @@ from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, Stream, runtime_of
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, Stream, find_runtime
 
 from .engines import ENGINES, engine_isolation
 
@@ -69,7 +69,7 @@ async def test_a_recorded_run_gives_what_is_recorded(
     root = next(tmp_path.glob("**/SKILL.md")).parent
     script = str(case["script"])
     argv = tuple(map(str, case["argv"])) if isinstance(case["argv"], list) else ()
-    outcome = await isolation.run(RunSpec(root, script, runtime_of(script), argv, str(case["stdin"] or "").encode()))
+    outcome = await isolation.run(RunSpec(root, script, find_runtime(script), argv, str(case["stdin"] or "").encode()))
     assert outcome.exit_code == case["expect_exit"]
     assert str(case["expect_output_contains"]) in (outcome.stdout + outcome.stderr).decode()
 

@@ -15,7 +15,7 @@ from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.network import EgressPolicy, HostPort, parse_networks
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec, runtime_of
+from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec, find_runtime
 
 POLICY = EgressPolicy(private_networks=parse_networks("127.0.0.0/8"), head_s=1.0, idle_s=2.0)
 MODULE = """
@@ -112,7 +112,7 @@ async def run(
     (skill / name).write_text(source)
     places = tuple(map(HostPort.parse, network))
     return await isolation.run(
-        RunSpec(skill, name, runtime_of(name), argv, limits=Limits(wall_s=wall_s), network=places)
+        RunSpec(skill, name, find_runtime(name), argv, limits=Limits(wall_s=wall_s), network=places)
     )
 
 

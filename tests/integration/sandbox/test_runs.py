@@ -19,7 +19,7 @@ from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile
 from skillbus.sandbox.adapters.inside import read_agent_sources
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunOutcome
+from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunOutcome
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 
@@ -34,7 +34,7 @@ LANGUAGES = {
 @pytest.mark.parametrize("name", LANGUAGES)
 @pytest.mark.parametrize("level", ISOLATING)
 async def test_each_language_gets_its_arguments_and_input_at_each_level(
-    name: str, level: Level, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
+    name: str, level: IsolationLevel, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     try:
         within = make_isolation(levels=(level,))
@@ -140,24 +140,28 @@ async def test_walls_that_do_not_stand_make_the_probe_refuse(
     wall: str, profile: SandboxProfile, run: Run, make_isolation: Callable[..., BubblewrapIsolation]
 ) -> None:
     with pytest.raises(SandboxUnavailable, match=wall):
-        await run("print('ran')", within=make_isolation(profile=profile, levels=(Level.FULL,)))
+        await run("print('ran')", within=make_isolation(profile=profile, levels=(IsolationLevel.FULL,)))
 
 
 async def test_a_level_that_does_not_hold_gives_way_to_the_next_and_is_noted(
     make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation
 ) -> None:
     def no_lock(plan: SandboxPlan) -> tuple[str, ...]:
-        return ("/bin/sh", "-c", "echo no lock here >&2; exit 1") if plan.level is Level.FULL else build_command(plan)
+        return (
+            ("/bin/sh", "-c", "echo no lock here >&2; exit 1")
+            if plan.level is IsolationLevel.FULL
+            else build_command(plan)
+        )
 
     report = await make_isolation(profile=SandboxProfile(no_lock)).probe()
-    assert report.level is not Level.FULL
+    assert report.level is not IsolationLevel.FULL
     assert any("no lock here" in note for note in report.notes)
 
 
 async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
     make_isolation: Callable[..., BubblewrapIsolation], isolation: BubblewrapIsolation
 ) -> None:
-    tried: list[Level] = []
+    tried: list[IsolationLevel] = []
 
     def overloaded_at_first(plan: SandboxPlan) -> tuple[str, ...]:
         tried.append(plan.level)
@@ -165,7 +169,7 @@ async def test_a_level_that_failed_once_is_tried_again_before_a_weaker_one(
 
     strongest = (await isolation.probe()).level
     report = await make_isolation(
-        profile=SandboxProfile(overloaded_at_first), levels=(strongest, Level.CONTAINER)
+        profile=SandboxProfile(overloaded_at_first), levels=(strongest, IsolationLevel.CONTAINER)
     ).probe()
     assert (report.level, tried, report.notes) == (strongest, [strongest, strongest], (await isolation.probe()).notes)
 

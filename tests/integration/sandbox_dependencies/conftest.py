@@ -1,4 +1,4 @@
-"""Layers from an index on loopback, by the uv and npm of this machine."""
+"""LayerStore from an index on loopback, by the uv and npm of this machine."""
 
 import os
 import shutil
@@ -11,11 +11,11 @@ from typing import Protocol
 import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder, find_uv
-from skillbus.sandbox.adapters.packages.layers import Layers, open_layers
+from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, NpmBuilder, UvBuilder, find_uv
+from skillbus.sandbox.adapters.packages.layers import LayerStore, open_layers
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import MIB
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 from .indexes import Index, serving
 
@@ -33,7 +33,7 @@ class Interpreters:
         self._python = python
 
     async def probe(self) -> IsolationReport:
-        return IsolationReport(Level.FULL, "none", {Runtime.PYTHON: self._python, Runtime.NODE: NODE})
+        return IsolationReport(IsolationLevel.FULL, "none", {Runtime.PYTHON: self._python, Runtime.NODE: NODE})
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         raise AssertionError("nothing is run")
@@ -44,7 +44,7 @@ class OpenLayers(Protocol):
 
     def __call__(
         self, wall_s: float = 30, layer_bytes: int = 8 * MIB, total_bytes: int = 64 * MIB, url: str | None = None
-    ) -> AbstractAsyncContextManager[Layers]: ...
+    ) -> AbstractAsyncContextManager[LayerStore]: ...
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +73,9 @@ def open_them(index: Index, folder: Path) -> OpenLayers:
     @asynccontextmanager
     async def begin(
         wall_s: float = 30, layer_bytes: int = 8 * MIB, total_bytes: int = 64 * MIB, url: str | None = None
-    ) -> AsyncGenerator[Layers]:
+    ) -> AsyncGenerator[LayerStore]:
         limits = BuildLimits(wall_s, layer_bytes)
-        builders: dict[Runtime, Builder] = {
+        builders: dict[Runtime, LayerBuilder] = {
             Runtime.PYTHON: UvBuilder(url or index.simple, limits),
             Runtime.NODE: NpmBuilder(url or index.npm, limits),
         }

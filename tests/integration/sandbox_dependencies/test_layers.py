@@ -14,8 +14,8 @@ from pydantic import JsonValue
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.isolation import USER
-from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, UvBuilder
-from skillbus.sandbox.adapters.packages.layers import Layers, open_layers
+from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, UvBuilder
+from skillbus.sandbox.adapters.packages.layers import LayerStore, open_layers
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable
 from skillbus.sandbox.domain.run.limits import MIB
 
@@ -36,10 +36,10 @@ def python_skill(make: MakeSkill, name: str, *packages: str) -> Path:
 
 
 async def failure(
-    layers: Layers, folder: Path, script: str = "main.py", runtime: Runtime = PY, within_s: float = 30
+    layers: LayerStore, folder: Path, script: str = "main.py", runtime: Runtime = PY, within_s: float = 30
 ) -> str:
     with pytest.raises(DependenciesUnavailable) as caught:
-        async with layers.layer(folder, script, runtime, within_s):
+        async with layers.open_layer(folder, script, runtime, within_s):
             pass
     return str(caught.value)
 
@@ -55,7 +55,10 @@ async def test_wheels_and_what_they_need_are_had_compiled_and_read_only(
     """tool-system.md § SkillsSandboxExecutor"""
     wheel_of(index, "below")
     index.put_wheel("top", "1.0", {"top/__init__.py": "import below\n"}, "below>=1")
-    async with open_them() as layers, layers.layer(python_skill(make_skill, "a", "top"), "main.py", PY, 30) as layer:
+    async with (
+        open_them() as layers,
+        layers.open_layer(python_skill(make_skill, "a", "top"), "main.py", PY, 30) as layer,
+    ):
         assert layer is not None
         assert {path.name for path in layer.iterdir()} >= {"below", "top"}
         assert not any(path.stat().st_mode & 0o222 for path in layer.rglob("*") if path.is_file())
@@ -63,7 +66,7 @@ async def test_wheels_and_what_they_need_are_had_compiled_and_read_only(
 
 
 async def test_a_script_that_declares_nothing_has_no_layer(open_them: OpenLayers, make_skill: MakeSkill) -> None:
-    async with open_them() as layers, layers.layer(make_skill("a", {"main.py": "1"}), "main.py", PY, 1) as layer:
+    async with open_them() as layers, layers.open_layer(make_skill("a", {"main.py": "1"}), "main.py", PY, 1) as layer:
         assert layer is None
 
 
@@ -76,7 +79,7 @@ async def test_runs_that_ask_at_once_and_skills_with_equal_requirements_share_on
     async with open_them() as layers, AsyncExitStack() as stack:
         async with asyncio.TaskGroup() as group:
             asked = [
-                group.create_task(stack.enter_async_context(layers.layer(folder, "main.py", PY, 30)))
+                group.create_task(stack.enter_async_context(layers.open_layer(folder, "main.py", PY, 30)))
                 for folder in (one, other, one, other)
             ]
         assert len({task.result() for task in asked}) == 1
@@ -90,7 +93,7 @@ async def test_a_layer_outlives_the_service_and_what_was_half_built_does_not(
 ) -> None:
     wheel_of(index, "one")
     skill = python_skill(make_skill, "a", "one")
-    async with open_them() as layers, layers.layer(skill, "main.py", PY, 30):
+    async with open_them() as layers, layers.open_layer(skill, "main.py", PY, 30):
         pass
     before = kept(folder)
     (folder / ".half").mkdir()
@@ -98,7 +101,7 @@ async def test_a_layer_outlives_the_service_and_what_was_half_built_does_not(
     index.served.clear()
     async with open_them() as layers:
         assert kept(folder) == before
-        async with layers.layer(skill, "main.py", PY, 30) as layer:
+        async with layers.open_layer(skill, "main.py", PY, 30) as layer:
             assert layer is not None
             assert (layer / "one" / "__init__.py").is_file()
 
@@ -111,16 +114,16 @@ async def test_the_least_recently_used_goes_first_and_none_that_is_in_use(
         wheel_of(index, name, 3 * MIB)
     skills = {name: python_skill(make_skill, name, name) for name in ("one", "two", "three")}
     async with open_them(total_bytes=8 * MIB) as layers:
-        async with layers.layer(skills["one"], "main.py", PY, 30) as first:
-            async with layers.layer(skills["two"], "main.py", PY, 30):
-                assert "no room" in await failure(layers, skills["three"])
+        async with layers.open_layer(skills["one"], "main.py", PY, 30) as first:
+            async with layers.open_layer(skills["two"], "main.py", PY, 30):
+                assert "no space" in await failure(layers, skills["three"])
             assert first is not None
             assert (first / "one").is_dir()
         assert len(kept(folder)) == 2
     async with open_them(total_bytes=8 * MIB) as layers:
-        async with layers.layer(skills["one"], "main.py", PY, 30):
+        async with layers.open_layer(skills["one"], "main.py", PY, 30):
             pass
-        async with layers.layer(skills["three"], "main.py", PY, 30):
+        async with layers.open_layer(skills["three"], "main.py", PY, 30):
             pass
         listed = [json.loads(path.read_text())["listed"] for path in folder.glob("*/layer.json")]
         assert sorted(listed) == ["one\n", "three\n"]
@@ -157,7 +160,7 @@ async def test_a_hash_that_does_not_fit_is_refused(index: Index, open_them: Open
         said = await failure(layers, python_skill(make_skill, "a", f"one==1.0 --hash=sha256:{'0' * 64}"))
         assert "hash" in said.lower()
         fitting = python_skill(make_skill, "b", f"one==1.0 --hash=sha256:{digest}")
-        async with layers.layer(fitting, "main.py", PY, 30) as layer:
+        async with layers.open_layer(fitting, "main.py", PY, 30) as layer:
             assert layer is not None
 
 
@@ -197,7 +200,7 @@ async def test_a_password_of_the_index_reaches_the_index_and_nobody_else(
     url = index.simple.replace("//", "//builder:s3kr%40t@")
     async with open_them(url=url) as layers:
         said = await failure(layers, python_skill(make_skill, "bad", "nowhere"))
-        async with layers.layer(python_skill(make_skill, "a", "one"), "main.py", PY, 30) as layer:
+        async with layers.open_layer(python_skill(make_skill, "a", "one"), "main.py", PY, 30) as layer:
             assert layer is not None
     assert "builder:s3kr@t" in index.credentials
     stored = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -218,7 +221,7 @@ async def test_a_script_for_another_python_says_so(open_them: OpenLayers, make_s
     text = "# /// script\n# requires-python = '<3.5'\n# dependencies = ['one']\n# ///\n"
     async with open_them() as layers:
         with pytest.raises(DependenciesInvalid, match=r"Python <3\.5"):
-            async with layers.layer(make_skill("a", {"main.py": text}), "main.py", PY, 5):
+            async with layers.open_layer(make_skill("a", {"main.py": text}), "main.py", PY, 5):
                 pass
 
 
@@ -249,7 +252,7 @@ async def test_packages_of_node_are_had_and_their_scripts_do_not_run(
     )
     index.put_npm("below", "1.0.0", {"index.js": "module.exports = 42"})
     skill = node_skill(make_skill, "a", top="^1.0.0")
-    async with open_them() as layers, layers.layer(skill, "main.js", Runtime.NODE, 30) as layer:
+    async with open_them() as layers, layers.open_layer(skill, "main.js", Runtime.NODE, 30) as layer:
         assert layer is not None
         assert {path.name for path in (layer / "node_modules").iterdir()} == {"top", "below"}
     assert not ran.exists()
@@ -268,7 +271,7 @@ async def test_a_lock_of_node_is_followed_and_its_integrity_holds(
 
     async with open_them() as layers:
         skill = node_skill(make_skill, "a", lock(integrity), one="^1")
-        async with layers.layer(skill, "main.js", Runtime.NODE, 30) as layer:
+        async with layers.open_layer(skill, "main.js", Runtime.NODE, 30) as layer:
             assert layer is not None
             assert json.loads((layer / "node_modules/one/package.json").read_text())["version"] == "1.0.0"
         bad = node_skill(make_skill, "b", lock(other), one="^1")
@@ -294,7 +297,7 @@ async def test_a_package_of_node_that_is_not_there_is_told_without_the_password(
     async with open_them(url=index.npm.replace("//", "//builder:s3kr%40t@", 1)) as layers:
         said = await failure(layers, node_skill(make_skill, "a", nowhere="1"), "main.js", Runtime.NODE)
         assert "nowhere" in said
-        async with layers.layer(node_skill(make_skill, "b", one="1"), "main.js", Runtime.NODE, 30):
+        async with layers.open_layer(node_skill(make_skill, "b", one="1"), "main.js", Runtime.NODE, 30):
             pass
     assert "builder:s3kr@t" in index.credentials
     stored = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -302,11 +305,11 @@ async def test_a_package_of_node_that_is_not_there_is_told_without_the_password(
 
 
 @pytest.fixture
-def uv_that(folder: Path) -> Iterator[Callable[[str], Builder]]:
+def uv_that(folder: Path) -> Iterator[Callable[[str], LayerBuilder]]:
     """A builder whose uv is a shell script."""
     program = folder.parent / f"{folder.name}-uv"
 
-    def make(script: str) -> Builder:
+    def make(script: str) -> LayerBuilder:
         program.write_text(f"#!/bin/sh\nmkdir deps\n{script}\n")
         program.chmod(0o755)
         return UvBuilder(None, BuildLimits(10, MIB), str(program))
@@ -317,7 +320,7 @@ def uv_that(folder: Path) -> Iterator[Callable[[str], Builder]]:
 
 @pytest.mark.parametrize("python", ["/nowhere/python3", "/bin/true", "/bin/false"])
 async def test_an_interpreter_that_does_not_tell_what_it_is_has_no_packages(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder], python: str
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder], python: str
 ) -> None:
     async with open_layers(folder / "layers", {PY: uv_that("true")}, MIB, Interpreters(Path(python))) as layers:
         assert python in await failure(layers, python_skill(make_skill, "a", "one"))
@@ -325,13 +328,13 @@ async def test_an_interpreter_that_does_not_tell_what_it_is_has_no_packages(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root has users to give")
 async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder]
 ) -> None:
     builder = uv_that("id -u > deps/user\ngrep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status > deps/rights")
     skill = python_skill(make_skill, "a", "one")
     async with (
         open_layers(folder / "layers", {PY: builder}, MIB, Interpreters()) as layers,
-        layers.layer(skill, "main.py", PY, 10) as layer,
+        layers.open_layer(skill, "main.py", PY, 10) as layer,
     ):
         assert layer is not None
         user = (layer / "user").read_text().strip()
@@ -344,7 +347,7 @@ async def test_a_service_that_is_root_fetches_as_a_user_who_owns_nothing_else(
 
 @pytest.mark.parametrize("made", ["ln -s /etc/hostname deps/x", "mkfifo deps/x"])
 async def test_what_is_no_regular_file_makes_no_layer(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder], made: str
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder], made: str
 ) -> None:
     async with open_layers(folder / "layers", {PY: uv_that(made)}, MIB, Interpreters()) as layers:
         assert "special file" in await failure(layers, python_skill(make_skill, "a", "one"))
@@ -352,7 +355,7 @@ async def test_what_is_no_regular_file_makes_no_layer(
 
 
 async def test_a_program_that_writes_on_and_on_is_ended(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder]
 ) -> None:
     script = "for n in 1 2 3 4 5 6 7 8; do head -c 1000000 /dev/zero > deps/$n; done; sleep 30"
     async with (
@@ -364,7 +367,7 @@ async def test_a_program_that_writes_on_and_on_is_ended(
 
 
 async def test_a_program_that_writes_one_file_on_and_on_is_ended(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder]
 ) -> None:
     script = "head -c 20000000 /dev/zero > deps/x; stat -c %s deps/x; exit 7"
     async with open_layers(folder / "layers", {PY: uv_that(script)}, 8 * MIB, Interpreters()) as layers:
@@ -372,14 +375,14 @@ async def test_a_program_that_writes_one_file_on_and_on_is_ended(
 
 
 async def test_a_program_that_leaves_others_behind_ends_with_all_of_them(
-    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], Builder]
+    make_skill: MakeSkill, folder: Path, uv_that: Callable[[str], LayerBuilder]
 ) -> None:
     builder = uv_that("sleep 30 &\necho $! > deps/left")
     skill = python_skill(make_skill, "a", "one")
     async with (
         asyncio.timeout(5),
         open_layers(folder / "layers", {PY: builder}, MIB, Interpreters()) as layers,
-        layers.layer(skill, "main.py", PY, 5) as layer,
+        layers.open_layer(skill, "main.py", PY, 5) as layer,
     ):
         assert layer is not None
         await eventually(partial(is_gone, int((layer / "left").read_text())), bool)

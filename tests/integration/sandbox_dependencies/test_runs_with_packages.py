@@ -31,7 +31,7 @@ async def isolation() -> BubblewrapIsolation:
 async def run(
     isolation: BubblewrapIsolation, open_them: OpenLayers, skill: Path, script: str, runtime: Runtime
 ) -> RunOutcome:
-    async with open_them() as layers, layers.layer(skill, script, runtime, 30) as layer:
+    async with open_them() as layers, layers.open_layer(skill, script, runtime, 30) as layer:
         return await isolation.run(RunSpec(skill, script, runtime, layer=layer))
 
 

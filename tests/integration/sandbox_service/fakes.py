@@ -5,7 +5,7 @@ import asyncio
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec, Stream
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec, Stream
 
 
 class HeldIsolation:
@@ -17,7 +17,7 @@ class HeldIsolation:
         self.go_on = asyncio.Event()
 
     async def probe(self) -> IsolationReport:
-        return IsolationReport(Level.FULL, "fake")
+        return IsolationReport(IsolationLevel.FULL, "fake")
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         self.specs.append(spec)
@@ -26,9 +26,9 @@ class HeldIsolation:
         if control.hear is not None:
             control.hear(Stream.STDOUT, b"begun\n")
         if await self._cancelled_before_it_may_go_on(control.cancelled):
-            return RunOutcome(RunStatus.CANCELLED, None, b"begun\n", b"", (), 1.0, 1.0, False, Level.FULL)
+            return RunOutcome(RunStatus.CANCELLED, None, b"begun\n", b"", (), 1.0, 1.0, False, IsolationLevel.FULL)
         said = (spec.skill_root / spec.script).read_bytes()
-        return RunOutcome(RunStatus.OK, 0, said, b"", (), 1.0, 1.0, False, Level.FULL)
+        return RunOutcome(RunStatus.OK, 0, said, b"", (), 1.0, 1.0, False, IsolationLevel.FULL)
 
     async def _cancelled_before_it_may_go_on(self, cancelled: asyncio.Event) -> bool:
         waits = {asyncio.ensure_future(self.go_on.wait()), asyncio.ensure_future(cancelled.wait())}

@@ -6,11 +6,11 @@ from skillbus.contracts.indexer.skill_record import ArgsMode
 from skillbus.sandbox.domain.errors import ArgumentsInvalid
 from skillbus.sandbox.domain.run.arguments import (
     ARGUMENT_BYTES_MAX,
+    ArgumentLayout,
     Json,
-    Layout,
-    argv_from_args,
+    build_argv,
+    build_input,
     check_argv,
-    input_from_args,
 )
 
 
@@ -33,7 +33,7 @@ from skillbus.sandbox.domain.run.arguments import (
     ],
 )
 def test_args_become_a_command_line_by_one_rule(args: dict[str, Json], argv: tuple[str, ...]) -> None:
-    assert argv_from_args(args) == argv
+    assert build_argv(args) == argv
 
 
 def test_a_schema_names_positionals_and_flags_and_their_places() -> None:
@@ -54,24 +54,24 @@ def test_a_schema_names_positionals_and_flags_and_their_places() -> None:
         "evil": True,
     }
     argv = ["-v", "A", "B", "C", "--max-size", "3", "--paths", "a", "b", "--tag", "x", "--tag", "y", "--evil"]
-    assert input_from_args(ArgsMode.ARGV, args, schema) == (tuple(argv), b"")
+    assert build_input(ArgsMode.ARGV, args, schema) == (tuple(argv), b"")
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [3, {}], {"x": []}])
 def test_a_layout_of_another_shape_is_passed_over(value: Json) -> None:
     schema = {"properties": value, "x-positional": value, "x-flags": value, "x-leading": value}
-    assert argv_from_args({"a": 1}, Layout.of(schema)) == ("-a", "1")
+    assert build_argv({"a": 1}, ArgumentLayout.from_schema(schema)) == ("-a", "1")
 
 
 def test_an_empty_list_gives_no_flag() -> None:
-    layout = Layout(spread=frozenset({"paths"}))
-    assert argv_from_args({"paths": [], "tags": []}, layout) == ()
+    layout = ArgumentLayout(spread=frozenset({"paths"}))
+    assert build_argv({"paths": [], "tags": []}, layout) == ()
 
 
 @pytest.mark.parametrize("key", ["", "-", "--", "a b", "a=b", "a\tb"])
 def test_a_key_that_is_no_flag_is_refused_by_name(key: str) -> None:
     with pytest.raises(ArgumentsInvalid) as caught:
-        argv_from_args({key: True})
+        build_argv({key: True})
     assert caught.value.path == f"$.{key}"
 
 
@@ -90,17 +90,17 @@ def test_too_many_or_too_large_arguments_are_refused() -> None:
 
 
 def test_stdin_json_gives_the_object_as_utf8() -> None:
-    argv, stdin = input_from_args(ArgsMode.STDIN_JSON, {"name": "北京", "n": [1, None]})
+    argv, stdin = build_input(ArgsMode.STDIN_JSON, {"name": "北京", "n": [1, None]})
     assert argv == ()
     assert json.loads(stdin.decode()) == {"name": "北京", "n": [1, None]}
 
 
 def test_an_action_without_arguments_refuses_them_and_runs_without() -> None:
-    assert input_from_args(ArgsMode.NONE, {}) == ((), b"")
+    assert build_input(ArgsMode.NONE, {}) == ((), b"")
     with pytest.raises(ArgumentsInvalid):
-        input_from_args(ArgsMode.NONE, {"a": 1})
+        build_input(ArgsMode.NONE, {"a": 1})
 
 
 def test_a_number_that_json_lacks_is_refused() -> None:
     with pytest.raises(ArgumentsInvalid):
-        input_from_args(ArgsMode.STDIN_JSON, {"n": float("nan")})
+        build_input(ArgsMode.STDIN_JSON, {"n": float("nan")})

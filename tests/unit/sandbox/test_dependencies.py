@@ -7,8 +7,8 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
-from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, requirements_of
-from skillbus.sandbox.domain.packages.python_version import fits
+from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, find_requirements
+from skillbus.sandbox.domain.packages.python_version import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 
 SHA = "0" * 64
@@ -24,7 +24,7 @@ def whole(files: dict[str, str], script: str, runtime: Runtime) -> Requirements 
     def read(path: str) -> bytes | None:
         return files[path].encode()[: FILE_BYTES_MAX + 1] if path in files else None
 
-    return requirements_of(read, script, runtime)
+    return find_requirements(read, script, runtime)
 
 
 def refusal(files: dict[str, str], script: str = "scripts/main.py", runtime: Runtime = Runtime.PYTHON) -> str:
@@ -143,7 +143,7 @@ def test_a_script_with_two_blocks_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_versions_of_python_are_compared(version: tuple[int, ...], wanted: str, fitting: bool) -> None:
-    assert fits(version, wanted) is fitting
+    assert is_python_supported(version, wanted) is fitting
 
 
 def test_large_and_numerous_declarations_are_refused_at_once() -> None:
@@ -252,6 +252,6 @@ def test_a_lock_of_another_shape_is_refused(lock: object) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"dependencies": []}', "[" * 100_000, "\ud800"])
 def test_a_package_json_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(DependenciesInvalid, match=r"package\.json"):
-        requirements_of(
+        find_requirements(
             lambda path: text.encode(errors="surrogatepass") if path == "package.json" else None, "m.js", Runtime.NODE
         )

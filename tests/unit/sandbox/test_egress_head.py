@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skillbus.sandbox.adapters.egress.head import read_head
+from skillbus.sandbox.adapters.egress.head import parse_head
 from skillbus.sandbox.domain.errors import EgressRefused
 from skillbus.sandbox.domain.network import HostPort
 
@@ -14,12 +14,12 @@ def lines(*parts: str) -> bytes:
 
 
 def test_a_tunnel_is_to_the_place_that_connect_names_whatever_the_headers_say() -> None:
-    asked = read_head(lines("CONNECT Example.org:443 HTTP/1.1", "Host: other.example:443", "Content-Length: 5"))
+    asked = parse_head(lines("CONNECT Example.org:443 HTTP/1.1", "Host: other.example:443", "Content-Length: 5"))
     assert (asked.place, asked.head, asked.body_bytes) == (HostPort("example.org", 443), None, 0)
 
 
 def test_a_request_goes_on_to_the_host_of_its_target_without_what_is_meant_for_the_proxy() -> None:
-    asked = read_head(
+    asked = parse_head(
         lines(
             "POST HTTP://Example.org:8080/a/b?c=http://d HTTP/1.1",
             "Host: other.example",
@@ -51,7 +51,7 @@ def test_a_request_goes_on_to_the_host_of_its_target_without_what_is_meant_for_t
     ],
 )
 def test_a_target_without_port_or_path_means_port_80_and_the_root(target: str, place: HostPort, line: bytes) -> None:
-    asked = read_head(lines(f"GET {target} HTTP/1.1"))
+    asked = parse_head(lines(f"GET {target} HTTP/1.1"))
     assert asked.place == place
     assert asked.head is not None
     assert asked.head.startswith(line)
@@ -93,7 +93,7 @@ def test_a_target_without_port_or_path_means_port_80_and_the_root(target: str, p
 )
 def test_a_request_that_is_no_http_or_could_be_read_in_two_ways_is_refused(head: bytes) -> None:
     with pytest.raises(EgressRefused) as refused:
-        read_head(head)
+        parse_head(head)
     assert refused.value.verdict == "malformed"
     assert refused.value.status in {400, 411}
 
@@ -110,7 +110,7 @@ WORDS = (
 def test_whatever_is_said_is_refused_or_leaves_one_host_and_no_line_that_is_not_one(said: bytes) -> None:
     reason = ""
     try:
-        head = (asked := read_head(said)).head
+        head = (asked := parse_head(said)).head
     except EgressRefused as refused:
         head, reason = None, str(refused)
     assert reason.isprintable()

@@ -8,7 +8,7 @@ import pytest
 
 from skillbus.contracts.sandbox.run_history import ListRuns, RunFile, RunRecord, RunsListed, RunState
 from skillbus.contracts.sandbox.skill_runs import RunLimits
-from skillbus.sandbox.domain.run.history import Portion, as_of, list_runs
+from skillbus.sandbox.domain.run.history import HistoryPortion, list_runs, resolve_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = RunLimits(
@@ -44,15 +44,15 @@ class FakeHistory:
     async def end(self, record: RunRecord) -> None:
         raise NotImplementedError
 
-    async def get(self, run_id: str) -> RunRecord | None:
+    async def get_record(self, run_id: str) -> RunRecord | None:
         raise NotImplementedError
 
-    async def portion(self, before: int | None) -> Portion:
+    async def read_portion(self, before: int | None) -> HistoryPortion:
         self.portions += 1
         end = len(self.places) if before is None else min(before, len(self.places))
         begin = max(0, end - 10)
         found = [(place, self.places[place]) for place in range(end - 1, begin - 1, -1)]
-        return Portion([(place, it) for place, it in found if it is not None], begin or None)
+        return HistoryPortion([(place, it) for place, it in found if it is not None], begin or None)
 
 
 async def pages(history: FakeHistory, **wanted: object) -> list[RunsListed]:
@@ -89,6 +89,6 @@ async def test_a_long_history_is_not_read_at_once() -> None:
 
 def test_a_run_is_lost_when_its_time_has_been_over_for_a_while() -> None:
     running = a_run(1, state=RunState.RUNNING)
-    assert as_of(running, NOW + timedelta(seconds=29)).state is RunState.RUNNING
-    assert as_of(running, NOW + timedelta(seconds=31)).state is RunState.LOST
-    assert as_of(a_run(1), NOW + timedelta(days=1)).state is RunState.OK
+    assert resolve_state(running, NOW + timedelta(seconds=29)).state is RunState.RUNNING
+    assert resolve_state(running, NOW + timedelta(seconds=31)).state is RunState.LOST
+    assert resolve_state(a_run(1), NOW + timedelta(days=1)).state is RunState.OK

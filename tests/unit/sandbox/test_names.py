@@ -1,6 +1,6 @@
 import pytest
 
-from skillbus.sandbox.domain.run.names import is_safe_name
+from skillbus.sandbox.domain.run.spec import is_safe_name
 
 
 @pytest.mark.parametrize("name", ["a.txt", "charts/图 1.png", "a" * 128, "a/b/c/d/e/f/g/h", ".hidden", "-rf"])

@@ -16,7 +16,7 @@ from skillbus.sandbox.adapters.bubblewrap.profile import (
 from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 HOST = Installation(
     bwrap=Path("/usr/bin/bwrap"),
@@ -27,7 +27,7 @@ HOST = Installation(
 )
 PLAN = SandboxPlan(
     HOST,
-    Level.FULL,
+    IsolationLevel.FULL,
     Limits(work_bytes=1001, tmp_bytes=1002, shm_bytes=1003),
     Path("/srv/skill"),
     Path("/srv/given"),
@@ -76,9 +76,13 @@ def test_root_becomes_another_user_before_bubblewrap() -> None:
 
 @pytest.mark.parametrize(
     ("level", "lock", "proc"),
-    [(Level.FULL, True, True), (Level.FILTERED, False, True), (Level.CONTAINER, False, False)],
+    [
+        (IsolationLevel.FULL, True, True),
+        (IsolationLevel.FILTERED, False, True),
+        (IsolationLevel.CONTAINER, False, False),
+    ],
 )
-def test_a_level_changes_what_it_says_and_nothing_else(level: Level, lock: bool, proc: bool) -> None:
+def test_a_level_changes_what_it_says_and_nothing_else(level: IsolationLevel, lock: bool, proc: bool) -> None:
     argv = list(build_command(replace(PLAN, level=level)))
     assert ("--disable-userns" in argv, "--proc" in argv) == (lock, proc)
     full = [word for word in build_command(PLAN) if word not in {"--disable-userns", "--proc"}]

@@ -4,7 +4,7 @@ from skillbus.common.bus.codec import decode, encode
 from skillbus.contracts.message import Content
 from skillbus.contracts.sandbox.skill_runs import RunStatus, SkillRan
 from skillbus.sandbox.domain.run.arguments import Json
-from skillbus.sandbox.domain.run.result import NESTING_MAX, RESULT_BYTES_MAX, json_result
+from skillbus.sandbox.domain.run.result import NESTING_MAX, RESULT_BYTES_MAX, parse_result
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from skillbus.sandbox.domain.run.result import NESTING_MAX, RESULT_BYTES_MAX, js
     ],
 )
 def test_json_on_standard_output_is_the_result(stdout: bytes, value: Json) -> None:
-    assert json_result(stdout) == value
+    assert parse_result(stdout) == value
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_json_on_standard_output_is_the_result(stdout: bytes, value: Json) -> No
     ],
 )
 def test_anything_else_gives_no_result_and_no_error(stdout: bytes) -> None:
-    assert json_result(stdout) is None
+    assert parse_result(stdout) is None
 
 
 def test_the_deepest_result_crosses_the_bus() -> None:
-    result = json_result(b"[" * NESTING_MAX + b"]" * NESTING_MAX)
+    result = parse_result(b"[" * NESTING_MAX + b"]" * NESTING_MAX)
     empty = Content(size_bytes=0, sha256="", inline=b"")
     ran = SkillRan(
         run_id="1",

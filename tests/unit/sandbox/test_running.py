@@ -15,8 +15,8 @@ from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.runner import Ran, Runner
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.runner import SkillRunner, WaitedOutcome
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -44,11 +44,11 @@ class FakeSkills:
         self._found = list(found)
         self._gone = gone
 
-    async def get(self, project: str, name: str) -> Skill:
+    async def get_skill(self, project: str, name: str) -> Skill:
         return self._found.pop(0) if len(self._found) > 1 else self._found[0]
 
     @asynccontextmanager
-    async def unpacked(self, skill: Skill) -> AsyncGenerator[Path]:
+    async def unpack_skill(self, skill: Skill) -> AsyncGenerator[Path]:
         if skill.content_digest in self._gone:
             raise RequestError(ErrorCode.NOT_FOUND, "It is not there.")
         yield Path(skill.content_digest)
@@ -62,21 +62,21 @@ class FakeIsolation:
         self.began, self.let_go = asyncio.Event(), asyncio.Event()
 
     async def probe(self) -> IsolationReport:
-        return IsolationReport(Level.FULL, "fake")
+        return IsolationReport(IsolationLevel.FULL, "fake")
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
         self.specs.append(spec)
         self.began.set()
         await self.let_go.wait()
-        return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=Level.FULL)
+        return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=IsolationLevel.FULL)
 
 
-async def ran(runner: Runner, at_most_s: float = 10, control: RunControl | None = None) -> Ran:
+async def ran(runner: SkillRunner, at_most_s: float = 10, control: RunControl | None = None) -> WaitedOutcome:
     request, until = RunSkill(name="a"), asyncio.get_running_loop().time() + at_most_s
-    return await runner.run(request, await runner.order(request, until), {}, until, control)
+    return await runner.run(request, await runner.plan_run(request, until), {}, until, control)
 
 
-def waiting_of(runner: Runner) -> Callable[[], Awaitable[int]]:
+def waiting_of(runner: SkillRunner) -> Callable[[], Awaitable[int]]:
     async def read() -> int:
         return runner.waiting
 
@@ -87,12 +87,12 @@ async def test_a_skill_that_was_updated_since_it_was_looked_up_runs_as_it_is_now
     isolation = FakeIsolation()
     isolation.let_go.set()
     skills = FakeSkills(skill("old"), skill("new", "other.py"), gone=frozenset({"old"}))
-    await ran(Runner(skills, isolation, Limits(), 1))
+    await ran(SkillRunner(skills, isolation, Limits(), 1))
     assert [(spec.skill_root, spec.script) for spec in isolation.specs] == [(Path("new"), "other.py")]
 
 
 async def test_a_package_that_stays_away_is_an_error() -> None:
-    runner = Runner(FakeSkills(skill("old"), gone=frozenset({"old"})), FakeIsolation(), Limits(), 1)
+    runner = SkillRunner(FakeSkills(skill("old"), gone=frozenset({"old"})), FakeIsolation(), Limits(), 1)
     with pytest.raises(RequestError) as caught:
         await ran(runner)
     assert caught.value.code is ErrorCode.NOT_FOUND
@@ -100,7 +100,7 @@ async def test_a_package_that_stays_away_is_an_error() -> None:
 
 async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_its_place() -> None:
     isolation = FakeIsolation()
-    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)
     first = asyncio.create_task(ran(runner))
     await isolation.began.wait()
     with pytest.raises(RequestError) as caught:
@@ -115,13 +115,13 @@ async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_it
 async def test_a_run_has_what_is_left_of_its_caller_s_time() -> None:
     isolation = FakeIsolation()
     isolation.let_go.set()
-    await ran(Runner(FakeSkills(skill("x")), isolation, Limits(wall_s=60), 1), 5)
+    await ran(SkillRunner(FakeSkills(skill("x")), isolation, Limits(wall_s=60), 1), 5)
     assert 4 < isolation.specs[0].limits.wall_s <= 5
 
 
 async def test_a_run_that_is_cancelled_while_it_waits_is_never_begun() -> None:
     isolation, control = FakeIsolation(), RunControl()
-    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)
     first = asyncio.create_task(ran(runner))
     await isolation.began.wait()
     second = asyncio.create_task(ran(runner, control=control))
@@ -138,7 +138,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_is_never_begun() -> None:
 @pytest.mark.parametrize("moment", range(4))
 async def test_a_task_that_is_cancelled_while_it_waits_keeps_no_slot(moment: int) -> None:
     isolation = FakeIsolation()
-    runner = Runner(FakeSkills(skill("x")), isolation, Limits(), 1)
+    runner = SkillRunner(FakeSkills(skill("x")), isolation, Limits(), 1)
     first = asyncio.create_task(ran(runner))
     await isolation.began.wait()
     second = asyncio.create_task(ran(runner))
@@ -156,7 +156,7 @@ async def test_a_run_has_the_limits_that_its_skill_wishes_for() -> None:
     isolation = FakeIsolation()
     isolation.let_go.set()
     modest = skill("x").model_copy(update={"limits": SkillLimits(wall_s=2, memory_mib=4096, processes=8)})
-    runner = Runner(FakeSkills(modest), isolation, Limits(), 1, ceiling=Limits(memory_bytes=1024 * MIB))
+    runner = SkillRunner(FakeSkills(modest), isolation, Limits(), 1, ceiling=Limits(memory_bytes=1024 * MIB))
     await ran(runner)
     limits = isolation.specs[0].limits
     assert (limits.wall_s, limits.memory_bytes, limits.processes) == (2, 1024 * MIB, 8)
@@ -168,5 +168,5 @@ async def test_a_run_reaches_what_an_operator_approved_and_not_what_its_skill_wa
     isolation = FakeIsolation()
     isolation.let_go.set()
     for found in (wanting, approved):
-        await ran(Runner(FakeSkills(found), isolation, Limits(), 1))
+        await ran(SkillRunner(FakeSkills(found), isolation, Limits(), 1))
     assert [spec.network for spec in isolation.specs] == [(), (HostPort("b.example", 80),)]

@@ -4,8 +4,7 @@ import time
 import pytest
 
 from skillbus.sandbox.domain.errors import ArgumentsInvalid, SchemaInvalid
-from skillbus.sandbox.domain.run.arguments import Json
-from skillbus.sandbox.domain.run.schema import check_args
+from skillbus.sandbox.domain.run.arguments import Json, check_args
 
 SCHEMA: dict[str, Json] = {
     "type": "object",

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from skillbus.contracts.indexer.skill_record import SkillLimits
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.skill_limits import limits_of, told
+from skillbus.sandbox.domain.run.skill_limits import describe_limits, resolve_limits
 from skillbus.sandbox.settings import SandboxSettings
 
 DEFAULT = Limits(wall_s=10, cpu_s=5, memory_bytes=256 * MIB)
@@ -13,8 +13,8 @@ CEILING = Limits(wall_s=100, cpu_s=5, memory_bytes=1024 * MIB, artifacts_bytes=1
 
 
 def test_a_skill_that_says_nothing_has_the_default() -> None:
-    assert limits_of(None, DEFAULT, CEILING) == DEFAULT
-    assert told(limits_of(SkillLimits(), DEFAULT, CEILING)) == told(DEFAULT)
+    assert resolve_limits(None, DEFAULT, CEILING) == DEFAULT
+    assert describe_limits(resolve_limits(SkillLimits(), DEFAULT, CEILING)) == describe_limits(DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,16 @@ def test_a_skill_that_says_nothing_has_the_default() -> None:
     ],
 )
 def test_lower_always_counts_and_higher_up_to_the_ceiling(wish: SkillLimits, held: dict[str, float]) -> None:
-    assert told(limits_of(wish, DEFAULT, CEILING)).model_dump() == told(DEFAULT).model_dump() | held
+    assert (
+        describe_limits(resolve_limits(wish, DEFAULT, CEILING)).model_dump()
+        == describe_limits(DEFAULT).model_dump() | held
+    )
 
 
 def test_what_nobody_sets_by_hand_is_as_large_as_the_rest_needs() -> None:
-    limits = limits_of(SkillLimits(memory_mib=1024, artifacts_mib=100), DEFAULT, CEILING)
+    limits = resolve_limits(SkillLimits(memory_mib=1024, artifacts_mib=100), DEFAULT, CEILING)
     assert (limits.node_data_bytes, limits.file_bytes) == (1024 * MIB, 100 * MIB)
-    assert limits_of(SkillLimits(memory_mib=32), DEFAULT, CEILING).node_data_bytes == DEFAULT.node_data_bytes
+    assert resolve_limits(SkillLimits(memory_mib=32), DEFAULT, CEILING).node_data_bytes == DEFAULT.node_data_bytes
 
 
 def test_ceilings_are_the_limits_unless_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:

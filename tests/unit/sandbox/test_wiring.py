@@ -4,7 +4,7 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.settings import SandboxSettings
-from skillbus.sandbox.wiring import builders_of
+from skillbus.sandbox.wiring import create_builders
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from skillbus.sandbox.wiring import builders_of
 def test_packages_are_had_from_where_an_operator_has_named_an_index(
     settings: dict[str, object], had: set[Runtime]
 ) -> None:
-    assert set(builders_of(SandboxSettings.model_validate(settings))) == had
+    assert set(create_builders(SandboxSettings.model_validate(settings))) == had

@@ -1,4 +1,4 @@
-"""The sandbox's own errors as callers get them: the one place where that is decided."""
+"""Conversion of the sandbox's errors to wire errors."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -41,7 +41,7 @@ _CODES: Final[Mapping[type[SandboxError], ErrorCode]] = {
 
 
 def to_wire(error: Exception) -> RequestError | None:
-    """The error of the contract; None for what is not the sandbox's."""
+    """Return the wire error, None for an error of another package."""
     if not isinstance(error, SandboxError):
         return None
     code = _CODES.get(type(error), ErrorCode.INTERNAL)
@@ -49,7 +49,7 @@ def to_wire(error: Exception) -> RequestError | None:
 
 
 def _retryable(error: SandboxError) -> bool | None:
-    """None leaves it to the code. The same request meets a known run again; another sandbox may start."""
+    """Return None to use the default of the code: a known run stays known, while another sandbox may start."""
     if isinstance(error, DependenciesUnavailable):
         return error.retryable
     return {RunKnown: False, SandboxBroken: True}.get(type(error))

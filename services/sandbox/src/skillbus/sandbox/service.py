@@ -1,4 +1,4 @@
-"""The sandbox's handlers: decode, one call of the domain, encode."""
+"""Handlers of the sandbox: decode, one domain call, encode."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,31 +16,31 @@ from skillbus.contracts.sandbox.run_history import ListRuns, RunCancelled, RunRe
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SandboxLimits, SkillRan
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.run.files import RunFiles
-from skillbus.sandbox.domain.run.history import History, find_run, list_runs
-from skillbus.sandbox.domain.run.recorder import RecordedRun, RecordedRuns
-from skillbus.sandbox.domain.run.result import json_result
-from skillbus.sandbox.domain.run.skill_limits import Bounds, told
+from skillbus.sandbox.domain.run.history import RunHistory, find_run, list_runs
+from skillbus.sandbox.domain.run.ports import RunFiles
+from skillbus.sandbox.domain.run.recorder import RecordedRun, RunRecorder
+from skillbus.sandbox.domain.run.result import parse_result
+from skillbus.sandbox.domain.run.skill_limits import RunBounds, describe_limits
 
 _TO_REPLY_S: Final = 3.0
-"""Kept back from the caller's time for unpacking and for storing what the run gave."""
+"""Part of the caller's time that is reserved for unpacking and for storing the result."""
 _SHORT_BYTES: Final = 16 * 1024
-"""Read where it stands: it takes less than the way to a thread and back."""
+"""Output up to this size is parsed on the event loop: switching to a thread would take longer."""
 _RESULT_BYTES: Final = 256 * 1024
-"""A JSON result above this is in standard output only: it would not fit a message beside it."""
+"""Largest JSON result in a reply; a larger one is in standard output only, to fit into the message."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxHandlers:
-    """Answers the sandbox's requests."""
+    """Handlers of all requests to the sandbox."""
 
-    runs: RecordedRuns
+    runs: RunRecorder
     isolation: Isolation
     files: RunFiles
-    history: History
-    bounds: Bounds
+    history: RunHistory
+    bounds: RunBounds
     now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
@@ -58,27 +58,27 @@ class SandboxHandlers:
         return await self._reply(ran)
 
     async def cancel_run(self, request: RunSelector) -> RunCancelled:
-        """End a run."""
+        """Cancel a run."""
         return await self.runs.cancel(request)
 
     async def list_runs(self, request: ListRuns) -> RunsListed:
-        """A page of the history."""
+        """Return a page of the history."""
         return await list_runs(self.history, request, self.now())
 
     async def get_run(self, request: RunSelector) -> RunRecord:
-        """What is remembered of a run."""
+        """Return the record of a run."""
         return await find_run(self.history, request, self.now())
 
     async def get_limits(self, _: Empty) -> SandboxLimits:
-        """The limits, and how runs are isolated."""
+        """Return the limits and the isolation level."""
         try:
             report = await self.isolation.probe()
         except SandboxUnavailable as error:
             return self._limits(None, str(error), ())
         return self._limits(report.level, "; ".join(report.notes), tuple(report.runtimes))
 
-    async def isolated(self) -> HealthCheck:
-        """Whether anything can be run."""
+    async def check_isolation(self) -> HealthCheck:
+        """Check that runs can be isolated."""
         try:
             report = await self.isolation.probe()
         except SandboxUnavailable as error:
@@ -92,10 +92,10 @@ class SandboxHandlers:
             run_id=run_id,
             status=outcome.status,
             exit_code=outcome.exit_code,
-            stdout=await self.files.keep_output(run_id, "stdout", outcome.stdout),
-            stderr=await self.files.keep_output(run_id, "stderr", outcome.stderr),
-            result=await _result(outcome.stdout),
-            artifacts=tuple([await self.files.keep_artifact(run_id, artifact) for artifact in outcome.artifacts]),
+            stdout=await self.files.store_output(run_id, "stdout", outcome.stdout),
+            stderr=await self.files.store_output(run_id, "stderr", outcome.stderr),
+            result=await _parse_result(outcome.stdout),
+            artifacts=tuple([await self.files.store_artifact(run_id, artifact) for artifact in outcome.artifacts]),
             duration_ms=outcome.duration_ms,
             truncated=outcome.truncated,
             isolation=outcome.level,
@@ -110,17 +110,17 @@ class SandboxHandlers:
             isolation=isolation,
             reason=reason,
             runtimes=runtimes,
-            **told(bounds.default).model_dump(),
+            **describe_limits(bounds.default).model_dump(),
             slots=bounds.slots,
             waiting=bounds.waiting,
             running_now=runner.running,
             waiting_now=runner.waiting,
-            ceiling=told(bounds.ceiling),
+            ceiling=describe_limits(bounds.ceiling),
         )
 
 
-async def _result(stdout: bytes) -> JsonValue:
-    """As JSON, if it is that and not too long for the reply."""
+async def _parse_result(stdout: bytes) -> JsonValue:
+    """Return standard output as JSON, None if it is not JSON or too long for the reply."""
     if len(stdout) <= _SHORT_BYTES:
-        return json_result(stdout)
-    return await asyncio.to_thread(json_result, stdout) if len(stdout) <= _RESULT_BYTES else None
+        return parse_result(stdout)
+    return await asyncio.to_thread(parse_result, stdout) if len(stdout) <= _RESULT_BYTES else None

@@ -1,4 +1,4 @@
-"""Settings of the sandbox."""
+"""Settings of the sandbox service."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -8,39 +8,39 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.sandbox.domain.network import EgressPolicy, parse_networks
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.skill_limits import Bounds, fitting
+from skillbus.sandbox.domain.run.skill_limits import RunBounds, complete_limits
 
 
 class SandboxSettings(BaseSettings):
-    """Read from `SKILLBUS_SANDBOX_*`."""
+    """Settings read from `SKILLBUS_SANDBOX_*`."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_SANDBOX_", frozen=True)
 
     data: Path = Path("data/sandbox")
-    """Where skills are unpacked for their runs; a cache that may be deleted while nothing runs."""
+    """Folder for unpacked skills: a cache that may be deleted while nothing runs."""
     slots: int = Field(default=2, ge=1)
-    """Runs at the same time."""
+    """Concurrent runs."""
     warm: int = Field(default=2, ge=0, le=64)
-    """Sandboxes that are started ahead and wait for runs, some 6 MB each."""
+    """Warm sandboxes, started before they are needed; about 6 MB each."""
     forks: int = Field(default=32, ge=1, le=10_000)
-    """Runs at most whose processes are forks of the same interpreter, and have its address layout; with 1 each has one
-    of its own, whose start then takes a part of the processor's time.
+    """Most runs that are forked from one interpreter and share its address layout; 1 gives each run its own
+    interpreter, which costs processor time.
     """
     waiting: int = Field(default=16, ge=0)
     """Runs that may wait for a slot; more are refused with 429."""
     wall_s: float = Field(default=60.0, gt=0, le=3600)
-    """The longest that a run may take, unless its skill asks for something else; a request can ask for less."""
+    """Wall-clock limit of a run in seconds, unless its skill declares another; a request can ask for less."""
     cpu_s: int = Field(default=60, ge=1, le=3600)
-    """Of each process."""
+    """CPU time limit of each process, in seconds."""
     memory_mib: int = Field(default=512, ge=64)
     processes: int = Field(default=64, ge=1, le=4096)
     output_mib: int = Field(default=10, ge=1, le=64)
     artifacts: int = Field(default=64, ge=0, le=256)
-    """The reply names each: 256 fit a message, whatever their names."""
+    """Most artifacts of a run. The reply names each: 256 fit into a message with any names."""
     artifacts_mib: int = Field(default=32, ge=1, le=1024)
     work_mib: int = Field(default=64, ge=1)
     max_wall_s: float | None = Field(default=None, gt=0, le=3600)
-    """As each `max_…`: what a skill can raise its limit to; no higher than the limit itself if absent."""
+    """Highest value that a skill can declare for this limit, as for each `max_…`; the limit itself if absent."""
     max_cpu_s: int | None = Field(default=None, ge=1, le=3600)
     max_memory_mib: int | None = Field(default=None, ge=64)
     max_processes: int | None = Field(default=None, ge=1, le=4096)
@@ -49,31 +49,31 @@ class SandboxSettings(BaseSettings):
     max_artifacts_mib: int | None = Field(default=None, ge=1, le=1024)
     max_work_mib: int | None = Field(default=None, ge=1)
     kept_skills: int = Field(default=200, ge=1)
-    """Skills that stay unpacked; the least recently run go first."""
+    """Unpacked skills that are kept; the least recently run are removed first."""
     dependencies: bool | None = None
-    """Whether the packages that skills declare are had for them; if not, scripts run with what the machine has. If
-    absent, they are had for the languages whose index is named: a machine asks nobody that its operator has not named.
+    """Install the packages that skills declare. If absent, only for languages whose index is set below, so that
+    skillbus never contacts an index that the operator has not named.
     """
     index_url: SecretStr | None = None
-    """Where Python packages come from, alone; uv's own if absent. It may hold a user and a password, as the next."""
+    """Only index for Python packages; uv's default if absent. It may contain a user and a password."""
     npm_registry: SecretStr | None = None
-    """Where Node packages come from, alone; npm's own if absent."""
+    """Only registry for Node packages; npm's default if absent. It may contain a user and a password."""
     dependencies_s: float = Field(default=120.0, gt=0)
-    """The longest that packages of one skill may take to come."""
+    """Time limit for installing the packages of one skill, in seconds."""
     layer_mib: int = Field(default=512, ge=1)
-    """Of the packages of one skill."""
+    """Size limit for the packages of one skill."""
     layers_mib: int = Field(default=4096, ge=1)
-    """Of those of all skills; the least recently used go first."""
+    """Size limit for the packages of all skills; the least recently used are removed first."""
     private_networks: str = ""
-    """Networks like `10.1.2.0/24`, by commas, where approved places may lie although they are none of the internet."""
+    """Private networks like `10.1.2.0/24`, separated by commas, in which approved places may lie."""
     network_mib: int = Field(default=64, ge=1)
-    """What one run may send and receive, together."""
+    """Traffic limit of one run, both directions together."""
     cgroup: str = "auto"
-    """`auto`: cgroups where they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
+    """`auto`: cgroups if they are delegated, else a watchdog; `off`: the watchdog; or the folder of a cgroup."""
     cpus: float | None = Field(default=None, ge=0.01)
-    """Processors that a run may use at once; wants a cgroup with the cpu controller."""
+    """Processors that a run may use; requires a cgroup with the cpu controller."""
     engine: Literal["bubblewrap", "runsc"] = "bubblewrap"
-    """Program that isolates runs. While it is missing, every run is refused: no other engine takes its place."""
+    """Program that isolates runs. If it is missing, every run is refused; no other engine replaces it."""
 
     @field_validator("private_networks")
     @classmethod
@@ -83,7 +83,7 @@ class SandboxSettings(BaseSettings):
 
     @property
     def egress(self) -> EgressPolicy:
-        """What runs with a network may move, and where to."""
+        """Limits on the traffic of runs with a network."""
         return EgressPolicy(parse_networks(self.private_networks), bytes_max=self.network_mib * MIB)
 
     @model_validator(mode="after")
@@ -104,8 +104,8 @@ class SandboxSettings(BaseSettings):
         return self
 
     @property
-    def bounds(self) -> Bounds:
-        """The limits of runs."""
+    def bounds(self) -> RunBounds:
+        """Limits of runs."""
         default = Limits(
             wall_s=self.wall_s,
             cpu_s=self.cpu_s,
@@ -126,4 +126,4 @@ class SandboxSettings(BaseSettings):
             artifacts_bytes=(self.max_artifacts_mib or self.artifacts_mib) * MIB,
             work_bytes=(self.max_work_mib or self.work_mib) * MIB,
         )
-        return Bounds(fitting(default), fitting(ceiling), self.slots, self.waiting)
+        return RunBounds(complete_limits(default), complete_limits(ceiling), self.slots, self.waiting)

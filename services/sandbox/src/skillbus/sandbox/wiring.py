@@ -1,4 +1,4 @@
-"""The sandbox's composition root."""
+"""Composition root of the sandbox service."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -21,21 +21,21 @@ from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.adapters.bus.history import StreamHistory
 from skillbus.sandbox.adapters.bus.run_files import BusRunFiles
 from skillbus.sandbox.adapters.bus.run_lines import BusRunLines
-from skillbus.sandbox.adapters.bus.skill_events import preparing
+from skillbus.sandbox.adapters.bus.skill_events import prepare_installed_skills
 from skillbus.sandbox.adapters.bus.skills import BusSkills
 from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
 from skillbus.sandbox.adapters.gvisor.runsc import Runsc
 from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
-from skillbus.sandbox.adapters.packages.layer_builders import Builder, BuildLimits, NpmBuilder, UvBuilder
+from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, LayerBuilder, NpmBuilder, UvBuilder
 from skillbus.sandbox.adapters.packages.layers import open_layers
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.packages.preparation import prepare_skill
 from skillbus.sandbox.domain.run.limits import MIB
-from skillbus.sandbox.domain.run.recorder import RecordedRuns
-from skillbus.sandbox.domain.run.runner import Runner
-from skillbus.sandbox.domain.skill import Skills
+from skillbus.sandbox.domain.run.recorder import RunRecorder
+from skillbus.sandbox.domain.run.runner import SkillRunner
+from skillbus.sandbox.domain.skill import SkillSource
 from skillbus.sandbox.errors_on_the_wire import to_wire
 from skillbus.sandbox.service import SandboxHandlers
 from skillbus.sandbox.settings import SandboxSettings
@@ -77,13 +77,13 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
 
 @asynccontextmanager
 async def _serving(
-    bus: Bus, settings: SandboxSettings, skills: Skills, isolation: Isolation, dependencies: Dependencies
+    bus: Bus, settings: SandboxSettings, skills: SkillSource, isolation: Isolation, dependencies: Dependencies
 ) -> AsyncGenerator[ServiceHealth]:
     bounds = settings.bounds
     files = BusRunFiles(await open_object_store(bus, RUN_FILES))
     history = StreamHistory(bus.client, bus.jetstream)
-    recorded = RecordedRuns(
-        runner=Runner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
+    recorded = RunRecorder(
+        runner=SkillRunner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
         files=files,
         history=history,
         lines=BusRunLines(bus.client),
@@ -92,7 +92,7 @@ async def _serving(
         to_wire=to_wire,
     )
     handlers = SandboxHandlers(recorded, isolation, files, history, bounds, _now)
-    health = ServiceHealth(SERVICE, (handlers.isolated,))
+    health = ServiceHealth(SERVICE, (handlers.check_isolation,))
     routes = [
         route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),
         route(contract.GET_LIMITS, handlers.get_limits),
@@ -106,25 +106,25 @@ async def _serving(
 
 @asynccontextmanager
 async def _dependencies(
-    bus: Bus, settings: SandboxSettings, skills: Skills, isolation: Isolation
+    bus: Bus, settings: SandboxSettings, skills: SkillSource, isolation: Isolation
 ) -> AsyncGenerator[Dependencies]:
-    builders = builders_of(settings)
+    builders = create_builders(settings)
     if not builders:
         yield NoDependencies()
         return
     room = settings.layers_mib * MIB
     async with (
         open_layers(settings.data / "layers", builders, room, isolation) as layers,
-        preparing(bus, partial(prepare_skill, skills, layers, within_s=settings.dependencies_s)),
+        prepare_installed_skills(bus, partial(prepare_skill, skills, layers, within_s=settings.dependencies_s)),
     ):
         yield layers
 
 
-def builders_of(settings: SandboxSettings) -> dict[Runtime, Builder]:
+def create_builders(settings: SandboxSettings) -> dict[Runtime, LayerBuilder]:
     """Of the languages whose packages are had."""
     build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
     index, registry = _revealed(settings.index_url), _revealed(settings.npm_registry)
-    builders: dict[Runtime, Builder] = {}
+    builders: dict[Runtime, LayerBuilder] = {}
     if settings.dependencies or (settings.dependencies is None and index):
         builders[Runtime.PYTHON] = UvBuilder(index, build)
     if settings.dependencies or (settings.dependencies is None and registry):

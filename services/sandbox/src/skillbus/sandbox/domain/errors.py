@@ -1,22 +1,22 @@
-"""What can go wrong before, around and instead of a run.
+"""Errors of the sandbox, raised before or instead of a run.
 
     SandboxError
     ├── SandboxUnavailable      the machine cannot isolate; nothing runs
-    ├── SandboxBroken           isolation was there, but this run's sandbox did not come up
-    ├── RuntimeMissing          the machine lacks the language
-    ├── RunRejected             the run names something that it must not
-    ├── ArgumentsInvalid        the arguments do not fit the input schema, or cannot be passed on
+    ├── SandboxBroken           isolation works, but this run's sandbox did not start
+    ├── RuntimeMissing          the machine lacks the interpreter
+    ├── RunRejected             the run names a file or size that is not allowed
+    ├── ArgumentsInvalid        the arguments do not fit the input schema, or cannot be passed
     ├── SchemaInvalid           the skill's input schema cannot be used
     ├── SkillDisabled           an operator has disabled the skill
-    ├── RunKnown                there is a run of the id that was chosen
-    ├── RunUnknown              there is no run of that id
-    ├── DependenciesInvalid     the skill declares dependencies in a way that is not taken
-    ├── DependenciesUnavailable they are declared well, but cannot be had
-    ├── NothingToRun            the skill is instructions only
-    ├── ActionUnknown           it has no such action, or several and no default
-    └── EgressRefused           the way out of a run does not lead there; said to the run itself
+    ├── RunKnown                a run with the chosen id exists
+    ├── RunUnknown              no run has that id
+    ├── DependenciesInvalid     the skill's declaration of dependencies is not supported
+    ├── DependenciesUnavailable the declared dependencies could not be installed
+    ├── NothingToRun            the skill consists of instructions only
+    ├── ActionUnknown           the skill has no such action, or several and no default
+    └── EgressRefused           the proxy of a run refuses a place; the run itself gets the message
 
-How a run that did start ended is never an error: it is a `RunOutcome`.
+The end of a run that has started is never an error: it is a `RunOutcome`.
 """
 
 
@@ -25,23 +25,23 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):  # noqa: N818  # read as a sentence: raise SandboxUnavailable
-    """No isolation level works on this machine; the message has each level's reason and what to do."""
+    """No isolation level works on this machine; the message has the reason of each level and what to do."""
 
 
 class SandboxBroken(SandboxError):  # noqa: N818
-    """The sandbox of one run failed to start; the message carries bubblewrap's own words."""
+    """The sandbox of one run failed to start; the message quotes bubblewrap."""
 
 
 class RuntimeMissing(SandboxError):  # noqa: N818
-    """The interpreter that a script needs is not installed where the sandbox can see it."""
+    """The interpreter of a script is not installed where the sandbox can see it."""
 
 
 class RunRejected(SandboxError):  # noqa: N818
-    """A script or file name that leaves its folder, does not exist, or is over a limit."""
+    """A script or file name leaves its folder, does not exist, or exceeds a limit."""
 
 
 class ArgumentsInvalid(SandboxError):  # noqa: N818
-    """Arguments that do not fit; `path` is the place in them, like `$.rows[2].name`."""
+    """Arguments that do not fit; `path` is the place of the misfit, like `$.rows[2].name`."""
 
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(f"{path}: {message}")
@@ -49,7 +49,7 @@ class ArgumentsInvalid(SandboxError):  # noqa: N818
 
 
 class SchemaInvalid(SandboxError):  # noqa: N818
-    """An input schema that is not valid, refers elsewhere, or is too costly to check; `path` is the place in it."""
+    """An input schema that is invalid, refers to other documents, or costs too much to check; `path` is the place."""
 
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(f"input schema at {path}: {message}")
@@ -57,23 +57,23 @@ class SchemaInvalid(SandboxError):  # noqa: N818
 
 
 class SkillDisabled(SandboxError):  # noqa: N818
-    """The skill must not be run until it is enabled again."""
+    """The skill must not run until an operator enables it."""
 
 
 class RunKnown(SandboxError):  # noqa: N818
-    """A run of the id that a caller chose goes on, or is remembered."""
+    """A run with the id that a caller chose is running or recorded."""
 
 
 class RunUnknown(SandboxError):  # noqa: N818
-    """No run of that id is remembered in the project."""
+    """The project has no record of a run with that id."""
 
 
 class DependenciesInvalid(SandboxError):  # noqa: N818
-    """Declared dependencies that reach beyond the index, or cannot be read; the message names file, line and reason."""
+    """Declared dependencies reach beyond the index or cannot be parsed; the message names file, line and reason."""
 
 
 class DependenciesUnavailable(SandboxError):  # noqa: N818
-    """Dependencies that cannot be had; the message carries the resolver's words, `retryable` that time may help."""
+    """Dependencies could not be installed; the message quotes the resolver, `retryable` says that time may help."""
 
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ class NothingToRun(SandboxError):  # noqa: N818
 
 
 class ActionUnknown(SandboxError):  # noqa: N818
-    """The skill has no such action; `known` are those that it has."""
+    """The skill has no such action; `known` lists its actions."""
 
     def __init__(self, message: str, known: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ class ActionUnknown(SandboxError):  # noqa: N818
 
 
 class EgressRefused(SandboxError):  # noqa: N818
-    """A proxy does not let its run there; `verdict` is for the log, `status` (of HTTP) and the message for the run."""
+    """The proxy refuses a connection; `verdict` is for the log, the HTTP `status` and the message are for the run."""
 
     def __init__(self, verdict: str, status: int, message: str) -> None:
         super().__init__(message)

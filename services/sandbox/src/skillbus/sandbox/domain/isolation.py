@@ -1,4 +1,4 @@
-"""The port to whatever isolates runs."""
+"""Port to the isolation of runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,42 +6,41 @@ from pathlib import Path
 from typing import Protocol
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationReport:
-    """What a probe found."""
+    """Result of a probe."""
 
-    level: Level
+    level: IsolationLevel
     engine: str
-    """The program that isolates, with its version."""
+    """Isolating program and its version."""
     runtimes: Mapping[Runtime, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    """What an operator should know: layers that are missing, and why a stronger level was refused."""
+    """Notes for the operator: missing layers, and why a stronger level was refused."""
 
 
 class Isolation(Protocol):
-    """Runs scripts so that they reach nothing but what they were given."""
+    """Runs scripts that can reach nothing but what they are given."""
 
     async def probe(self) -> IsolationReport:
-        """Try the levels from the strongest down, with the real sandbox, and remember the first that holds.
+        """Try the levels from the strongest down with a real sandbox, and remember the first that works.
 
-        While none does, it is tried again from time to time.
+        While none works, later calls try again after a pause.
 
         Raises:
-            SandboxUnavailable: when none does.
+            SandboxUnavailable: No level works.
         """
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
-        """Run to the end or to a limit; nothing of the run goes on afterwards, or after `control.ends`.
+        """Run a script to its end or to a limit. No process of the run is left afterwards, or after `control.ends`.
 
-        Safe to call concurrently.
-
-        Cancelling the task ends the run without an outcome; `control.cancelled` ends it with one.
+        Safe to call concurrently. Cancelling the task ends the run without an outcome; `control.cancelled` ends it with
+        one.
 
         Raises:
-            SandboxUnavailable: no level holds on this machine; nothing was run.
-            SandboxBroken: this sandbox did not start.
-            RuntimeMissing, RunRejected: the spec asks for what cannot be had.
+            SandboxUnavailable: No level works on this machine; nothing was run.
+            SandboxBroken: This sandbox did not start.
+            RuntimeMissing, RunRejected: The spec asks for something that is not available.
         """

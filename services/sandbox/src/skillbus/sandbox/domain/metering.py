@@ -8,7 +8,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.run.limits import Limits
 
 
-class Excess(NamedTuple):
+class ExceededLimit(NamedTuple):
     """A limit that a run has passed."""
 
     status: RunStatus
@@ -16,12 +16,12 @@ class Excess(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class SandboxUsage:
     """Resources that the processes of a sandbox used together."""
 
     peak_bytes: int | None = None
     """Largest amount of memory at one time; None if the run ended before the first measurement."""
-    excess: Excess | None = None
+    excess: ExceededLimit | None = None
     """Limit for which the kernel killed the processes by itself."""
 
 
@@ -44,10 +44,10 @@ class Meter(Protocol):
             SandboxBroken: The limits cannot be enforced. The sandbox must not get a job.
         """
 
-    async def watch_limits(self) -> Excess:
+    async def watch_limits(self) -> ExceededLimit:
         """Wait until a limit is passed that the kernel does not enforce by itself."""
 
-    def get_usage(self) -> Usage:
+    def get_usage(self) -> SandboxUsage:
         """Return the usage of a sandbox that has ended, before the meter is left."""
 
     async def leave(self) -> None:

@@ -1,7 +1,7 @@
-"""What of the network a run may reach: exact places, and of what they resolve to, only addresses of the internet.
+"""Network access of a run: exact places, and only public addresses behind them.
 
-A name is the skill's wish and an operator's word; what it resolves to is up to whoever holds the name. So each answer
-is judged, after it came, and the judged address is the one that is connected to.
+A skill requests a name and an operator approves it, but the owner of the name controls its addresses. So every resolved
+address is checked, and the checked address is the one that is connected to.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ _SPECIAL_V4: Final = tuple(
     ]
 )
 _UNICAST_V6: Final = IPv6Network("2000::/3")
-"""All that is routed on the internet; loopback, unique local, link-local, site-local and multicast are outside."""
-# Within it: protocols' own (Teredo, benchmarks, ORCHID), documentation twice, and 6to4, which carries any IPv4 address.
+"""Addresses routed on the internet; loopback, unique local, link-local, site-local and multicast lie outside."""
+# Special ranges within it: protocol assignments (Teredo, benchmarks, ORCHID), documentation twice, and 6to4.
 _SPECIAL_V6: Final = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 _NAT64: Final = IPv6Network("64:ff9b::/96")
-"""RFC 6052: the last 32 bits are an IPv4 address, which is the one that counts."""
-# Where clouds hand out credentials: AWS, ECS and EKS, Google, Azure's wire server (of the internet, by its number),
-# Alibaba, Oracle, Tencent and Scaleway. No setting opens them.
+"""RFC 6052: the last 32 bits are the IPv4 address that counts."""
+# Cloud metadata services, which hand out credentials: AWS, ECS and EKS, Google, Azure (a public address), Alibaba,
+# Oracle, Tencent and Scaleway. No setting opens them.
 METADATA: Final[frozenset[Address]] = frozenset(
     {
         *map(IPv4Address, ("169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200")),
@@ -58,14 +58,14 @@ METADATA: Final[frozenset[Address]] = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class HostPort:
-    """A place, its host as `skillbus.contracts.network` writes it: two of one place are equal."""
+    """Host and port of a place, normalized by `skillbus.contracts.network`, so that equal places compare equal."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, default_port: int | None = None) -> "HostPort":
-        """From `host:port`. Raises ValueError when it is none."""
+        """Parse `host:port`. Raises ValueError if it is malformed."""
         return cls(*split_place(text, default_port))
 
     def __str__(self) -> str:
@@ -74,30 +74,30 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """Bounds of what one run may send and receive, over all its connections."""
+    """Limits on the traffic of one run, over all its connections."""
 
     private_networks: tuple[Network, ...] = ()
-    """Networks that are open although they are none of the internet: an operator's own services."""
+    """Private networks that the operator opened, for example for internal services."""
     bytes_max: int = 64 * MIB
-    """Both ways together."""
+    """Bytes in both directions together."""
     connections_at_once: int = 16
-    """More wait."""
+    """Concurrent connections; more have to wait."""
     connections_max: int = 1024
-    """In all, the refused ones among them."""
+    """Connections in total, including refused ones."""
     head_bytes: int = 16 * 1024
-    """Of a request's first line and headers."""
+    """Size of a request's first line and headers."""
     head_s: float = 10.0
-    """For them to arrive, however they trickle."""
+    """Time for these to arrive."""
     connect_s: float = 10.0
-    """For resolving and connecting together."""
+    """Time for resolving and connecting together."""
     idle_s: float = 30.0
-    """Without a byte either way."""
+    """Time without a byte in either direction."""
     connection_s: float = 600.0
-    """Of one connection."""
+    """Lifetime of one connection."""
 
 
-class Verdict(StrEnum):
-    """What became of a connection, as the log has it."""
+class EgressVerdict(StrEnum):
+    """Outcome of a connection, for the log."""
 
     ALLOWED = "allowed"
     MALFORMED = "malformed"
@@ -111,28 +111,28 @@ class Verdict(StrEnum):
     BROKEN = "broken"
 
 
-class Outside(Protocol):
-    """The network of the host."""
+class OutsideNetwork(Protocol):
+    """Network of the host."""
 
-    async def addresses(self, host: str) -> Sequence[Address]:
-        """What `host`, a name or an address, resolves to now. Raises OSError when it does not."""
+    async def resolve_host(self, host: str) -> Sequence[Address]:
+        """Return the current addresses of a host name or address. Raises OSError if it does not resolve."""
         ...
 
     async def connect(self, address: Address, port: int, head_bytes: int) -> Connection:
-        """A TCP connection to exactly this address. Raises OSError when there is none."""
+        """Open a TCP connection to exactly this address. Raises OSError on failure."""
         ...
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Networks like `127.0.0.0/8`, separated by commas. Raises ValueError when one is none."""
+    """Parse networks like `127.0.0.0/8`, separated by commas. Raises ValueError if one is malformed."""
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 def is_reachable(address: Address, private_networks: Sequence[Network]) -> bool:
-    """Whether a run may be connected to `address`: one of the internet, or of a network that is open by name."""
+    """Return True if a run may connect to `address`: a public one, or one in an opened network."""
     if isinstance(address, IPv6Address) and address.scope_id is not None:
-        return False  # an interface's own network, which no setting can name
-    carried = carried_v4(address)
+        return False  # link-local on one interface, which no setting can name
+    carried = extract_ipv4(address)
     if carried is not None:
         return is_reachable(carried, private_networks)
     if address in METADATA:
@@ -140,16 +140,16 @@ def is_reachable(address: Address, private_networks: Sequence[Network]) -> bool:
     return _is_public(address) or any(address in network for network in private_networks)
 
 
-def is_own(address: Address, own: str, private_networks: Sequence[Network]) -> bool:
-    """Whether a connection to `address` has not left this machine, whose end of it is `own`, and was not meant to stay.
+def is_own_machine(address: Address, own: str, private_networks: Sequence[Network]) -> bool:
+    """Return True if a connection to `address` with the local end `own` stays on this machine without permission.
 
-    What listens on all addresses of a machine trusts its firewall, which does not stand between it and itself.
+    A service that listens on all addresses relies on the firewall, which does not filter local connections.
     """
     return str(address) == own and not any(address in network for network in private_networks)
 
 
-def carried_v4(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one stands for: mapped, or behind NAT64."""
+def extract_ipv4(address: Address) -> IPv4Address | None:
+    """Return the IPv4 address inside an IPv6 one (mapped, or NAT64), None if there is none."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:

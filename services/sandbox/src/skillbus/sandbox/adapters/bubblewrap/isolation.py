@@ -35,7 +35,7 @@ from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.network import EgressPolicy, HostPort
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import ISOLATING, Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunControl, RunOutcome, RunSpec
 
 USER: Final = 64001
 """User id of the runs when the service is root. It belongs to no account."""
@@ -59,7 +59,7 @@ class BubblewrapIsolation:
         user: int = USER,
         start_s: float = 10.0,
         profile: SandboxProfile | None = None,
-        levels: Sequence[Level] = ISOLATING,
+        levels: Sequence[IsolationLevel] = ISOLATING,
         refused_for_s: float = 10.0,
         warm: int = 0,
         metering: Metering | None = None,
@@ -145,7 +145,7 @@ class BubblewrapIsolation:
         check_run(spec)
         return await self._run(spec, report.level, control or RunControl())
 
-    async def _run(self, spec: RunSpec, level: Level, control: RunControl) -> RunOutcome:
+    async def _run(self, spec: RunSpec, level: IsolationLevel, control: RunControl) -> RunOutcome:
         if spec.network:
             sockets = min(spec.limits.sockets, spec.limits.network_sockets)
             spec = replace(spec, limits=replace(spec.limits, sockets=sockets))
@@ -166,7 +166,7 @@ class BubblewrapIsolation:
         finally:
             self._cleanup.schedule(behind.aclose)
 
-    async def _get_sandbox(self, spec: RunSpec, level: Level, egress: AsyncExitStack) -> ReadySandbox:
+    async def _get_sandbox(self, spec: RunSpec, level: IsolationLevel, egress: AsyncExitStack) -> ReadySandbox:
         """Return a warm sandbox if one fits the run, else start one. During the probe there are no warm ones."""
         fits = spec.limits.sizes == Limits().sizes and spec.layer is None and not spec.network
         fits = fits and self._probe.report is not None

@@ -23,7 +23,7 @@ from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunOutcome, RunSpec
 
 _LIMITS: Final = Limits(wall_s=30.0)
 _ATTEMPTS: Final = 2
@@ -40,12 +40,12 @@ log = structlog.get_logger(__name__)
 class LevelProbe:
     """Search for the strongest level that this machine can provide."""
 
-    levels: Sequence[Level]
+    levels: Sequence[IsolationLevel]
     """Allowed levels, strongest first."""
     user: int | None
     """User of the runs; None if it is the service's own."""
     metering: Metering
-    run: Callable[[RunSpec, Level], Awaitable[RunOutcome]]
+    run: Callable[[RunSpec, IsolationLevel], Awaitable[RunOutcome]]
 
     async def find_level(self, host: Installation) -> IsolationReport:
         """Return a report on the first level that holds.
@@ -58,7 +58,7 @@ class LevelProbe:
         await run_in_thread(partial(remove_left_folders, owners))
         metering = self.metering.prepare()
         version = await run_in_thread(partial(_ask_version, host))
-        failures: dict[str, list[Level]] = {}
+        failures: dict[str, list[IsolationLevel]] = {}
         for level in self.levels:
             reason = await self._try_level_again(level)
             if reason is None:
@@ -79,7 +79,7 @@ class LevelProbe:
                 "Debian's package python3, or run the service as a user other than root"
             )
 
-    async def _try_level_again(self, level: Level) -> str | None:
+    async def _try_level_again(self, level: IsolationLevel) -> str | None:
         """Return why `level` failed in each of a few attempts; None if it held in one."""
         reason = None
         for attempt in range(1, _ATTEMPTS + 1):
@@ -89,7 +89,7 @@ class LevelProbe:
             log.warning("sandbox_level_failed", level=level, attempt=attempt, reason=reason)
         return reason
 
-    async def _try_level(self, level: Level) -> str | None:
+    async def _try_level(self, level: IsolationLevel) -> str | None:
         """Run the self-check at `level`. Return why it failed; None if it passed."""
         with tempfile.TemporaryDirectory(prefix="skillbus-probe-") as folder:
             root = Path(folder)
@@ -105,7 +105,7 @@ class LevelProbe:
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
 
 
-def _describe(failures: Mapping[str, Sequence[Level]]) -> Iterator[str]:
+def _describe(failures: Mapping[str, Sequence[IsolationLevel]]) -> Iterator[str]:
     """Yield each reason once, with the levels that it rules out."""
     for reason, levels in failures.items():
         yield f"{', '.join(f'level {level}' for level in levels)}: does not hold here: {reason}"

@@ -17,7 +17,7 @@ from typing import Final
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 SKILL: Final = "/skill"
 INIT: Final = "/init"
@@ -98,7 +98,7 @@ class SandboxPlan:
     """Everything that determines the command line of one sandbox."""
 
     installation: Installation
-    level: Level
+    level: IsolationLevel
     limits: Limits
     skill_root: Path
     given_root: Path
@@ -169,10 +169,10 @@ def _command(plan: SandboxPlan) -> Iterator[str]:
     yield from ("--", INIT)
 
 
-def _namespaces(level: Level) -> Iterator[str]:
+def _namespaces(level: IsolationLevel) -> Iterator[str]:
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
     yield "--unshare-cgroup-try"
-    if level is Level.FULL:
+    if level is IsolationLevel.FULL:
         yield "--disable-userns"
     yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--new-session")
     yield from ("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--clearenv")
@@ -191,7 +191,7 @@ def _root(host: Installation) -> Iterator[str]:
 
 def _writable(plan: SandboxPlan) -> Iterator[str]:
     limits = plan.limits
-    if plan.level is Level.CONTAINER:
+    if plan.level is IsolationLevel.CONTAINER:
         yield from ("--dir", "/proc")
     else:
         # The creator of a namespace can write its sysctls (processes, message queues): they are made read-only.

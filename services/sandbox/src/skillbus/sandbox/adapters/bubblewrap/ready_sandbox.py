@@ -11,7 +11,7 @@ from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.metering import Meter
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 _ERRORS_MAX: Final = 64 * 1024
 
@@ -26,7 +26,7 @@ class ReadySandbox:
     meter: Meter
     """Entered."""
     folder: RunFolder
-    level: Level
+    level: IsolationLevel
 
     async def end(self) -> None:
         """Kill its processes, then release everything that belongs to it."""
@@ -38,7 +38,7 @@ class ReadySandbox:
 
 
 async def start_ready(
-    start: SandboxStart, server: ForkServer, *, meter: Meter, folder: RunFolder, level: Level, within_s: float
+    start: SandboxStart, server: ForkServer, *, meter: Meter, folder: RunFolder, level: IsolationLevel, within_s: float
 ) -> ReadySandbox:
     """Start a sandbox and wait until its agent is ready. It then owns `folder`. On failure no process is left.
 

@@ -39,7 +39,7 @@ from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.metering import Metering
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 OpenEgress = Callable[[RunFolder], Awaitable[Path]]
 """Opens the egress proxy of a run, whose files lie in that folder; returns the proxy's socket."""
@@ -63,7 +63,7 @@ class SandboxProfile:
 class SandboxRequest:
     """Properties of a sandbox to start."""
 
-    level: Level
+    level: IsolationLevel
     limits: Limits
     layer: Path | None = None
     """Packages to show."""

@@ -1,4 +1,4 @@
-"""What a run prints, as messages of its feed."""
+"""Feed of a run: its output as messages on the bus."""
 
 import asyncio
 from contextlib import suppress
@@ -21,15 +21,15 @@ from skillbus.contracts.sandbox.run_history import (
 from skillbus.sandbox.domain.run.spec import Stream
 
 _TOGETHER_S: Final = 0.01
-"""What is printed within it goes out together: a script that prints byte by byte makes no message of each."""
+"""Output within this time goes out in one message, so that a script that prints single bytes causes few."""
 _END_S: Final = 5.0
-"""For the rest of the output to be handed to the connection."""
+"""Time limit for handing the remaining output to the connection."""
 
 log = structlog.get_logger(__name__)
 
 
 class FeedWriter:
-    """Tells a run's output in small messages, in order. What it holds is bounded by the run's limit of output."""
+    """Writer that publishes a run's output in order, in small messages. The run's output limit bounds its buffer."""
 
     def __init__(self, client: Client, run_id: str) -> None:
         self._client = client
@@ -51,17 +51,17 @@ class FeedWriter:
         self._writing.cancel()
         await asyncio.wait([self._writing])
 
-    async def begin(self) -> None:
-        """The run was accepted."""
-        await self._tell(RunEventKind.BEGUN)
+    async def announce_start(self) -> None:
+        """Publish that the run was accepted."""
+        await self._publish(RunEventKind.BEGUN)
 
-    def hear(self, stream: Stream, chunk: bytes) -> None:
-        """It printed this."""
+    def add_output(self, stream: Stream, chunk: bytes) -> None:
+        """Queue output of the run."""
         self._printed[stream] += chunk
         self._more.set()
 
-    async def end(self, state: RunState) -> None:
-        """It ended. Returns when everything is on its way, or cannot be."""
+    async def announce_end(self, state: RunState) -> None:
+        """Publish the remaining output and the final state, or give up if the connection is lost."""
         self._ended = state
         self._over.set()
         self._more.set()
@@ -75,15 +75,15 @@ class FeedWriter:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), _TOGETHER_S)
         await self._write_printed()
-        await self._tell(RunEventKind.ENDED, state=self._ended)
+        await self._publish(RunEventKind.ENDED, state=self._ended)
 
     async def _write_printed(self) -> None:
         for stream in Stream:
             data, self._printed[stream] = bytes(self._printed[stream]), bytearray()
             for at in range(0, len(data), FEED_BYTES):
-                await self._tell(RunEventKind.OUTPUT, stream=OutputStream(stream), data=data[at : at + FEED_BYTES])
+                await self._publish(RunEventKind.OUTPUT, stream=OutputStream(stream), data=data[at : at + FEED_BYTES])
 
-    async def _tell(
+    async def _publish(
         self,
         kind: RunEventKind,
         *,
@@ -98,6 +98,6 @@ class FeedWriter:
         try:
             await publish_to_feed(self._client, RUN_PRINTED, self._run_id, event)
         except NatsError as error:
-            # The connection is away and its buffer full. Who listens misses the end too, and goes by the reply.
+            # The connection is down and its buffer full. Listeners miss the end as well and use the reply instead.
             self._lost = True
-            log.warning("run_not_told", run_id=self._run_id, number=event.number, error=repr(error))
+            log.warning("run_feed_lost", run_id=self._run_id, number=event.number, error=repr(error))

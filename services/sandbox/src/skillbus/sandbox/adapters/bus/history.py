@@ -1,4 +1,4 @@
-"""The history of runs in the stream `SKILLBUS_RUNS`, which keeps the last word about each, and bounds them itself."""
+"""Run history in the stream `SKILLBUS_RUNS`, which keeps the last record of each run and bounds itself."""
 
 from typing import Final
 
@@ -15,56 +15,56 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.resources import RUN_HISTORY, make_run_subject
 from skillbus.contracts.sandbox.run_history import RunRecord
 from skillbus.sandbox.domain.errors import RunKnown
-from skillbus.sandbox.domain.run.history import Portion
+from skillbus.sandbox.domain.run.history import HistoryPortion
 
 _PORTION: Final = 256
-"""Places of the stream that are looked at together. About half of them are empty: each run is written twice."""
+"""Stream positions that are read together. About half are empty, because each run is written twice."""
 _ANOTHER_WAS_WRITTEN: Final = 10071
-"""`err_code` of a message that names another last one of its subject. Source: nats-server, `server/errors.json`."""
+"""`err_code` of a publish with a wrong expected last sequence. Source: nats-server, `server/errors.json`."""
 
 
 class StreamHistory:
-    """`History` on JetStream."""
+    """`RunHistory` on JetStream."""
 
     def __init__(self, client: Client, jetstream: JetStreamContext) -> None:
         self._client = client
         self._jetstream = jetstream
 
     async def begin(self, record: RunRecord, *, chosen: bool) -> None:
-        """See `History.begin`. The stream is waited for only where it may refuse: an id made here is new."""
+        """Record a run that has started. Wait for the stream only if it may refuse: an id made here is new."""
         subject = make_run_subject(record.run_id)
         if not chosen:
             try:
                 await self._client.publish(subject, encode(record))
             except NatsError as error:
-                raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not there: {error}") from error
+                raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
             return
         first = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: "0"}
-        async with jetstream_call(f"begin the run {record.run_id}"):
+        async with jetstream_call(f"record the start of run {record.run_id}"):
             try:
                 await self._jetstream.publish(subject, encode(record), stream=RUN_HISTORY.name, headers=first)
             except BadRequestError as error:
                 if error.err_code != _ANOTHER_WAS_WRITTEN:
                     raise
-                raise RunKnown(f"there is a run {record.run_id}: choose another id, at random") from error
+                raise RunKnown(f"a run {record.run_id} exists: choose another random id") from error
 
     async def end(self, record: RunRecord) -> None:
-        async with jetstream_call(f"remember the run {record.run_id}"):
+        async with jetstream_call(f"record the end of run {record.run_id}"):
             await self._jetstream.publish(make_run_subject(record.run_id), encode(record), stream=RUN_HISTORY.name)
 
-    async def get(self, run_id: str) -> RunRecord | None:
-        async with jetstream_call(f"look up the run {run_id}"):
+    async def get_record(self, run_id: str) -> RunRecord | None:
+        async with jetstream_call(f"look up run {run_id}"):
             try:
                 message = await self._jetstream.get_last_msg(RUN_HISTORY.name, make_run_subject(run_id))
             except NotFoundError:
                 return None
         return decode(RunRecord, message.data or b"")
 
-    async def portion(self, before: int | None) -> Portion:
+    async def read_portion(self, before: int | None) -> HistoryPortion:
         async with jetstream_call("read the history of runs"):
             state = (await self._jetstream.stream_info(RUN_HISTORY.name)).state
             end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
             begin = max(state.first_seq, end - _PORTION)
             found = await read_messages(self._client, RUN_HISTORY.name, range(end - 1, begin - 1, -1))
         records = [(stored.sequence, decode(RunRecord, stored.data)) for stored in found if stored is not None]
-        return Portion(records, begin if begin > state.first_seq else None)
+        return HistoryPortion(records, begin if begin > state.first_seq else None)

@@ -1,7 +1,7 @@
-"""Runs on plain subjects of NATS: what they print goes out, and the wish to end one finds whoever has it.
+"""Lines of runs on plain NATS subjects: output goes out, cancellation comes in.
 
-Each run listens on a subject of its own for that wish, so that it does not matter which replica is asked; where nobody
-listens any more the server says so at once.
+Each run subscribes to a subject of its own for cancellation, so that any replica can be asked. When nobody subscribes,
+the server answers at once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _YES, _NO = b"+", b"-"
 
 
 class BusRunLine:
-    """`RunLine` of one run; without a writer nobody listens to it."""
+    """`RunLine` of one run; without a writer it has no listeners."""
 
     def __init__(self, control: RunControl, writer: FeedWriter | None) -> None:
         self._control = control
@@ -35,13 +35,13 @@ class BusRunLine:
     def control(self) -> RunControl:
         return self._control
 
-    async def begun(self) -> None:
+    async def announce_start(self) -> None:
         if self._writer is not None:
-            await self._writer.begin()
+            await self._writer.announce_start()
 
-    async def ended(self, state: RunState) -> None:
+    async def announce_end(self, state: RunState) -> None:
         if self._writer is not None:
-            await self._writer.end(state)
+            await self._writer.announce_end(state)
 
 
 class BusRunLines:
@@ -52,17 +52,17 @@ class BusRunLines:
         self._open = set[str]()
 
     @asynccontextmanager
-    async def open(self, run_id: str, project: str, *, told: bool) -> AsyncGenerator[BusRunLine]:
+    async def open(self, run_id: str, project: str, *, streamed: bool) -> AsyncGenerator[BusRunLine]:
         if run_id in self._open:
-            raise RunKnown(f"the run {run_id} goes on: choose another id, at random")
+            raise RunKnown(f"run {run_id} is running: choose another random id")
         self._open.add(run_id)
         try:
             async with self._listening(run_id, project) as cancelled:
-                if not told:
+                if not streamed:
                     yield BusRunLine(RunControl(cancelled=cancelled), None)
                     return
                 async with FeedWriter(self._client, run_id) as writer:
-                    yield BusRunLine(RunControl(writer.hear, cancelled), writer)
+                    yield BusRunLine(RunControl(writer.add_output, cancelled), writer)
         finally:
             self._open.discard(run_id)
 
@@ -72,23 +72,23 @@ class BusRunLines:
         except NoRespondersError:
             return False
         except NatsError as error:
-            raise RequestError(ErrorCode.UNAVAILABLE, f"Could not reach the run {run_id}: {error!r}") from error
+            raise RequestError(ErrorCode.UNAVAILABLE, f"Run {run_id} cannot be reached: {error!r}") from error
         return answer.data == _YES
 
     @asynccontextmanager
     async def _listening(self, run_id: str, project: str) -> AsyncGenerator[asyncio.Event]:
         cancelled = asyncio.Event()
 
-        async def on_wish(message: Msg) -> None:
+        async def on_cancel(message: Msg) -> None:
             ours = message.data.decode(errors="replace") == project
             if ours:
                 cancelled.set()
             await message.respond(_YES if ours else _NO)
 
         try:
-            subscription = await self._client.subscribe(_subject(run_id), cb=on_wish)
+            subscription = await self._client.subscribe(_subject(run_id), cb=on_cancel)
         except NatsError as error:
-            raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not there: {error}") from error
+            raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is unavailable: {error}") from error
         try:
             yield cancelled
         finally:

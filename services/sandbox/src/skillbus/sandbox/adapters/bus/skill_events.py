@@ -1,4 +1,4 @@
-"""Skills as they are installed, heard from the indexer's events."""
+"""Preparation of skills when the indexer announces that they are installed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -15,16 +15,18 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_UPDATED, SkillChanged
 
 _HEARD_MAX: Final = 256
-"""Waiting; of more at once, those that come last are prepared by their first run."""
+"""Longest queue; skills beyond it are prepared by their first run."""
 
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def preparing(bus: Bus, prepare: Callable[[str, str], Awaitable[tuple[str, ...]]]) -> AsyncGenerator[None]:
+async def prepare_installed_skills(
+    bus: Bus, prepare: Callable[[str, str], Awaitable[tuple[str, ...]]]
+) -> AsyncGenerator[None]:
     """Call `prepare(project, name)` for each skill that is installed or updated, one after the other.
 
-    No durable consumer: each replica has packages of its own, and what is missed is done by the first run.
+    There is no durable consumer: each replica has its own packages, and the first run prepares a skill that was missed.
     """
     heard: asyncio.Queue[SkillChanged] = asyncio.Queue(_HEARD_MAX)
 
@@ -32,7 +34,7 @@ async def preparing(bus: Bus, prepare: Callable[[str, str], Awaitable[tuple[str,
         try:
             heard.put_nowait(decode(SkillChanged, message.data))
         except (RequestError, asyncio.QueueFull) as error:
-            log.warning("installed_skill_not_heard", subject=message.subject, error=repr(error))
+            log.warning("skill_event_dropped", subject=message.subject, error=repr(error))
 
     subscriptions = [await bus.client.subscribe(event.pattern, cb=hear) for event in (SKILL_INSTALLED, SKILL_UPDATED)]
     preparing_all = asyncio.create_task(_prepare_all(heard, prepare), name="sandbox-preparing")
@@ -56,4 +58,4 @@ async def _prepare_all(
         except (RequestError, OSError) as error:
             refused = (str(error),)
         if refused:
-            log.warning("skill_not_prepared", project=skill.project, skill=skill.name, reasons=refused)
+            log.warning("skill_preparation_failed", project=skill.project, skill=skill.name, reasons=refused)

@@ -1,4 +1,4 @@
-"""Skills from the catalogue, unpacked from their packages into a cache on this machine."""
+"""Skills from the catalogue, unpacked into a cache on this machine."""
 
 import asyncio
 import hashlib
@@ -23,13 +23,13 @@ from skillbus.contracts.resources import make_package_name
 _LIMITS: Final = ArchiveLimits(
     archive_bytes=ArchiveLimits().total_bytes + 4 * 1024 * 1024, ratio_exempt=frozenset({"skill.md"})
 )
-"""The indexer keeps the files of a package as they are, so that it may be larger than what was uploaded."""
+"""Limits of a stored package, which may be larger than the upload because the indexer stores files uncompressed."""
 
 log = structlog.get_logger(__name__)
 
 
 class BusSkills:
-    """One folder a package digest; the least recently run are removed when there are more than `kept`."""
+    """`SkillSource` with one folder per package digest; past `kept` folders the least recently run are removed."""
 
     def __init__(self, caller: Caller, packages: ObjectStore, root: Path, kept: int) -> None:
         self._caller = caller
@@ -42,14 +42,14 @@ class BusSkills:
         """Digests of unpacked skills, least recently run first."""
 
     async def prepare(self) -> None:
-        """Start with an empty cache: what is on disk may be half unpacked or not ours."""
+        """Empty the cache folder: files on disk may be half unpacked or foreign."""
         await asyncio.to_thread(_empty, self._root)
 
-    async def get(self, project: str, name: str) -> Skill:
+    async def get_skill(self, project: str, name: str) -> Skill:
         return await self._caller.call(GET_SKILL, SkillSelector(project=project, name=name))
 
     @asynccontextmanager
-    async def unpacked(self, skill: Skill) -> AsyncGenerator[Path]:
+    async def unpack_skill(self, skill: Skill) -> AsyncGenerator[Path]:
         digest = skill.content_digest
         folder = self._root / digest
         self._in_use[digest] += 1
@@ -79,11 +79,11 @@ class BusSkills:
 
     async def _forget_old(self) -> None:
         for digest in list(self._recent)[: max(0, len(self._recent) - self._kept)]:
-            # While old files were removed, another may have come here, or a run to this skill.
+            # Another task may have come here while files were removed, or a run may use this skill now.
             if self._in_use[digest] == 0 and digest in self._recent:
                 del self._recent[digest]
                 self._unpacking.pop(digest, None)
-                # Out of the way at once: it may be unpacked again while the old files are still being removed.
+                # Rename first: the skill may be unpacked again while the old files are still being removed.
                 old = self._root / f".{uuid4().hex}"
                 (self._root / digest).rename(old)
                 await asyncio.to_thread(shutil.rmtree, old, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""The first lines that a run says to its proxy: which place it means, and what of them goes on to it.
+"""Parser of the request head that a run sends to its proxy.
 
-HTTP is read narrowly. A request that two readers could take for two different things is refused: bare line ends,
-folded headers, a body of two lengths or in chunks. One request a connection; only a tunnel goes on after it.
+HTTP is parsed strictly. A request that two parsers could understand differently is refused: bare line ends, folded
+headers, a body with two lengths or in chunks. A connection carries one request; only a tunnel continues after it.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.sandbox.domain.errors import EgressRefused
-from skillbus.sandbox.domain.network import HostPort, Verdict
+from skillbus.sandbox.domain.network import EgressVerdict, HostPort
 
 END: Final = b"\r\n\r\n"
 _LINE: Final = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]+) (HTTP/1\.[01])")
@@ -18,7 +18,7 @@ _HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e
 _ABSOLUTE: Final = re.compile(r"http://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
 _HTTP_PORT: Final = 80
 _LENGTH: Final = re.compile(rb"[0-9]{1,15}")
-# RFC 9110, 7.6.1, with the older proxy headers, and Host, which is written anew.
+# RFC 9110, 7.6.1, with the older proxy headers, and Host, which is replaced.
 _HOP_BY_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"te", b"trailer", b"upgrade", b"host"}
     | {b"proxy-connection", b"proxy-authorization", b"proxy-authenticate"}
@@ -26,47 +26,47 @@ _HOP_BY_HOP: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a run asks its proxy for."""
+class EgressRequest:
+    """Request of a run to its proxy."""
 
     place: HostPort
     head: bytes | None = None
-    """What goes on to the place; absent for a tunnel, through which everything goes as it is."""
+    """Head that is forwarded to the place; None for a tunnel, which forwards everything unchanged."""
     body_bytes: int = 0
 
 
-def read_head(head: bytes) -> Asked:
-    """What the first lines, up to and with the empty one, ask for.
+def parse_head(head: bytes) -> EgressRequest:
+    """Parse the head of a request, up to and including the empty line.
 
     Raises:
-        EgressRefused: They are not HTTP, or could be read in two ways.
+        EgressRefused: The head is not HTTP, or ambiguous.
     """
     first, *lines = head.removesuffix(END).split(b"\r\n")
     line = _LINE.fullmatch(first)
     if line is None:
-        raise malformed("the first line is no HTTP/1 request to a proxy")
+        raise refuse_malformed("the first line is not an HTTP/1 request to a proxy")
     method, target, version = line.groups()
     headers = [_header(header) for header in lines]
     if method == b"CONNECT":
-        return Asked(_place(target.decode("ascii")))
+        return EgressRequest(_place(target.decode("ascii")))
     absolute = _ABSOLUTE.fullmatch(target.decode("ascii"))
     if absolute is None:
-        raise malformed("the target must be http://host/path in full; https goes by CONNECT")
+        raise refuse_malformed("the target must be a full http://host/path; use CONNECT for https")
     place = _place(absolute[1], _HTTP_PORT)
     path = (absolute[2] or "/") + (absolute[3] or "")
     own = b"%s %s %s" % (method, path.encode(), version)
-    return Asked(place, _rewritten(own, place, headers), _body_bytes(headers))
+    return EgressRequest(place, _rewritten(own, place, headers), _body_bytes(headers))
 
 
-def malformed(reason: str, status: int = 400) -> EgressRefused:
-    """A request that is not answered by any place."""
-    return EgressRefused(Verdict.MALFORMED, status, reason)
+def refuse_malformed(reason: str, status: int = 400) -> EgressRefused:
+    """Return the error for a malformed request."""
+    return EgressRefused(EgressVerdict.MALFORMED, status, reason)
 
 
 def _header(line: bytes) -> tuple[bytes, bytes]:
     header = _HEADER.fullmatch(line)
     if header is None:
-        raise malformed("a header is not of the form name: value in one line")
+        raise refuse_malformed("a header is not name: value on one line")
     return header[1].lower(), header[2]
 
 
@@ -74,17 +74,17 @@ def _place(authority: str, default_port: int | None = None) -> HostPort:
     try:
         return HostPort.parse(authority, default_port)
     except ValueError as error:
-        raise malformed(str(error)) from error
+        raise refuse_malformed(str(error)) from error
 
 
 def _body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> int:
     if any(name == b"transfer-encoding" for name, _ in headers):
-        raise malformed("a body in chunks cannot be passed on: send its Content-Length", 411)
+        raise refuse_malformed("a chunked body cannot be forwarded: send a Content-Length", 411)
     lengths = [value for name, value in headers if name == b"content-length"]
     if not lengths:
         return 0
     if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-        raise malformed("Content-Length must be there once, as a number")
+        raise refuse_malformed("Content-Length must occur once, as a number")
     return int(lengths[0])
 
 

@@ -1,4 +1,4 @@
-"""The host's network, for the proxies of runs."""
+"""Network of the host, for the proxies of runs."""
 
 import asyncio
 import socket
@@ -11,16 +11,16 @@ from typing import Final
 from skillbus.sandbox.domain.network import Address, Connection
 
 _RESOLVERS: Final = 2
-"""Threads of one run's own: names that are slow to resolve hold up nobody else."""
+"""Resolver threads of one run, so that slow names delay no other run."""
 
 
 class HostNetwork:
-    """`Outside` by the host's resolver and its TCP."""
+    """`OutsideNetwork` with the host's resolver and TCP."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="egress-resolver")
 
-    async def addresses(self, host: str) -> Sequence[Address]:
+    async def resolve_host(self, host: str) -> Sequence[Address]:
         ask = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
         return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
@@ -34,18 +34,18 @@ class HostNetwork:
         except BaseException:
             connection.close()
             raise
-        return await adopted(connection, head_bytes)
+        return await adopt_socket(connection, head_bytes)
 
     def close(self) -> None:
-        """Nothing is begun any more; what a thread still waits for is left to it."""
+        """Start no further lookups, and do not wait for those under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-async def adopted(connection: socket.socket, head_bytes: int) -> Connection:
-    """A connected socket as streams, which close it.
+async def adopt_socket(connection: socket.socket, head_bytes: int) -> Connection:
+    """Return streams for a connected socket; they close it.
 
-    It is a matter of one turn of the loop, and is seen to its end when cancelled: cut short there, it would be left to
-    the loop's kind who closes the descriptor, once or twice.
+    Opening takes one iteration of the loop and is shielded: cancelled midway, some event loops leak the descriptor and
+    others close it twice.
     """
     opening = asyncio.ensure_future(asyncio.open_connection(sock=connection, limit=head_bytes))
     try:

@@ -1,4 +1,4 @@
-"""The way out of one run: an HTTP proxy on a unix socket that connects to approved places and to nothing else."""
+"""Egress proxy of one run: an HTTP proxy on a unix socket that connects to approved places only."""
 
 import asyncio
 import os
@@ -13,25 +13,25 @@ from typing import Final
 import structlog
 
 from skillbus.common.background import finish_within
-from skillbus.sandbox.adapters.egress.head import END, Asked, malformed, read_head
-from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopted
-from skillbus.sandbox.adapters.egress.tunnel import Budget, Tunnel
+from skillbus.sandbox.adapters.egress.head import END, EgressRequest, parse_head, refuse_malformed
+from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopt_socket
+from skillbus.sandbox.adapters.egress.tunnel import EgressBudget, Tunnel
 from skillbus.sandbox.adapters.waits import wait_readable
 from skillbus.sandbox.domain.errors import EgressRefused
 from skillbus.sandbox.domain.network import (
     Address,
     Connection,
     EgressPolicy,
+    EgressVerdict,
     HostPort,
-    Outside,
-    Verdict,
-    is_own,
+    OutsideNetwork,
+    is_own_machine,
     is_reachable,
 )
 
 _BACKLOG: Final = 64
 _PARTING_S: Final = 1.0
-"""For the last bytes to be taken by an end that may not care."""
+"""Time for the peer to take the last bytes; it may never do so."""
 _PARTING_BYTES: Final = 1024 * 1024
 _NO_ACCEPT_S: Final = 0.1
 _CONNECTED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -46,19 +46,19 @@ async def open_egress(
     *,
     folder: Path | None = None,
     owner: int | None = None,
-    outside: Outside | None = None,
+    outside: OutsideNetwork | None = None,
 ) -> AsyncGenerator[Path]:
-    """A proxy's socket, for one run; at the end its connections, its socket and its folder are gone.
+    """Open the proxy of one run and yield the path of its socket. Leaving the context removes connections and files.
 
     Args:
         allowed: The only places that it connects to.
-        policy: Its bounds.
-        folder: Where a folder of its own is made; the one for temporary files if absent.
-        owner: The user who may use it, when it is another one; nobody else can, but root.
+        policy: Its limits.
+        folder: Parent of its folder; the folder for temporary files if absent.
+        owner: The user who may connect, if not the current one; only root can connect as well.
         outside: The network behind it; the host's if absent.
 
     Raises:
-        OSError: There can be no socket.
+        OSError: The socket cannot be created.
     """
     policy = policy or EgressPolicy()
     with ExitStack() as stack:
@@ -68,7 +68,7 @@ async def open_egress(
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillbus-net-", dir=folder)), "proxy")
         listener = stack.enter_context(_listen(path, owner))
         gate = _Gate(allowed, policy, outside)
-        # Not in a TaskGroup: what the caller's body raises is the caller's, and is not to come out as a group.
+        # Not a TaskGroup: an exception of the caller's body must not be wrapped in an ExceptionGroup.
         serving = asyncio.create_task(gate.serve(listener))
         try:
             yield path
@@ -97,14 +97,14 @@ def _listen(path: Path, owner: int | None) -> socket.socket:
 
 @dataclass(slots=True)
 class _Account:
-    """One connection, as the log has it: whereto, how much, and what became of it; never what was said."""
+    """Log record of one connection: place, bytes and verdict, never content."""
 
     place: HostPort | None = None
     address: Address | None = None
     tunnel: Tunnel | None = None
-    verdict: str = Verdict.BROKEN
+    verdict: str = EgressVerdict.BROKEN
 
-    def log(self) -> None:
+    def write_log(self) -> None:
         tunnel = self.tunnel
         log.info(
             "egress_connection",
@@ -118,20 +118,20 @@ class _Account:
 
 
 class _Gate:
-    """Takes a run's connections, a few at a time."""
+    """Accepts a run's connections, a few at a time."""
 
-    def __init__(self, allowed: frozenset[HostPort], policy: EgressPolicy, outside: Outside) -> None:
+    def __init__(self, allowed: frozenset[HostPort], policy: EgressPolicy, outside: OutsideNetwork) -> None:
         self._allowed = allowed
         self._policy = policy
         self._outside = outside
-        self._budget = Budget(policy.bytes_max)
+        self._budget = EgressBudget(policy.bytes_max)
         self._room = asyncio.Semaphore(policy.connections_at_once)
         self._taken = 0
         self._unattended: set[socket.socket] = set()
-        """Accepted, but the task that is to attend to them has not begun."""
+        """Accepted connections whose task has not started yet."""
 
     async def serve(self, listener: socket.socket) -> None:
-        """Until cancelled; each connection is ended with it, and no other is taken."""
+        """Accept connections until cancelled; cancelling ends all of them."""
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -149,13 +149,13 @@ class _Gate:
         self._unattended.discard(client)
         account = _Account()
         try:
-            async with _connected(client, self._policy.head_bytes) as inside:
+            async with _open_streams(client, self._policy.head_bytes) as inside:
                 await self._answer(inside, account)
         except OSError:
-            pass  # the run's end broke: the account says so
+            pass  # the run's side broke; the log record says so
         finally:
             if self._taken <= self._policy.connections_max + 1:
-                account.log()
+                account.write_log()
 
     async def _answer(self, inside: Connection, account: _Account) -> None:
         try:
@@ -164,83 +164,85 @@ class _Gate:
             if account.tunnel is not None:
                 account.verdict = account.tunnel.verdict
         except TimeoutError:
-            account.verdict = Verdict.TIMED_OUT
+            account.verdict = EgressVerdict.TIMED_OUT
         except EgressRefused as refused:
             account.verdict = refused.verdict
             await _refuse(inside, refused)
 
     async def _serve_one(self, inside: Connection, account: _Account) -> None:
         if self._taken > self._policy.connections_max:
-            reason = f"this run has made its {self._policy.connections_max} connections"
-            raise EgressRefused(Verdict.TOO_MANY, 403, reason)
+            reason = f"this run has used its {self._policy.connections_max} connections"
+            raise EgressRefused(EgressVerdict.TOO_MANY, 403, reason)
         asked = await self._read(inside[0])
         account.place = asked.place
         if asked.place not in self._allowed:
-            raise EgressRefused(Verdict.NOT_APPROVED, 403, f"{asked.place} is not among the places approved here")
-        async with self._reached(asked.place, account) as beyond:
-            account.tunnel, account.verdict = Tunnel(inside, beyond, self._budget), Verdict.ALLOWED
+            raise EgressRefused(
+                EgressVerdict.NOT_APPROVED, 403, f"{asked.place} is not an approved place of this skill"
+            )
+        async with self._open_place(asked.place, account) as beyond:
+            account.tunnel, account.verdict = Tunnel(inside, beyond, self._budget), EgressVerdict.ALLOWED
             if asked.head is None:
                 inside[1].write(_CONNECTED)
             upload = None if asked.head is None else asked.body_bytes
             await account.tunnel.carry(asked.head or b"", upload, self._policy.idle_s)
 
-    async def _read(self, reader: asyncio.StreamReader) -> Asked:
+    async def _read(self, reader: asyncio.StreamReader) -> EgressRequest:
         try:
             async with asyncio.timeout(self._policy.head_s):
-                return read_head(await reader.readuntil(END))
+                return parse_head(await reader.readuntil(END))
         except TimeoutError:
-            raise malformed(f"the request's head took longer than {self._policy.head_s:g} s", 408) from None
+            raise refuse_malformed(f"the request's head took longer than {self._policy.head_s:g} s", 408) from None
         except asyncio.LimitOverrunError:
-            raise malformed(f"the request's head is over {self._policy.head_bytes} bytes", 431) from None
+            raise refuse_malformed(f"the request's head is over {self._policy.head_bytes} bytes", 431) from None
         except asyncio.IncompleteReadError:
-            raise malformed("the request ended within its head") from None
+            raise refuse_malformed("the request ended within its head") from None
 
     @asynccontextmanager
-    async def _reached(self, place: HostPort, account: _Account) -> AsyncIterator[Connection]:
+    async def _open_place(self, place: HostPort, account: _Account) -> AsyncIterator[Connection]:
         try:
             async with asyncio.timeout(self._policy.connect_s):
                 addresses = await self._resolve(place)
                 account.address, beyond = await self._connect(addresses, place)
         except TimeoutError:
-            raise EgressRefused(Verdict.UNREACHABLE, 504, f"{place} did not answer in time") from None
+            raise EgressRefused(EgressVerdict.UNREACHABLE, 504, f"{place} did not answer in time") from None
         try:
             yield beyond
         finally:
             beyond[1].transport.abort()
 
     async def _resolve(self, place: HostPort) -> list[Address]:
-        """Only addresses that may be reached: an answer with one that may not is refused as a whole."""
+        """Return the addresses of a place. One forbidden address refuses the whole answer."""
         try:
-            addresses = list(await self._outside.addresses(place.host))
+            addresses = list(await self._outside.resolve_host(place.host))
         except OSError as error:
-            raise EgressRefused(Verdict.UNRESOLVED, 502, f"{place.host} does not resolve") from error
+            raise EgressRefused(EgressVerdict.UNRESOLVED, 502, f"{place.host} does not resolve") from error
         if not addresses:
-            raise EgressRefused(Verdict.UNRESOLVED, 502, f"{place.host} has no address")
+            raise EgressRefused(EgressVerdict.UNRESOLVED, 502, f"{place.host} has no address")
         if not all(is_reachable(address, self._policy.private_networks) for address in addresses):
-            reason = f"{place.host} resolves to an address that is not of the internet, nor of a network opened here"
-            raise EgressRefused(Verdict.ADDRESS_REFUSED, 403, reason)
+            reason = f"{place.host} resolves to an address that is neither public nor in an opened network"
+            raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, reason)
         return addresses
 
     async def _connect(self, addresses: list[Address], place: HostPort) -> tuple[Address, Connection]:
         for address in addresses:
             with suppress(OSError):
                 beyond = await self._outside.connect(address, place.port, self._policy.head_bytes)
-                if is_own(address, beyond[1].get_extra_info("sockname")[0], self._policy.private_networks):
+                if is_own_machine(address, beyond[1].get_extra_info("sockname")[0], self._policy.private_networks):
                     beyond[1].transport.abort()
-                    raise EgressRefused(Verdict.ADDRESS_REFUSED, 403, f"{place.host} resolves to this machine")
+                    raise EgressRefused(EgressVerdict.ADDRESS_REFUSED, 403, f"{place.host} resolves to this machine")
                 return address, beyond
-        raise EgressRefused(Verdict.UNREACHABLE, 502, f"{place} refuses connections or cannot be reached")
+        raise EgressRefused(EgressVerdict.UNREACHABLE, 502, f"{place} refuses connections or cannot be reached")
 
 
 async def _accept(listener: socket.socket) -> socket.socket:
-    """The next connection. Not by the loop's `sock_accept`, which loses the one that comes as it is cancelled."""
+    """Return the next connection. The loop's `sock_accept` would lose a connection that arrives during cancellation."""
     while True:
         await wait_readable(listener.fileno())
         try:
             client, _ = listener.accept()
         except BlockingIOError:
             continue
-        except OSError as error:  # too many open files in this process: others will close theirs
+        except OSError as error:  # too many open files in this process; other connections will close
             log.warning("egress_accept_failed", reason=str(error))
             await asyncio.sleep(_NO_ACCEPT_S)
         else:
@@ -248,10 +250,10 @@ async def _accept(listener: socket.socket) -> socket.socket:
 
 
 @asynccontextmanager
-async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Connection]:
-    """A run's end; what was written last has a second to be taken."""
+async def _open_streams(client: socket.socket, head_bytes: int) -> AsyncIterator[Connection]:
+    """Yield the run's side as streams; the last bytes get a second to be taken."""
     client.setblocking(False)
-    reader, writer = await adopted(client, head_bytes)
+    reader, writer = await adopt_socket(client, head_bytes)
     closed = False
     try:
         yield reader, writer
@@ -259,12 +261,12 @@ async def _connected(client: socket.socket, head_bytes: int) -> AsyncIterator[Co
         with suppress(OSError):
             closed = await finish_within(writer.wait_closed(), _PARTING_S)
     finally:
-        if not closed:  # asyncio's transports cannot be told again
+        if not closed:  # asyncio transports close only once
             writer.transport.abort()
 
 
 async def _refuse(inside: Connection, refused: EgressRefused) -> None:
-    """Say why in the status line, which is all that most clients show, and in the body. Its own words are not heard."""
+    """Send the reason in the status line, which is all that most clients show, and in the body."""
     reader, writer = inside
     body = f"{refused}\n".encode("ascii", "backslashreplace")
     head = f"HTTP/1.1 {refused.status} {refused}\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
@@ -273,6 +275,6 @@ async def _refuse(inside: Connection, refused: EgressRefused) -> None:
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_PARTING_S):
             writer.write_eof()
-            # Closed with words unread, the socket would be reset, and the answer might be lost with it.
+            # Closing a socket with unread data resets it, and the answer might be lost.
             while left > 0 and (unheard := await reader.read(_PARTING_BYTES)):
                 left -= len(unheard)

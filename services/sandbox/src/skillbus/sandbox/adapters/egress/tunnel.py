@@ -1,23 +1,23 @@
-"""Bytes between a run and a place that it may reach, counted."""
+"""Tunnel between a run and an approved place, with a byte budget."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from skillbus.sandbox.domain.network import Connection, Verdict
+from skillbus.sandbox.domain.network import Connection, EgressVerdict
 
 _CHUNK: Final = 64 * 1024
 
 
 @dataclass(slots=True)
-class Budget:
+class EgressBudget:
     """Bytes that a run may still move, over all its connections."""
 
     left: int
 
     def spend(self, size: int) -> bool:
-        """Whether there were so many; if not, there are none left."""
+        """Take `size` bytes. Return False and empty the budget if fewer are left."""
         enough = size <= self.left
         self.left = self.left - size if enough else 0
         return enough
@@ -25,26 +25,26 @@ class Budget:
 
 @dataclass(slots=True)
 class Tunnel:
-    """A run's end and a place's, joined. The first reason for its end stands."""
+    """Connection of a run joined to a connection of a place. The first verdict counts."""
 
     inside: Connection
     beyond: Connection
-    budget: Budget
+    budget: EgressBudget
     sent: int = 0
     received: int = 0
-    verdict: Verdict = Verdict.ALLOWED
+    verdict: EgressVerdict = EgressVerdict.ALLOWED
     _alive: Callable[[], None] = field(default=lambda: None, repr=False)
 
     async def carry(self, head: bytes, upload: int | None, idle_s: float) -> None:
-        """Until both ends are done, or the budget is.
+        """Forward bytes in both directions until both sides end or the budget is empty.
 
         Args:
-            head: Goes to the place first.
-            upload: Bytes from the run that follow it, after which nothing of the run is heard; None for no bound.
-            idle_s: Seconds without a byte in either direction that end it.
+            head: First bytes for the place.
+            upload: Bytes of the run to forward after the head; None for no bound.
+            idle_s: Longest time without a byte in either direction.
 
         Raises:
-            TimeoutError: It was idle.
+            TimeoutError: The tunnel was idle.
         """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(idle_s) as idle:
@@ -55,9 +55,9 @@ class Tunnel:
                 if upload is not None:
                     sending.cancel()
 
-    def end(self, verdict: Verdict) -> None:
-        """At once, in both directions."""
-        if self.verdict is Verdict.ALLOWED:
+    def end(self, verdict: EgressVerdict) -> None:
+        """Close both directions at once."""
+        if self.verdict is EgressVerdict.ALLOWED:
             self.verdict = verdict
         for _, writer in (self.inside, self.beyond):
             writer.transport.abort()
@@ -77,7 +77,7 @@ class Tunnel:
             if upload is None:
                 writer.write_eof()
         except OSError:
-            self.end(Verdict.BROKEN)
+            self.end(EgressVerdict.BROKEN)
 
     async def _receive(self) -> None:
         reader, (_, writer) = self.beyond[0], self.inside
@@ -87,11 +87,11 @@ class Tunnel:
                     return
             writer.write_eof()
         except OSError:
-            self.end(Verdict.BROKEN)
+            self.end(EgressVerdict.BROKEN)
 
     async def _pass_on(self, chunk: bytes, writer: asyncio.StreamWriter, *, sending: bool) -> bool:
         if not self.budget.spend(len(chunk)):
-            self.end(Verdict.OVER_BYTES)
+            self.end(EgressVerdict.OVER_BYTES)
             return False
         if sending:
             self.sent += len(chunk)

@@ -13,7 +13,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.supervision.protocol import ProtocolError
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
-from skillbus.sandbox.domain.metering import Excess, Usage
+from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import Limits
 
 _HEADER_BYTES: Final = 5
@@ -31,7 +31,7 @@ class ReportedMeter:
     def __init__(self) -> None:
         self._peak_bytes: int | None = None
         self._reported = asyncio.Event()
-        self._excess: Excess | None = None
+        self._excess: ExceededLimit | None = None
 
     async def enter(self, roots: Sequence[int]) -> None:
         """See `Meter.enter`. The agent counts from the container's start."""
@@ -39,15 +39,15 @@ class ReportedMeter:
     def limit(self, limits: Limits) -> None:
         """See `Meter.limit`. The limits are part of the job."""
 
-    async def watch_limits(self) -> Excess:
+    async def watch_limits(self) -> ExceededLimit:
         """See `Meter.watch_limits`."""
         while self._excess is None:
             await self._reported.wait()
         return self._excess
 
-    def get_usage(self) -> Usage:
+    def get_usage(self) -> SandboxUsage:
         """See `Meter.get_usage`."""
-        return Usage(self._peak_bytes, self._excess)
+        return SandboxUsage(self._peak_bytes, self._excess)
 
     async def leave(self) -> None:
         """See `Meter.leave`."""
@@ -60,7 +60,7 @@ class ReportedMeter:
         status, _, detail = payload.decode(errors="backslashreplace").partition("\0")
         if kind != b"W" or status not in _EXCESSES:
             raise ProtocolError(f"frame {kind!r} of {len(payload)} bytes")
-        self._excess = Excess(RunStatus(status), detail[:_DETAIL_MAX])
+        self._excess = ExceededLimit(RunStatus(status), detail[:_DETAIL_MAX])
         self._reported.set()
 
 

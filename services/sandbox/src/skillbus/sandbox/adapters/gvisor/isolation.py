@@ -31,7 +31,7 @@ from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import RunRejected, RuntimeMissing, SandboxBroken, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, RunSpec
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 _PREFIX: Final = "skillbus-run-"
 _PROBE_LIMITS: Final = Limits(wall_s=60.0)
@@ -91,7 +91,7 @@ class GvisorIsolation:
         if outcome.status is not RunStatus.OK or outcome.stdout != b"isolated\n":
             errors = outcome.stderr.decode(errors="replace").strip()
             raise SandboxUnavailable(f"{found.version} does not isolate: {outcome.status} {outcome.detail} {errors}")
-        return IsolationReport(Level.RUNSC, found.version, found.runtimes, found.notes)
+        return IsolationReport(IsolationLevel.RUNSC, found.version, found.runtimes, found.notes)
 
     async def _run(self, spec: RunSpec, interpreter: str, control: RunControl) -> RunOutcome:
         folders = await run_in_thread(partial(collect_files, spec))
@@ -108,7 +108,7 @@ class GvisorIsolation:
                 await follower.follow_run(control.cancelled, talking)
             finally:
                 await container.end(by_itself=report.complete)
-        return follower.make_outcome(report, Level.RUNSC)
+        return follower.make_outcome(report, IsolationLevel.RUNSC)
 
     async def _start_agent(self, container: Container) -> None:
         try:

@@ -19,7 +19,7 @@ from skillbus.sandbox.adapters.kernel.delegation import SERVICE, NotDelegatedErr
 from skillbus.sandbox.adapters.kernel.watchdog import check_inodes, check_sockets, list_process_tree, poll_limits
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
-from skillbus.sandbox.domain.metering import Excess, Usage
+from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 
 _RUN: Final = "skillbus-run-"
@@ -121,20 +121,22 @@ class CgroupMeter:
         except OSError as error:
             raise SandboxBroken(f"the run's cgroup could not be limited: {error}") from error
 
-    async def watch_limits(self) -> Excess:
+    async def watch_limits(self) -> ExceededLimit:
         """See `Meter.watch_limits`."""
         init = self._roots[0]
         return await poll_limits(init, lambda: check_sockets(init, self._limits) or check_inodes(init, self._limits))
 
-    def get_usage(self) -> Usage:
+    def get_usage(self) -> SandboxUsage:
         """See `Meter.get_usage`. The peak is the kernel's own figure (since Linux 5.19)."""
         if not self.folder.exists():
-            return Usage()
+            return SandboxUsage()
         peak = int(_read_file(self.folder, "memory.peak")) if (self.folder / "memory.peak").exists() else None
         events = dict(line.split() for line in _read_file(self.folder, "memory.events").splitlines())
         if int(events["oom_kill"]) == 0:
-            return Usage(peak)
-        return Usage(peak, Excess(RunStatus.MEMORY, f"{self._limits.memory_bytes // MIB} MiB of memory, the limit"))
+            return SandboxUsage(peak)
+        return SandboxUsage(
+            peak, ExceededLimit(RunStatus.MEMORY, f"{self._limits.memory_bytes // MIB} MiB of memory, the limit")
+        )
 
     async def leave(self) -> None:
         """See `Meter.leave`.

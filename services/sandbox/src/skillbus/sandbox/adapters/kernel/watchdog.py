@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.domain.metering import Excess, Usage
+from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 
 POLL_S: Final = 0.02
@@ -57,27 +57,27 @@ class WatchdogMeter:
         """See `Meter.limit`."""
         self._limits = limits
 
-    async def watch_limits(self) -> Excess:
+    async def watch_limits(self) -> ExceededLimit:
         """See `Meter.watch_limits`."""
         return await poll_limits(self._roots[0], self._check_all)
 
-    def get_usage(self) -> Usage:
+    def get_usage(self) -> SandboxUsage:
         """See `Meter.get_usage`. The peak is the largest value seen; pages shared by forks count in each process."""
-        return Usage(self._peak_bytes)
+        return SandboxUsage(self._peak_bytes)
 
     async def leave(self) -> None:
         """See `Meter.leave`."""
 
-    def _check_all(self) -> Excess | None:
+    def _check_all(self) -> ExceededLimit | None:
         init, limit = self._roots[0], self._limits.memory_bytes
         size = measure_memory(self._roots, limit)
         self._peak_bytes = max(self._peak_bytes or 0, size)
         if size > limit:
-            return Excess(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limit // MIB} MiB")
+            return ExceededLimit(RunStatus.MEMORY, f"{size // MIB} MiB of memory, the limit is {limit // MIB} MiB")
         return check_sockets(init, self._limits) or check_inodes(init, self._limits)
 
 
-async def poll_limits(init: int, check: Callable[[], Excess | None]) -> Excess:
+async def poll_limits(init: int, check: Callable[[], ExceededLimit | None]) -> ExceededLimit:
     """Call `check` every 20 ms until it returns an excess. `init` is the sandbox's process 1.
 
     The first check comes after the first pause, since a run starts with the memory of its sandbox. If the kernel denies
@@ -90,7 +90,7 @@ async def poll_limits(init: int, check: Callable[[], Excess | None]) -> Excess:
             excess = check()
         except PermissionError:
             if denied and not is_ending(init):
-                return Excess(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
+                return ExceededLimit(RunStatus.KILLED, "the service may not look into the sandbox that it must watch")
             denied = True
         else:
             denied = False
@@ -113,7 +113,7 @@ def measure_memory(roots: Sequence[int], enough: int) -> int:
     return cheap + mappings if cheap + mappings <= enough else sum(map(_read_proportional_bytes, tree)) + mappings
 
 
-def check_sockets(init: int, limits: Limits) -> Excess | None:
+def check_sockets(init: int, limits: Limits) -> ExceededLimit | None:
     """Check the number of sockets in the sandbox's network: their buffers are kernel memory of no process."""
     try:
         counts = [_read_text(init, f"net/{name}") for name in ("sockstat", "sockstat6")]
@@ -122,10 +122,14 @@ def check_sockets(init: int, limits: Limits) -> Excess | None:
     found = {name: int(number) for name, number in _SOCKETS.findall("".join(counts))}
     # A TCP connection that nobody has accepted, or closed with unsent data, is in use but belongs to no process.
     used = max(found["sockets: used"], found["TCP: inuse"] + found.get("TCP6: inuse", 0))
-    return Excess(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}") if used > limits.sockets else None
+    return (
+        ExceededLimit(RunStatus.MEMORY, f"{used} sockets, the limit is {limits.sockets}")
+        if used > limits.sockets
+        else None
+    )
 
 
-def check_inodes(init: int, limits: Limits) -> Excess | None:
+def check_inodes(init: int, limits: Limits) -> ExceededLimit | None:
     """Check the number of files on the sandbox's writable file systems.
 
     Raises:
@@ -135,7 +139,9 @@ def check_inodes(init: int, limits: Limits) -> Excess | None:
         used = sum(_count_inodes(_PROC / str(init) / "root" / folder) for folder in _WRITABLE)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return Excess(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
+    return (
+        ExceededLimit(RunStatus.INODES, f"{used} files, the limit is {limits.inodes}") if used > limits.inodes else None
+    )
 
 
 def is_ending(pid: int) -> bool:

@@ -1,7 +1,7 @@
-"""A program of the operator's that is run for a while: bounded in time, in what it writes and in what it says.
+"""Bounded run of a trusted program: limits on time, written bytes and output.
 
-It is no sandbox: it reaches the network, and what its user reaches. A service that is root gives it a user of its own,
-who owns nothing but the folder that it works in, where that user can walk to the program.
+This is not a sandbox: the program reaches the network and everything that its user reaches. A root service runs it as a
+user that owns only the working folder, if that user can reach the program.
 """
 
 import asyncio
@@ -15,63 +15,63 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.sandbox.adapters.host_folders import is_open_to_all
-from skillbus.sandbox.adapters.packages.layer_tree import check_size, give, measure
+from skillbus.sandbox.adapters.packages.layer_tree import check_size, give_folder, measure_folder
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
 
 _LOOK_EVERY_S: Final = 0.25
-"""How often the folder is measured; a file alone is bounded by the kernel."""
-_SAID_MAX: Final = 64 * 1024
+"""Interval of measuring the folder; the kernel limits single files."""
+_OUTPUT_MAX: Final = 64 * 1024
 _NICE: Final = 10
-"""Runs go first."""
+"""Priority below that of runs."""
 _PATH: Final = "/usr/bin:/bin"
 _USER: Final = 64000
-"""Of no account, and of no run."""
+"""User id without an account, different from those of runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """What is started, with nothing of this process's environment."""
+class BoundedProgram:
+    """Command line, folder and complete environment of a program."""
 
     argv: Sequence[str]
     folder: Path
-    """Its own, which it works in."""
+    """Working folder, which the program may fill."""
     environment: Mapping[str, str]
 
 
-async def run_program(program: Program, wall_s: float, bytes_max: int) -> tuple[int, str]:
-    """Run it to its end: its exit code, and what it said on both streams.
+async def run_program(program: BoundedProgram, wall_s: float, bytes_max: int) -> tuple[int, str]:
+    """Run a program to its end, and return its exit code and its output of both streams.
 
     Raises:
-        DependenciesUnavailable: when it cannot be started, took longer than `wall_s` seconds, or wrote more than
-            `bytes_max` below its folder. Nothing of it runs any more then.
+        DependenciesUnavailable: The program cannot be started, took longer than `wall_s` seconds, or wrote more than
+            `bytes_max` below its folder. None of its processes is left.
     """
-    # A file: a pipe would have to be waited for until all who inherited it let go.
-    with (program.folder / "said").open("w+b") as said:
+    # A file, because a pipe stays open until every process that inherited it has ended.
+    with (program.folder / "output").open("w+b") as output:
         try:
             process = await asyncio.create_subprocess_exec(
-                *await asyncio.to_thread(_bounded, program, bytes_max),
+                *await asyncio.to_thread(_build_command, program, bytes_max),
                 cwd=program.folder,
                 env=dict(program.environment),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
         except OSError as error:
             raise DependenciesUnavailable(f"{program.argv[0]} cannot be started: {error.strerror}") from error
-        code = await _watched(process, program.folder, wall_s, bytes_max)
-        said.seek(0)
-        return code, said.read(_SAID_MAX).decode(errors="replace")
+        code = await _wait_watched(process, program.folder, wall_s, bytes_max)
+        output.seek(0)
+        return code, output.read(_OUTPUT_MAX).decode(errors="replace")
 
 
-async def _watched(process: asyncio.subprocess.Process, folder: Path, wall_s: float, bytes_max: int) -> int:
+async def _wait_watched(process: asyncio.subprocess.Process, folder: Path, wall_s: float, bytes_max: int) -> int:
     watching = asyncio.create_task(_watch(process, folder, bytes_max))
     try:
         async with asyncio.timeout(wall_s):
             code = await process.wait()
     except TimeoutError as error:
         raise DependenciesUnavailable(
-            f"the packages were not there after {wall_s:g} s: is the index reachable?", retryable=True
+            f"installing the packages took longer than {wall_s:g} s: is the index reachable?", retryable=True
         ) from error
     finally:
         _kill(process)
@@ -83,10 +83,10 @@ async def _watched(process: asyncio.subprocess.Process, folder: Path, wall_s: fl
     return code
 
 
-def _bounded(program: Program, bytes_max: int) -> Sequence[str]:
-    """The command line, and the folder given to whom it runs as.
+def _build_command(program: BoundedProgram, bytes_max: int) -> Sequence[str]:
+    """Return the command line with limits, after giving the folder to the user that the program runs as.
 
-    The limits are set by programs and not by this one, which may have no right to set them for another user.
+    Helper programs set the limits, because this process may not be allowed to set them for another user.
     """
     words = list[str]()
     if prlimit := shutil.which("prlimit", path=_PATH):
@@ -96,24 +96,24 @@ def _bounded(program: Program, bytes_max: int) -> Sequence[str]:
     if setpriv := shutil.which("setpriv", path=_PATH):
         words += (setpriv, "--no-new-privs")
         if os.geteuid() == 0 and is_open_to_all(Path(program.argv[0])):
-            give(program.folder, _USER)
+            give_folder(program.folder, _USER)
             words += ("--reuid", str(_USER), "--regid", str(_USER), "--clear-groups", "--bounding-set=-all")
         words.append("--")
     return (*words, *program.argv)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """It and all that it left behind in its process group."""
+    """Kill the program and its process group."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _watch(process: asyncio.subprocess.Process, folder: Path, bytes_max: int) -> DependenciesUnavailable:
-    """Measure the folder until it is too large; then the program is ended."""
+    """Measure the folder until it is too large, then kill the program."""
     while True:
         await asyncio.sleep(_LOOK_EVERY_S)
         try:
-            check_size(*await asyncio.to_thread(measure, folder), bytes_max)
-        except DependenciesUnavailable as excess:
+            check_size(*await asyncio.to_thread(measure_folder, folder), bytes_max)
+        except DependenciesUnavailable as error:
             _kill(process)
-            return excess
+            return error

@@ -1,8 +1,8 @@
-"""Layers filled by uv and npm, which download and unpack and run nothing of what they get.
+"""Builders of layers with uv and npm, which download and unpack packages without running any of their code.
 
-uv takes wheels only: a source distribution would be built by its own code. npm runs no scripts of packages. Both are
-told by the settings alone where packages come from, see no configuration of the machine and none of this process's
-environment but its proxies and certificates, and keep no cache.
+uv installs wheels only, because a source distribution runs its own build code. npm runs no package scripts. The
+settings alone say where packages come from: neither program sees the machine's configuration, nor any of this process's
+environment except proxies and certificates. Neither keeps a cache.
 """
 
 import base64
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from skillbus.sandbox.adapters.packages.bounded_program import Program, run_program
+from skillbus.sandbox.adapters.packages.bounded_program import BoundedProgram, run_program
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
-from skillbus.sandbox.domain.packages.requirements import Requirements, without_user_info
+from skillbus.sandbox.domain.packages.requirements import Requirements, strip_user_info
 
 DEPS: Final = "deps"
-"""Folder of what a builder filled, in the folder that it worked in."""
-_SAID_CHARACTERS: Final = 1000
+"""Subfolder of the working folder that a builder fills."""
+_OUTPUT_CHARACTERS: Final = 1000
 _PASSED_ON: Final = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "all_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
@@ -36,41 +36,41 @@ _RETRIES: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """What a build may take. What is downloaded lies beside what is unpacked, so that it may write twice the layer."""
+    """Limits of a build. Downloads lie next to unpacked files, so that a build may write twice the layer size."""
 
     wall_s: float
     layer_bytes: int
 
 
-class Builder(Protocol):
-    """Makes the packages of one runtime into a folder."""
+class LayerBuilder(Protocol):
+    """Installer of packages for one runtime into a folder."""
 
     @property
     def program(self) -> str | None:
-        """What fetches them; None when the machine has none."""
+        """Installing program; None if the machine has none."""
         ...
 
     @property
     def index(self) -> str:
-        """Where packages come from, without who asks."""
+        """Address of the package index, without credentials."""
         ...
 
     @property
     def layer_bytes(self) -> int:
-        """How large the layer may be."""
+        """Size limit of the layer."""
         ...
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
-        """Fill `deps` in `folder`, which is empty and may be filled with other files as well.
+        """Install into `deps` in the empty `folder`, which may get other files as well.
 
         Raises:
-            DependenciesUnavailable: with the program's words, without secrets.
+            DependenciesUnavailable: With the output of the program, without secrets.
         """
         ...
 
 
 class UvBuilder:
-    """Wheels by `uv pip install --target`."""
+    """`LayerBuilder` for wheels, with `uv pip install --target`."""
 
     def __init__(self, index_url: str | None, limits: BuildLimits, program: str | None = None) -> None:
         self._index_url = index_url
@@ -79,12 +79,12 @@ class UvBuilder:
 
     @property
     def index(self) -> str:
-        return without_user_info(self._index_url or "uv's own")
+        return strip_user_info(self._index_url or "uv's own")
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
             raise DependenciesUnavailable(
-                "uv is not installed where the sandbox runs: put it on its PATH, it fetches Python packages"
+                "uv is not installed where the sandbox runs: install it on PATH to get Python packages"
             )
         folder.joinpath("requirements.txt").write_text(requirements.listed)
         hashed = ("--require-hashes",) if "--hash=" in requirements.listed else ()
@@ -99,12 +99,16 @@ class UvBuilder:
             "UV_HTTP_RETRIES": str(_RETRIES),
         }
         if self._index_url is not None:
-            environment["UV_DEFAULT_INDEX"] = self._index_url  # not an argument: those are seen by the whole machine
+            environment["UV_DEFAULT_INDEX"] = (
+                self._index_url
+            )  # not an argument, which every user of the machine could see
         if _SYSTEM_CERTIFICATES.is_file() and "SSL_CERT_FILE" not in environment:
             environment["UV_SYSTEM_CERTS"] = "1"
-        code, said = await run_program(Program(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes)
+        code, output = await run_program(
+            BoundedProgram(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes
+        )
         if code != 0:
-            raise DependenciesUnavailable(f"uv: {told(said, _secrets(self._index_url))}")
+            raise DependenciesUnavailable(f"uv: {clean_output(output, _secrets(self._index_url))}")
         folder.joinpath(DEPS).mkdir(exist_ok=True)
         folder.joinpath(DEPS, ".lock").unlink(missing_ok=True)
 
@@ -114,7 +118,7 @@ class UvBuilder:
 
 
 class NpmBuilder:
-    """Packages by `npm install`, or `npm ci` when there is a lock."""
+    """`LayerBuilder` for Node, with `npm install`, or `npm ci` if there is a lock."""
 
     def __init__(self, registry: str | None, limits: BuildLimits, program: str | None = None) -> None:
         self._registry = registry
@@ -123,12 +127,12 @@ class NpmBuilder:
 
     @property
     def index(self) -> str:
-        return without_user_info(self._registry or "npm's own")
+        return strip_user_info(self._registry or "npm's own")
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
             raise DependenciesUnavailable(
-                "npm is not installed where the sandbox runs: put it on its PATH, it fetches Node packages"
+                "npm is not installed where the sandbox runs: install it on PATH to get Node packages"
             )
         deps = folder / DEPS
         deps.mkdir()
@@ -137,7 +141,7 @@ class NpmBuilder:
             deps.joinpath("package-lock.json").write_text(requirements.lock)
         settings = folder / "npmrc"
         settings.touch(mode=0o600)
-        settings.write_text("".join(f"{line}\n" for line in npm_settings(self._registry)))
+        settings.write_text("".join(f"{line}\n" for line in build_npm_settings(self._registry)))
         argv = (
             self.program, "ci" if requirements.lock else "install", "--prefix", str(deps), "--ignore-scripts",
             "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier", "--no-bin-links", "--no-progress",
@@ -155,9 +159,11 @@ class NpmBuilder:
             "npm_config_fetch_retries": str(_RETRIES),
             "npm_config_fetch_retry_mintimeout": "1000",
         }
-        code, said = await run_program(Program(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes)
+        code, output = await run_program(
+            BoundedProgram(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes
+        )
         if code != 0:
-            raise DependenciesUnavailable(f"npm: {told(said, _secrets(self._registry))}")
+            raise DependenciesUnavailable(f"npm: {clean_output(output, _secrets(self._registry))}")
         _check_origins(deps)
 
     @property
@@ -166,12 +172,12 @@ class NpmBuilder:
 
 
 def find_uv() -> str | None:
-    """uv on PATH, or beside this Python."""
+    """Return the path of uv on PATH or next to this Python, None if there is none."""
     return shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
 
 
-def npm_settings(registry: str | None) -> Iterator[str]:
-    """An `.npmrc`: who asks is kept apart from the registry's address, which npm writes into its files."""
+def build_npm_settings(registry: str | None) -> Iterator[str]:
+    """Yield the lines of an `.npmrc`. Credentials are separate from the address, which npm copies into its files."""
     if registry is None:
         return
     parts = urlsplit(registry)
@@ -183,17 +189,17 @@ def npm_settings(registry: str | None) -> Iterator[str]:
         yield f"//{place}{path}:_auth={base64.b64encode(pair.encode()).decode()}"
 
 
-def told(said: str, secrets: tuple[str, ...]) -> str:
-    """A program's words as they may be told: without secrets, on one line, cut."""
+def clean_output(output: str, secrets: tuple[str, ...]) -> str:
+    """Return output of a program for a message: one line, shortened, without secrets."""
     for secret in secrets:
-        said = said.replace(secret, "***")
-    words = re.sub(r"\x1b\[[0-9;]*m|npm (?:error|warn) ?", "", without_user_info(said))
-    flat = " ".join(words.split()) or "it failed without a word"
-    return flat if len(flat) <= _SAID_CHARACTERS else f"{flat[:_SAID_CHARACTERS]}…"
+        output = output.replace(secret, "***")
+    words = re.sub(r"\x1b\[[0-9;]*m|npm (?:error|warn) ?", "", strip_user_info(output))
+    flat = " ".join(words.split()) or "it failed without output"
+    return flat if len(flat) <= _OUTPUT_CHARACTERS else f"{flat[:_OUTPUT_CHARACTERS]}…"
 
 
 def _secrets(url: str | None) -> tuple[str, ...]:
-    """Passwords that a URL carries, as they stand in it and as they are sent; a user alone may be a token."""
+    """Return the secrets of a URL, as written and as sent; a user without password may be a token."""
     parts = urlsplit(url or "")
     written = [part for part in (parts.password, None if parts.password else parts.username) if part]
     pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -209,14 +215,14 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _check_origins(deps: Path) -> None:
-    """Whether all is from the registry: an older npm follows a package's own dependency on a URL.
+    """Check that all packages come from the registry: an older npm follows a package's dependency on a URL.
 
     Raises:
-        DependenciesUnavailable: when something is not.
+        DependenciesUnavailable: A package comes from elsewhere.
     """
     written = deps / "node_modules" / ".package-lock.json"
     packages = json.loads(written.read_text())["packages"] if written.is_file() else {}
     written.unlink(missing_ok=True)
     for place, entry in packages.items():
         if entry.get("link") or ("resolved" in entry and not entry.get("inBundle")):
-            raise DependenciesUnavailable(f"npm: {place} is not from the registry")
+            raise DependenciesUnavailable(f"npm: {place} does not come from the registry")

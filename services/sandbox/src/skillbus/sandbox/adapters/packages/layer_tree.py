@@ -1,4 +1,4 @@
-"""The files of a layer, once they are there: regular files and folders, within bounds, that nobody writes to."""
+"""Files of a layer: regular files and folders, bounded in number and size, and read-only."""
 
 import os
 import shutil
@@ -10,22 +10,22 @@ from typing import Final
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
 
 ENTRIES_MAX: Final = 100_000
-"""Files and folders of a layer; those of a large web framework are some 30,000."""
+"""Most files and folders of a layer; a large web framework has some 30,000."""
 _BLOCK: Final = 4096
-"""What a file takes at least, on most file systems."""
+"""Smallest disk usage of a file on most file systems."""
 
 
-def settle(root: Path, bytes_max: int) -> int:
-    """Make every file of a layer readable to all and writable to none; returns the bytes that it takes.
+def seal_layer(root: Path, bytes_max: int) -> int:
+    """Make every file of a layer readable by all and writable by none. Return the bytes that it takes.
 
     Raises:
-        DependenciesUnavailable: when it holds a link or a special file, or is too large.
+        DependenciesUnavailable: The layer has a link or a special file, or is too large.
     """
     size = 0
     for entries, entry in enumerate(_entries(root), start=1):
         mode = entry.stat(follow_symlinks=False).st_mode
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-            raise DependenciesUnavailable(f"a package brings a link or a special file: {Path(entry.path).name!r}")
+            raise DependenciesUnavailable(f"a package contains a link or a special file: {Path(entry.path).name!r}")
         _own(entry.path, mode)
         size += _size(entry)
         check_size(entries, size, bytes_max)
@@ -34,10 +34,10 @@ def settle(root: Path, bytes_max: int) -> int:
 
 
 def check_size(entries: int, size: int, bytes_max: int) -> None:
-    """Whether so many files of so many bytes may be a layer.
+    """Check the number of entries and the size of a layer.
 
     Raises:
-        DependenciesUnavailable: when they may not.
+        DependenciesUnavailable: One is over its limit.
     """
     if size > bytes_max:
         raise DependenciesUnavailable("the packages are larger than their limit (SKILLBUS_SANDBOX_LAYER_MIB)")
@@ -45,15 +45,15 @@ def check_size(entries: int, size: int, bytes_max: int) -> None:
         raise DependenciesUnavailable(f"the packages have more than {ENTRIES_MAX} files, the limit")
 
 
-def give(root: Path, user: int) -> None:
-    """Let `user` own a folder and all that is in it."""
+def give_folder(root: Path, user: int) -> None:
+    """Make `user` the owner of a folder and everything in it."""
     os.chown(root, user, user)
     for entry in _entries(root):
         os.chown(entry.path, user, user, follow_symlinks=False)
 
 
-def measure(root: Path) -> tuple[int, int]:
-    """Entries below `root` and the bytes that they take, while others write there; a file of two names counts once."""
+def measure_folder(root: Path) -> tuple[int, int]:
+    """Return the number of entries below `root` and their bytes. Others may write there; hard links count once."""
     entries = size = 0
     seen = set[int]()
     for entry in _entries(root):
@@ -68,8 +68,8 @@ def measure(root: Path) -> tuple[int, int]:
     return entries, size
 
 
-def discard(folder: Path) -> None:
-    """Remove a folder: out of the way at once, so that another can take its name, then bit by bit."""
+def discard_folder(folder: Path) -> None:
+    """Remove a folder: rename it first, so that its name is free at once, then delete it."""
     gone = folder.with_name(f".{folder.name.lstrip('.')}.gone")
     shutil.rmtree(gone, ignore_errors=True)
     folder.rename(gone)
@@ -77,7 +77,7 @@ def discard(folder: Path) -> None:
 
 
 def _own(path: str, mode: int) -> None:
-    """By a descriptor: whoever wrote the file may still be there, and make a link of its name."""
+    """Change owner and mode through a descriptor: the writer may still run and replace the name by a link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         os.fchown(descriptor, os.geteuid(), os.getegid())

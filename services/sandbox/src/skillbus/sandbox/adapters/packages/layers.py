@@ -1,4 +1,4 @@
-"""Layers of packages on this machine: one for equal requirements, built once, kept until others need the room."""
+"""Layers of packages on this machine: one per set of requirements, built once, evicted when space is needed."""
 
 import asyncio
 import hashlib
@@ -19,39 +19,34 @@ import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.host_folders import find_shared_folder, is_open_to_all
-from skillbus.sandbox.adapters.packages.interpreter import Interpreter, ask_interpreter
-from skillbus.sandbox.adapters.packages.layer_builders import DEPS, Builder
-from skillbus.sandbox.adapters.packages.layer_tree import discard, settle
+from skillbus.sandbox.adapters.packages.interpreter import Interpreter, query_interpreter
+from skillbus.sandbox.adapters.packages.layer_builders import DEPS, LayerBuilder
+from skillbus.sandbox.adapters.packages.layer_tree import discard_folder, seal_layer
 from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, requirements_of
-from skillbus.sandbox.domain.packages.python_version import fits
+from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, find_requirements
+from skillbus.sandbox.domain.packages.python_version import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 from skillbus.sandbox.domain.run.limits import MIB
 
 _RECORD: Final = "layer.json"
 _BUILDS: Final = 2
-"""At the same time."""
+"""Concurrent builds."""
 _REMEMBERED_S: Final = 30.0
-"""A failure is not tried again before, however often the skill is run."""
+"""Time before a failed build is tried again, however often the skill runs."""
 _DECLARED_MAX: Final = 1024
-_LOOK_S: Final = 10.0
-_PYTHON_ASKED: Final = (
-    "import sys,platform;print(*sys.version_info[:3],sys.implementation.cache_tag,platform.machine())"
-)
-_NODE_ASKED: Final = "console.log(process.versions.node.replaceAll('.',' '),process.versions.modules,process.arch)"
 
 log = structlog.get_logger(__name__)
 
 
-class Layers:
+class LayerStore:
     """`Dependencies` in a folder of this machine. Use `open_layers`."""
 
     def __init__(
         self,
         folder: Path,
-        builders: Mapping[Runtime, Builder],
+        builders: Mapping[Runtime, LayerBuilder],
         bytes_max: int,
         isolation: Isolation,
     ) -> None:
@@ -63,27 +58,26 @@ class Layers:
         self._interpreters: dict[Path, Interpreter] = {}
         self._declared: dict[tuple[str, str], Requirements | None] = {}
         self._sizes: dict[str, int] = {}
-        """Bytes of what is there, least recently used first."""
+        """Sizes of the layers, least recently used first."""
         self._in_use: Counter[str] = Counter()
         self._building: dict[str, asyncio.Task[DependenciesUnavailable | None]] = {}
         self._failed: dict[str, tuple[float, DependenciesUnavailable]] = {}
 
     async def prepare(self) -> None:
-        """Take over what an earlier process left whole, and remove the rest."""
-        self._sizes = await asyncio.to_thread(_found, self._folder)
+        """Load complete layers of an earlier process, and remove the rest."""
+        self._sizes = await asyncio.to_thread(_load_sizes, self._folder)
         await self._make_room(0)
 
     @asynccontextmanager
-    async def layer(
+    async def open_layer(
         self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AsyncGenerator[Path | None]:
-        """See `Dependencies.layer`."""
         requirements = self._requirements(skill_root, script, runtime) if runtime in self._builders else None
         if requirements is None:
             yield None
             return
         interpreter = await self._interpreter(runtime)
-        if requirements.python and not fits(interpreter.version, requirements.python):
+        if requirements.python and not is_python_supported(interpreter.version, requirements.python):
             version = ".".join(map(str, interpreter.version))
             raise DependenciesInvalid(f"{script} is for Python {requirements.python}, the sandbox has {version}")
         key = self._key(requirements, interpreter)
@@ -102,19 +96,19 @@ class Layers:
                 del self._in_use[key]
 
     async def close(self) -> None:
-        """End builds that go on."""
+        """Cancel builds under way."""
         building = tuple(self._building.values())
         for task in building:
             task.cancel()
         await asyncio.gather(*building, return_exceptions=True)
 
     def _requirements(self, skill_root: Path, script: str, runtime: Runtime) -> Requirements | None:
-        """What a script declares; remembered, since the folder of an unpacked skill is named by its digest."""
+        """Return what a script declares; cached, because a digest names the folder of an unpacked skill."""
         asked = (str(skill_root), script)
         if asked not in self._declared:
             while len(self._declared) >= _DECLARED_MAX:
                 del self._declared[next(iter(self._declared))]
-            self._declared[asked] = requirements_of(_reader(skill_root), script, runtime)
+            self._declared[asked] = find_requirements(_reader(skill_root), script, runtime)
         return self._declared[asked]
 
     async def _interpreter(self, runtime: Runtime) -> Interpreter:
@@ -122,7 +116,7 @@ class Layers:
         if path is None:
             raise RuntimeMissing(f"{runtime} is not installed where the sandbox can see it")
         if path not in self._interpreters:
-            self._interpreters[path] = await ask_interpreter(path, runtime)
+            self._interpreters[path] = await query_interpreter(path, runtime)
         return self._interpreters[path]
 
     def _key(self, requirements: Requirements, interpreter: Interpreter) -> str:
@@ -152,13 +146,13 @@ class Layers:
     async def _build(
         self, key: str, requirements: Requirements, interpreter: Interpreter
     ) -> DependenciesUnavailable | None:
-        """Build a layer, off the path of those who wait for it. What went wrong is returned, and remembered."""
+        """Build a layer in the background. Return the failure, if any, and remember it."""
         began = time.monotonic()
         try:
             async with self._permits:
-                size = await self._staged(key, requirements, interpreter.path)
+                size = await self._build_in_staging(key, requirements, interpreter.path)
         except (DependenciesUnavailable, OSError) as error:
-            failure = error if isinstance(error, DependenciesUnavailable) else _not_written(error)
+            failure = error if isinstance(error, DependenciesUnavailable) else _convert_os_error(error)
             log.warning("layer_not_built", layer=key, reason=str(failure))
             now = time.monotonic()
             self._failed = {other: kept for other, kept in self._failed.items() if kept[0] > now}
@@ -170,13 +164,13 @@ class Layers:
         log.info("layer_built", layer=key, size_bytes=size, build_ms=round(1000 * (time.monotonic() - began)))
         return None
 
-    async def _staged(self, key: str, requirements: Requirements, interpreter: Path) -> int:
+    async def _build_in_staging(self, key: str, requirements: Requirements, interpreter: Path) -> int:
         builder = self._builders[requirements.runtime]
         staging = self._folder / f".{uuid4().hex}"
         work = staging / "work"
         for made in (staging, work):
             made.mkdir()
-            made.chmod(0o755)  # whatever the service's mask is: another user may work there
+            made.chmod(0o755)  # regardless of the umask: another user may work there
         try:
             await builder.build(requirements, interpreter, work)
             size = await run_in_thread(partial(_finish, staging, requirements, builder.layer_bytes))
@@ -188,19 +182,19 @@ class Layers:
         return size
 
     async def _make_room(self, size: int) -> None:
-        """Remove what was not used for longest until `size` more bytes fit; what is in use stays.
+        """Remove the least recently used layers until `size` more bytes fit; layers in use stay.
 
         Raises:
-            DependenciesUnavailable: when they cannot fit now.
+            DependenciesUnavailable: The bytes do not fit now.
         """
         while self._lacks(size) and (unused := [key for key in self._sizes if key not in self._in_use]):
             del self._sizes[unused[0]]
-            await run_in_thread(partial(discard, self._folder / unused[0]))
+            await run_in_thread(partial(discard_folder, self._folder / unused[0]))
             log.info("layer_removed", layer=unused[0])
         if self._lacks(size):
             room = self._bytes_max // MIB
             raise DependenciesUnavailable(
-                f"there is no room for {size // MIB} MiB: layers in use take what there is of {room} MiB "
+                f"there is no space for {size // MIB} MiB: layers in use fill the limit of {room} MiB "
                 "(SKILLBUS_SANDBOX_LAYERS_MIB)",
                 retryable=True,
             )
@@ -211,19 +205,19 @@ class Layers:
 
 @asynccontextmanager
 async def open_layers(
-    folder: Path, builders: Mapping[Runtime, Builder], bytes_max: int, isolation: Isolation
-) -> AsyncGenerator[Layers]:
-    """Layers of `bytes_max` together in `folder`, which is made. Leaving the context ends builds that go on.
+    folder: Path, builders: Mapping[Runtime, LayerBuilder], bytes_max: int, isolation: Isolation
+) -> AsyncGenerator[LayerStore]:
+    """Open a store of at most `bytes_max` in `folder`, which is created. Leaving the context cancels builds.
 
-    A service that is root may keep its data where the users of its runs cannot go; its layers are then in a folder for
-    temporary files, and gone with the service.
+    A root service may keep its data where the users of its runs cannot go. Its layers are then in a temporary folder
+    and removed with the service.
     """
     async with AsyncExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0 and not is_open_to_all(folder):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="skillbus-layers-", dir=find_shared_folder())))
             folder.chmod(0o755)
-        layers = Layers(folder, builders, bytes_max, isolation)
+        layers = LayerStore(folder, builders, bytes_max, isolation)
         await layers.prepare()
         stack.push_async_callback(layers.close)
         log.info("layers_ready", folder=str(folder), programs=[builder.program for builder in builders.values()])
@@ -241,8 +235,8 @@ def _reader(root: Path) -> Reader:
     return read
 
 
-def _found(folder: Path) -> dict[str, int]:
-    """Sizes of the layers that are whole, least recently used first; everything else is removed."""
+def _load_sizes(folder: Path) -> dict[str, int]:
+    """Return the sizes of complete layers, least recently used first; remove everything else."""
     folder.mkdir(parents=True, exist_ok=True)
     used = dict[str, tuple[float, int]]()
     for path in folder.iterdir():
@@ -255,16 +249,16 @@ def _found(folder: Path) -> dict[str, int]:
 
 
 def _finish(staging: Path, requirements: Requirements, bytes_max: int) -> int:
-    """Move what was built out of the folder that it was built in, check it, and write down what it is."""
+    """Move the built files out of the working folder, check them, and write the record of the layer."""
     deps = staging / DEPS
     (staging / "work" / DEPS).rename(deps)
     shutil.rmtree(staging / "work")
-    size = settle(deps, bytes_max)
+    size = seal_layer(deps, bytes_max)
     record = {"size_bytes": size, "runtime": requirements.runtime, "listed": requirements.listed}
     (staging / _RECORD).write_text(json.dumps(record))
     staging.chmod(0o755)
     return size
 
 
-def _not_written(error: OSError) -> DependenciesUnavailable:
+def _convert_os_error(error: OSError) -> DependenciesUnavailable:
     return DependenciesUnavailable(f"the packages cannot be written: {error.strerror}", retryable=True)

@@ -11,7 +11,7 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.supervision.protocol import AgentReport, ByteReader, ScriptExit
 from skillbus.sandbox.domain.metering import Meter
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import Level, RunControl, RunOutcome, Stream
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, Stream
 
 _CHUNK: Final = 64 * 1024
 
@@ -99,7 +99,7 @@ class RunFollower:
         finally:
             timeout.cancel()
 
-    def make_outcome(self, report: AgentReport, level: Level) -> RunOutcome:
+    def make_outcome(self, report: AgentReport, level: IsolationLevel) -> RunOutcome:
         """Return the outcome, once the script and everything it started has ended."""
         ending, ended, usage = self.ending, report.exit, self.meter.get_usage()
         if ending.status is None and usage.excess is not None:

@@ -1,8 +1,8 @@
-"""What a script needs beside its skill: declared by the skill, had as a read-only layer of packages.
+"""Dependencies of scripts: declared by the skill, provided as a read-only layer of packages.
 
-A Python script declares it in itself (PEP 723), or `requirements.txt` does; for Node `package.json` does, and
-`package-lock.json` beside it says which versions. The file nearest to the script counts: in its folder, or in one above
-it, up to the skill's root. Bash scripts declare nothing.
+A Python script declares them inline (PEP 723) or in `requirements.txt`; a Node script in `package.json`, with versions
+in `package-lock.json` next to it. The nearest file counts: in the script's folder or above it, up to the skill's root.
+Bash scripts declare none.
 """
 
 import asyncio
@@ -13,87 +13,85 @@ from typing import Final, Protocol, TypeAlias
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
-from skillbus.sandbox.domain.packages.node import node_requirements
-from skillbus.sandbox.domain.packages.python import python_requirements, script_block, script_requirements
+from skillbus.sandbox.domain.packages.node import parse_package_json
+from skillbus.sandbox.domain.packages.python import find_script_block, parse_requirements_txt, parse_script_block
 from skillbus.sandbox.domain.packages.requirements import Requirements
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""Of a file that declares dependencies; of a script as much is looked at."""
+"""Size limit of a declaring file; of a script, only this much is read."""
 
 Reader: TypeAlias = Callable[[str], bytes | None]
-"""The first `FILE_BYTES_MAX` bytes and one more of a file of the skill, by its path in it; None when there is none."""
+"""Function that reads at most `FILE_BYTES_MAX` + 1 bytes of a file of the skill by path; None if it is missing."""
 
 
 class Dependencies(Protocol):
-    """Layers of packages, built when they are first asked for."""
+    """Layers of packages, built on first use."""
 
-    def layer(
+    def open_layer(
         self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AbstractAsyncContextManager[Path | None]:
-        """The folder with what a script of an unpacked skill needs, which stays while the context is open.
-
-        None for a script that needs nothing.
+        """Yield the folder with the packages of a script, None if it needs none; it exists while the context is open.
 
         Raises:
-            DependenciesInvalid: What the skill declares cannot be used.
-            DependenciesUnavailable: It cannot be had, or was not there in `within_s` seconds or when it was cancelled.
+            DependenciesInvalid: The declaration cannot be used.
+            DependenciesUnavailable: Installing failed, was cancelled, or took longer than `within_s` seconds.
         """
         ...
 
 
 class NoDependencies:
-    """`Dependencies` where the operator wants none: scripts run with what the machine has."""
+    """`Dependencies` that installs nothing: scripts run with the packages of the machine."""
 
     @asynccontextmanager
-    async def layer(
+    async def open_layer(
         self, skill_root: Path, script: str, runtime: Runtime, within_s: float, cancelled: asyncio.Event | None = None
     ) -> AsyncGenerator[None]:
-        """None."""
+        """Yield None."""
         yield None
 
 
-def requirements_of(read: Reader, script: str, runtime: Runtime) -> Requirements | None:
-    """What a script needs; None when that is nothing.
+def find_requirements(read: Reader, script: str, runtime: Runtime) -> Requirements | None:
+    """Return the requirements of a script, None if it has none.
 
     Raises:
-        DependenciesInvalid: with the file, the line and the reason.
+        DependenciesInvalid: With the file, the line and the reason.
     """
     match runtime:
         case Runtime.PYTHON:
-            return _of_python(read, script)
+            return _find_python(read, script)
         case Runtime.NODE:
-            return _of_node(read, script)
+            return _find_node(read, script)
         case Runtime.BASH:
             return None
 
 
-def _of_python(read: Reader, script: str) -> Requirements | None:
-    block = script_block((read(script) or b"").decode(errors="replace"), script)
+def _find_python(read: Reader, script: str) -> Requirements | None:
+    block = find_script_block((read(script) or b"").decode(errors="replace"), script)
     if block is not None:
-        return script_requirements(block, script)
+        return parse_script_block(block, script)
     for folder in _folders(script):
-        text = _text(read, f"{folder}requirements.txt")
+        text = _read_text(read, f"{folder}requirements.txt")
         if text is not None:
-            return python_requirements(text, f"{folder}requirements.txt")
+            return parse_requirements_txt(text, f"{folder}requirements.txt")
     return None
 
 
-def _of_node(read: Reader, script: str) -> Requirements | None:
+def _find_node(read: Reader, script: str) -> Requirements | None:
     for folder in _folders(script):
-        text = _text(read, f"{folder}package.json")
+        text = _read_text(read, f"{folder}package.json")
         if text is not None:
-            lock = _text(read, f"{folder}package-lock.json")
-            return node_requirements(text, lock, f"{folder}package.json", f"{folder}package-lock.json")
+            lock = _read_text(read, f"{folder}package-lock.json")
+            return parse_package_json(text, lock, f"{folder}package.json", f"{folder}package-lock.json")
     return None
 
 
 def _folders(script: str) -> Iterator[str]:
-    """Folders of the script and above it, as prefixes of a path: `scripts/lib/`, `scripts/`, and the empty one."""
+    """Yield the script's folder and its parents as path prefixes: `scripts/lib/`, `scripts/`, and the empty one."""
     for parent in PurePosixPath(script).parents:
         yield "" if str(parent) == "." else f"{parent}/"
 
 
-def _text(read: Reader, path: str) -> str | None:
+def _read_text(read: Reader, path: str) -> str | None:
     data = read(path)
     if data is None:
         return None

@@ -1,4 +1,4 @@
-"""`package.json` and `package-lock.json`: names with ranges of versions, nothing that comes from elsewhere."""
+"""Parser of `package.json` and `package-lock.json`: names with version ranges, from the registry only."""
 
 import json
 import re
@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
-from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, shown
+from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, excerpt
 
 LOCKED_MAX: Final = 4096
-"""Packages in a lock; those of a large web framework are some 1,500."""
+"""Most packages in a lock; a large web framework has some 1,500."""
 _NAME_CHARACTERS: Final = 214
 _NAME: Final = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _RANGE: Final = re.compile(r"[A-Za-z0-9.*^~<>=|+ -]{0,128}")
@@ -25,19 +25,19 @@ _KEPT: Final = (
     "version", "integrity", "dependencies", "optionalDependencies", "peerDependencies", "peerDependenciesMeta",
     "dev", "optional", "devOptional", "peer", "inBundle", "engines", "os", "cpu", "libc", "hasInstallScript",
 )  # fmt: skip
-"""Of an entry of the lock. Where it was had from is not among them: all is had from the registry of the operator."""
+"""Keys of a lock entry that are kept. `resolved` is not: everything comes from the operator's registry."""
 
 
-def node_requirements(text: str, lock: str | None, where: str, where_lock: str) -> Requirements | None:
-    """The requirements of a `package.json` and of the lock beside it; None when it lists nothing.
+def parse_package_json(text: str, lock: str | None, where: str, where_lock: str) -> Requirements | None:
+    """Return the requirements of a `package.json` and its lock, None if it lists none.
 
     Raises:
-        DependenciesInvalid: with the package and the reason.
+        DependenciesInvalid: With the package and the reason.
     """
     manifest = _object(text, where)
     for key in ("workspaces", "overrides"):
         if manifest.get(key):
-            raise DependenciesInvalid(f"{where}: leave out `{key}`: only `dependencies` are taken")
+            raise DependenciesInvalid(f"{where}: remove `{key}`: only `dependencies` are supported")
     lists = {key: dict(_listed(manifest, key, where)) for key in _LISTS}
     wanted = {key: dict(sorted(entries.items())) for key, entries in lists.items() if entries}
     if not wanted:
@@ -53,13 +53,13 @@ def _listed(manifest: Mapping[str, JsonValue], key: str, where: str) -> Iterator
     if not isinstance(entries, dict):
         raise DependenciesInvalid(f"{where}: `{key}` must be an object of names and versions")
     for name, wanted in entries.items():
-        place = f"{where}, {key}: `{shown(name)}`"
+        place = f"{where}, {key}: `{excerpt(name)}`"
         if len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
-            raise DependenciesInvalid(f"{place}: this is no name of a package")
+            raise DependenciesInvalid(f"{place}: this is not a package name")
         if not isinstance(wanted, str) or not _RANGE.fullmatch(wanted):
-            said = shown(wanted if isinstance(wanted, str) else json.dumps(wanted))
+            said = excerpt(wanted if isinstance(wanted, str) else json.dumps(wanted))
             raise DependenciesInvalid(
-                f"{place}: `{said}`: packages come from the registry alone: give versions like `^1.2.0`, no URL, path "
+                f"{place}: `{said}`: packages come from the registry only: give a version like `^1.2.0`, no URL, path "
                 "or alias"
             )
         yield name, wanted.strip()
@@ -69,7 +69,7 @@ def _lock(text: str, where: str, wanted: Mapping[str, Mapping[str, str]]) -> str
     lock = _object(text, where)
     packages = lock.get("packages")
     if lock.get("lockfileVersion") not in _LOCK_VERSIONS or not isinstance(packages, dict):
-        raise DependenciesInvalid(f"{where} is of another version: write it anew with npm 7 or newer")
+        raise DependenciesInvalid(f"{where} has another format: write it with npm 7 or newer")
     if len(packages) > LOCKED_MAX:
         raise DependenciesInvalid(f"{where} has {len(packages)} packages, the limit is {LOCKED_MAX}")
     kept: dict[str, JsonValue] = {"": {"name": "layer", "version": "0.0.0", **{k: dict(v) for k, v in wanted.items()}}}
@@ -80,15 +80,15 @@ def _lock(text: str, where: str, wanted: Mapping[str, Mapping[str, str]]) -> str
 
 
 def _locked(place: str, entry: JsonValue, where: str) -> dict[str, JsonValue]:
-    said = f"{where}: `{shown(place)}`"
+    said = f"{where}: `{excerpt(place)}`"
     if not _PLACE.fullmatch(place) or not isinstance(entry, dict):
-        raise DependenciesInvalid(f"{said}: this is no package below node_modules")
+        raise DependenciesInvalid(f"{said}: this is not a package below node_modules")
     if entry.get("link") or "name" in entry:
-        raise DependenciesInvalid(f"{said}: links and aliases are not taken: packages come from the registry alone")
+        raise DependenciesInvalid(f"{said}: links and aliases are not supported: packages come from the registry only")
     resolved = entry.get("resolved", "https://registry/package.tgz")
     if entry.get("inBundle") is not True:
         if not isinstance(resolved, str) or not _REGISTRY_FILE.fullmatch(resolved):
-            raise DependenciesInvalid(f"{said}: it is not from a registry")
+            raise DependenciesInvalid(f"{said}: it does not come from a registry")
         if not isinstance(integrity := entry.get("integrity"), str) or not _INTEGRITY.fullmatch(integrity):
             raise DependenciesInvalid(f"{said}: it has no `integrity` by sha256 or better")
     if not isinstance(version := entry.get("version"), str) or not _RANGE.fullmatch(version):
@@ -100,7 +100,7 @@ def _object(text: str, where: str) -> Mapping[str, JsonValue]:
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DependenciesInvalid(f"{where} is not JSON: {shown(str(error))}") from error
+        raise DependenciesInvalid(f"{where} is not JSON: {excerpt(str(error))}") from error
     if not isinstance(value, dict):
         raise DependenciesInvalid(f"{where} must be a JSON object")
     return value

@@ -1,29 +1,29 @@
-"""What a skill needs is had when it is installed, so that its first run does not wait for it."""
+"""Preparation of a skill's packages at install time, so that its first run does not wait for them."""
 
 from collections.abc import Iterator
 
 from skillbus.contracts.indexer.skill_record import Runtime, Skill
 from skillbus.sandbox.domain.errors import SandboxError
 from skillbus.sandbox.domain.packages.dependencies import Dependencies
-from skillbus.sandbox.domain.skill import Skills
+from skillbus.sandbox.domain.skill import SkillSource
 
 
 async def prepare_skill(
-    skills: Skills, dependencies: Dependencies, project: str, name: str, within_s: float
+    skills: SkillSource, dependencies: Dependencies, project: str, name: str, within_s: float
 ) -> tuple[str, ...]:
-    """Have the packages of each of a skill's scripts; why some could not be had, for each such script.
+    """Install the packages of each of a skill's scripts. Return one message per script that failed.
 
     Raises:
-        RequestError: The skill cannot be had.
+        RequestError: The skill is not available.
     """
-    skill = await skills.get(project, name)
+    skill = await skills.get_skill(project, name)
     if not skill.enabled or not skill.entry_points:
         return ()
     refused = list[str]()
-    async with skills.unpacked(skill) as folder:
+    async with skills.unpack_skill(skill) as folder:
         for script, runtime in _scripts(skill):
             try:
-                async with dependencies.layer(folder, script, runtime, within_s):
+                async with dependencies.open_layer(folder, script, runtime, within_s):
                     pass
             except SandboxError as error:
                 refused.append(f"{script}: {error}")

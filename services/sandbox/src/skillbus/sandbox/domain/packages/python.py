@@ -1,7 +1,8 @@
-"""`requirements.txt` and the inline metadata of PEP 723: names, extras, versions, markers and hashes, nothing else.
+"""Parser of `requirements.txt` and of inline script metadata (PEP 723).
 
-What is refused would reach elsewhere than the index: URLs, paths, editable packages, other files, options. The grammar
-is that of PEP 508 without URLs; whether a version or marker means something is left to the resolver.
+It accepts names, extras, versions, markers and hashes. It refuses everything that would reach beyond the index: URLs,
+paths, editable packages, other files, options. The grammar is PEP 508 without URLs; the resolver judges versions and
+markers.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Final
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
-from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, shown
+from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, excerpt
 
 _NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _CLAUSE: Final = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9_.*+!-]+"
@@ -27,35 +28,35 @@ _HASH: Final = re.compile(r"--hash[= ]\s*((?:sha256|sha384|sha512):[0-9a-f]+)\s*
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*$")
 _ARCHIVES: Final = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".egg")
 _BLOCK: Final = re.compile(r"# /// ([A-Za-z0-9-]+)")
-_WHAT_IS_ONE: Final = "write it as `name[extra]>=1,<2; marker`"
+_HINT: Final = "write it as `name[extra]>=1,<2; marker`"
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a requirement stands, for the words of an error."""
+    """Place of a requirement, for error messages."""
 
     where: str
     number: int
     line: str
 
     def refused(self, reason: str) -> DependenciesInvalid:
-        return DependenciesInvalid(f"{self.where}, line {self.number}: `{shown(self.line)}`: {reason}")
+        return DependenciesInvalid(f"{self.where}, line {self.number}: `{excerpt(self.line)}`: {reason}")
 
 
-def python_requirements(text: str, where: str) -> Requirements | None:
-    """The requirements of a `requirements.txt`; None when it lists nothing.
+def parse_requirements_txt(text: str, where: str) -> Requirements | None:
+    """Return the requirements of a `requirements.txt`, None if it lists none.
 
     Raises:
-        DependenciesInvalid: with the line and the reason.
+        DependenciesInvalid: With the line and the reason.
     """
-    return _requirements([_normalised(place) for place in _lines(text, where)], where)
+    return _requirements([_normalize(place) for place in _lines(text, where)], where)
 
 
-def script_block(text: str, where: str) -> str | None:
-    """The TOML of a script's block `script`, by PEP 723; None when it has none.
+def find_script_block(text: str, where: str) -> str | None:
+    """Return the TOML of the script's block `script` (PEP 723), None if it has none.
 
     Raises:
-        DependenciesInvalid: when it has several.
+        DependenciesInvalid: It has several.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     found, at = list[str](), 0
@@ -71,7 +72,7 @@ def script_block(text: str, where: str) -> str | None:
         if not closed:
             at = end
         else:
-            # A closing line counts only when no comment follows it: the last one of the comment does.
+            # The last closing line of the comment counts (PEP 723).
             if begun.group(1) == "script":
                 found.append("\n".join(line[2:] for line in lines[at : closed[-1]]))
             at = closed[-1] + 1
@@ -80,24 +81,24 @@ def script_block(text: str, where: str) -> str | None:
     return found[0] if found else None
 
 
-def script_requirements(block: str, where: str) -> Requirements | None:
-    """The requirements that a block of PEP 723 lists; None when it lists nothing.
+def parse_script_block(block: str, where: str) -> Requirements | None:
+    """Return the requirements of a PEP 723 block, None if it lists none.
 
     Raises:
-        DependenciesInvalid: with the entry and the reason.
+        DependenciesInvalid: With the entry and the reason.
     """
     try:
         table = tomllib.loads(block)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DependenciesInvalid(f"{where}: the block `# /// script` is not TOML: {shown(str(error))}") from error
+        raise DependenciesInvalid(f"{where}: the block `# /// script` is not TOML: {excerpt(str(error))}") from error
     listed, python, tools = table.get("dependencies", []), table.get("requires-python", ""), table.get("tool", {})
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise DependenciesInvalid(f"{where}: `dependencies` must be a list of texts")
+        raise DependenciesInvalid(f"{where}: `dependencies` must be a list of strings")
     if not isinstance(python, str) or (python and not _CLAUSES.fullmatch(python.strip())):
         raise DependenciesInvalid(f"{where}: `requires-python` must be versions like `>=3.11`")
     if isinstance(tools, dict) and "uv" in tools:
-        raise DependenciesInvalid(f"{where}: leave out `[tool.uv]`: where packages come from is the operator's to say")
-    entries = [_normalised(_Place(where, number, item.strip())) for number, item in enumerate(listed, start=1)]
+        raise DependenciesInvalid(f"{where}: remove `[tool.uv]`: the operator chooses the package index")
+    entries = [_normalize(_Place(where, number, item.strip())) for number, item in enumerate(listed, start=1)]
     return _requirements(entries, where, python.replace(" ", ""))
 
 
@@ -110,7 +111,7 @@ def _requirements(entries: list[str], where: str, python: str = "") -> Requireme
 
 
 def _lines(text: str, where: str) -> Iterator[_Place]:
-    """Requirements, each with the number of its first line; a backslash at its end continues a line."""
+    """Yield requirements with the number of their first line; a backslash at the end continues a line."""
     joined, first = "", 0
     for number, line in enumerate(text.splitlines(), start=1):
         first = first if joined else number
@@ -125,42 +126,44 @@ def _lines(text: str, where: str) -> Iterator[_Place]:
         yield _Place(where, first, joined.strip())
 
 
-def _normalised(place: _Place) -> str:
+def _normalize(place: _Place) -> str:
     wanted, _, options = place.line.partition(" --")
     wanted, _, marker = wanted.partition(";")
     head = _HEAD.fullmatch(wanted.strip())
-    reason = _elsewhere(place.line, wanted)
+    reason = _find_refusal(place.line, wanted)
     if reason:
         raise place.refused(reason)
     if head is None or not _versions_fit(head["versions"]):
-        raise place.refused(f"this is no requirement: {_WHAT_IS_ONE}")
+        raise place.refused(f"this is not a requirement: {_HINT}")
     name = _canonical(head["name"])
     extras = sorted({_canonical(extra.strip()) for extra in (head["extras"] or "").split(",") if extra.strip()})
-    versions = sorted(re.sub(r"\s", "", clause) for clause in _bare(head["versions"]).split(",") if clause.strip())
+    versions = sorted(
+        re.sub(r"\s", "", clause) for clause in _strip_parentheses(head["versions"]).split(",") if clause.strip()
+    )
     said = f"{name}[{','.join(extras)}]" if extras else name
     said += ",".join(versions)
     said += f" ; {_marker(marker, place)}" if marker.strip() else ""
     return " ".join((said, *_hashes(f"--{options}" if options else "", place)))
 
 
-def _elsewhere(line: str, wanted: str) -> str:
-    """Why a line that reaches beyond the index is refused; empty for one that does not."""
+def _find_refusal(line: str, wanted: str) -> str:
+    """Return the reason to refuse a line that reaches beyond the index, empty if it does not."""
     if line.startswith("-"):
-        return "options, other files and editable packages are not taken: list each package by its name"
+        return "options, other files and editable packages are not supported: list each package by name"
     if "://" in line or " @" in wanted or "@ " in wanted:
-        return "packages come from the index alone, not from a URL"
+        return "packages come from the index only, not from a URL"
     if "/" in wanted or "\\" in wanted or wanted.startswith(".") or wanted.strip().lower().endswith(_ARCHIVES):
-        return "packages come from the index alone, not from a file"
+        return "packages come from the index only, not from a file"
     return ""
 
 
-def _bare(versions: str) -> str:
+def _strip_parentheses(versions: str) -> str:
     bare = versions.strip()
     return bare[1:-1] if bare.startswith("(") and bare.endswith(")") else bare
 
 
 def _versions_fit(versions: str) -> bool:
-    bare = _bare(versions).strip()
+    bare = _strip_parentheses(versions).strip()
     return not bare or _CLAUSES.fullmatch(bare) is not None
 
 
@@ -169,7 +172,7 @@ def _marker(marker: str, place: _Place) -> str:
     while at < len(marker):
         token = _MARKER_TOKEN.match(marker, at)
         if token is None:
-            raise place.refused(f"the marker cannot be read at `{shown(marker[at:])}`")
+            raise place.refused(f"the marker cannot be parsed at `{excerpt(marker[at:])}`")
         at = token.end()
     return " ".join(marker.split())
 
@@ -179,7 +182,7 @@ def _hashes(options: str, place: _Place) -> Iterator[str]:
     while at < len(options):
         one = _HASH.match(options, at)
         if one is None:
-            raise place.refused("the only option of a requirement is --hash, by sha256, sha384 or sha512")
+            raise place.refused("a requirement has no option but --hash with sha256, sha384 or sha512")
         found.add(one.group(1))
         at = one.end()
     yield from (f"--hash={digest}" for digest in sorted(found))

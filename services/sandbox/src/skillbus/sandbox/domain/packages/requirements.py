@@ -1,4 +1,4 @@
-"""Requirements as they are built from: checked, and written so that equal ones are the same text."""
+"""Normalized requirements of a script: equal requirements have equal text."""
 
 import re
 from dataclasses import dataclass
@@ -7,30 +7,30 @@ from typing import Final
 from skillbus.contracts.indexer.skill_record import Runtime
 
 REQUIREMENTS_MAX: Final = 256
-"""Of a script; real ones have fewer than fifty."""
+"""Most requirements of a script; real scripts have fewer than fifty."""
 _SHOWN: Final = 200
 _USER_INFO: Final = re.compile(r"//[^/\s@]*@")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What is to be had for a script."""
+    """Requirements of one script."""
 
     runtime: Runtime
     listed: str
-    """The text of a `requirements.txt` or of a `package.json`."""
+    """Text of a `requirements.txt` or a `package.json`."""
     lock: str = ""
-    """The text of a `package-lock.json`; empty for none."""
+    """Text of a `package-lock.json`; empty for none."""
     python: str = ""
-    """Versions of Python that the script is for, as in `requires-python`."""
+    """Python versions that the script supports, in the form of `requires-python`."""
 
 
-def shown(text: str) -> str:
-    """A piece of a skill's or a program's text as it may be told: cut, on one line, without what stands before an @."""
-    flat = without_user_info(" ".join(text.split()))
+def excerpt(text: str) -> str:
+    """Return text of a skill or a program for a message: one line, shortened, without credentials in URLs."""
+    flat = strip_user_info(" ".join(text.split()))
     return flat if len(flat) <= _SHOWN else f"{flat[:_SHOWN]}…"
 
 
-def without_user_info(text: str) -> str:
-    """`text` with user and password taken out of its URLs."""
+def strip_user_info(text: str) -> str:
+    """Return `text` without user and password in its URLs."""
     return _USER_INFO.sub("//", text)

@@ -1,17 +1,17 @@
-"""From arguments by name to what a script reads.
+"""Command line and standard input of a script, made from arguments by name.
 
-The rule of `argv`, where the action's input schema says nothing else:
+The rule for `argv`, unless the action's input schema says otherwise:
 
 - Values of the key `_` (a value or a list) come first, then every other key in its order.
-- `--key value`; one letter gives `-k value`; a key that starts with `-` stays as it is. Keys are flag names letter by
-  letter: `max_size` is `--max_size`, never `--max-size`.
+- A key gives `--key value`, one letter gives `-k value`, and a key that starts with `-` stays unchanged. A key is the
+  flag name exactly: `max_size` gives `--max_size`, never `--max-size`.
 - `true` gives the bare flag; `false` and `null` give nothing; a list repeats the flag for each item.
-- A value that starts with `-` is joined to a long flag (`--offset=-5`), so that no parser takes it for a flag.
+- A value that starts with `-` is joined to a long flag (`--offset=-5`), so that no parser reads it as a flag.
 - An object, or a list in a list, is passed as JSON text.
 
-A schema says more with keys of its own: `x-positional`, names whose values come first, in that order, before `_`;
-`x-flags`, the flag of a name; `x-leading`, names whose flags come before everything; and `x-nargs` in a property: its
-flag once, then all items of the list.
+A schema can change this with extension keys: `x-positional` lists names whose values come first, in that order, before
+`_`; `x-flags` maps names to flags; `x-leading` lists names whose flags come before everything else; `x-nargs` in a
+property passes its flag once, followed by all items of the list.
 """
 
 import json
@@ -21,30 +21,31 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
+from skillbus.common import json_schema
 from skillbus.contracts.indexer.skill_record import ArgsMode
-from skillbus.sandbox.domain.errors import ArgumentsInvalid
+from skillbus.sandbox.domain.errors import ArgumentsInvalid, SchemaInvalid
 
 Json: TypeAlias = JsonValue
 
 ARGUMENT_BYTES_MAX: Final = 128 * 1024 - 1
-"""Of one argument: MAX_ARG_STRLEN of Linux, less the final NUL."""
+"""Size limit of one argument: MAX_ARG_STRLEN of Linux, without the final NUL."""
 ARGV_BYTES_MAX: Final = 1024 * 1024
 ARGV_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where each argument goes on a command line."""
+class ArgumentLayout:
+    """Place of each argument on a command line."""
 
     positional: tuple[str, ...] = ()
     leading: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     spread: frozenset[str] = frozenset()
-    """Names whose flag takes all items of a list at once."""
+    """Names whose flag is followed by all items of a list."""
 
     @classmethod
-    def of(cls, schema: Mapping[str, Json] | None) -> "Layout":
-        """The layout that an input schema names; whatever is of another shape in it is passed over."""
+    def from_schema(cls, schema: Mapping[str, Json] | None) -> "ArgumentLayout":
+        """Return the layout of an input schema; keys with an unexpected shape are ignored."""
         schema = schema or {}
         properties = _object(schema.get("properties"))
         flags = _object(schema.get("x-flags"))
@@ -56,16 +57,33 @@ class Layout:
         )
 
 
-def input_from_args(
-    mode: ArgsMode, args: Mapping[str, Json], schema: Mapping[str, Json] | None = None
-) -> tuple[tuple[str, ...], bytes]:
-    """What a script is given for `args`: its arguments and its standard input.
+def check_args(schema: Mapping[str, Json], args: Mapping[str, Json]) -> None:
+    """Check `args` against an input schema that a skill's author wrote.
+
+    This may take seconds: do not call it on the event loop's thread.
 
     Raises:
-        ArgumentsInvalid: when the mode takes none, or they cannot be passed.
+        ArgumentsInvalid: With the path of the first misfit.
+        SchemaInvalid: The schema itself cannot be used.
+    """
+    try:
+        json_schema.check_args(schema, args)
+    except json_schema.MisfitError as error:
+        raise ArgumentsInvalid(error.problem, error.path) from error
+    except json_schema.UnusableSchemaError as error:
+        raise SchemaInvalid(error.problem, error.path) from error
+
+
+def build_input(
+    mode: ArgsMode, args: Mapping[str, Json], schema: Mapping[str, Json] | None = None
+) -> tuple[tuple[str, ...], bytes]:
+    """Return the command line and the standard input of a script for `args`.
+
+    Raises:
+        ArgumentsInvalid: The mode takes no arguments, or they cannot be passed.
     """
     if mode is ArgsMode.ARGV:
-        return argv_from_args(args, Layout.of(schema)), b""
+        return build_argv(args, ArgumentLayout.from_schema(schema)), b""
     if mode is ArgsMode.STDIN_JSON:
         return (), _json(dict(args)).encode(errors="backslashreplace")
     if args:
@@ -73,13 +91,13 @@ def input_from_args(
     return (), b""
 
 
-def argv_from_args(args: Mapping[str, Json], layout: Layout | None = None) -> tuple[str, ...]:
-    """The command line for `args`, by the rule in this module's docstring.
+def build_argv(args: Mapping[str, Json], layout: ArgumentLayout | None = None) -> tuple[str, ...]:
+    """Return the command line for `args`, by the rule in this module's docstring.
 
     Raises:
-        ArgumentsInvalid: when a value cannot be a command line argument, or there is too much.
+        ArgumentsInvalid: A value cannot be a command line argument, or there are too many.
     """
-    layout = layout or Layout()
+    layout = layout or ArgumentLayout()
     first = (*layout.positional, "_")
     before, after = list[str](), list[str]()
     for key, value in args.items():
@@ -97,10 +115,10 @@ def _object(value: Json) -> Mapping[str, Json]:
 
 
 def check_argv(argv: Sequence[str]) -> tuple[str, ...]:
-    """`argv` as a tuple, once every item can be passed to a process.
+    """Return `argv` as a tuple after checking that Linux can pass every item.
 
     Raises:
-        ArgumentsInvalid: at a NUL, a lone surrogate, or a size that Linux does not pass.
+        ArgumentsInvalid: An item has a NUL or a lone surrogate, or the size is over a limit of Linux.
     """
     if len(argv) > ARGV_MAX:
         raise ArgumentsInvalid(f"{len(argv)} arguments are given, the limit is {ARGV_MAX}")
@@ -125,7 +143,7 @@ def _size(word: str, index: int) -> int:
     return size
 
 
-def _option(key: str, value: Json, layout: Layout) -> Iterator[str]:
+def _option(key: str, value: Json, layout: ArgumentLayout) -> Iterator[str]:
     flag = layout.flags.get(key) or _flag_of(key)
     if isinstance(value, list) and key in layout.spread:
         words = tuple(_words(value))

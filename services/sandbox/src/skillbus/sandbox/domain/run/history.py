@@ -1,4 +1,4 @@
-"""What is remembered of runs, and the port to where it is kept."""
+"""History of runs, and the port to its store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,48 +11,48 @@ from skillbus.sandbox.domain.errors import RunUnknown
 from skillbus.sandbox.domain.run.spec import RunOutcome
 
 PAGE_BYTES: Final = 512 * 1024
-"""Of a page of records: with what is around it, it fits NATS's 1 MiB."""
+"""Size limit of a page of records: with its envelope it fits into a NATS message of 1 MiB."""
 _SCANNED: Final = 20
-"""Portions of the history that are looked through for one page."""
+"""Portions of the history that are scanned for one page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    """Some of the history, the newest first."""
+class HistoryPortion:
+    """Part of the history, newest first."""
 
     records: Sequence[tuple[int, RunRecord]]
-    """Each with its place, which is higher the newer it is."""
+    """Records with their positions; newer records have higher ones."""
     before: int | None
-    """Where to go on: at what is older than this; None at the end."""
+    """Position to continue below; None at the end."""
 
 
-class History(Protocol):
-    """Records of runs, for a day."""
+class RunHistory(Protocol):
+    """Store of run records, kept for a day."""
 
     async def begin(self, record: RunRecord, *, chosen: bool) -> None:
-        """Remember a run that goes on. `chosen` says that its id came from outside, and may not be new.
+        """Record a run that has started. `chosen` says that the caller chose its id, so that it may not be new.
 
         Raises:
-            RunKnown: There is a run of that id.
-            RequestError: It is chosen, and cannot be looked up.
+            RunKnown: A run with that id exists.
+            RequestError: The id is chosen, and cannot be looked up.
         """
         ...
 
     async def end(self, record: RunRecord) -> None:
-        """Remember how a run ended. Raises RequestError when it cannot be written."""
+        """Record how a run ended. Raises RequestError if it cannot be written."""
         ...
 
-    async def get(self, run_id: str) -> RunRecord | None:
-        """One run of any project."""
+    async def get_record(self, run_id: str) -> RunRecord | None:
+        """Return the record of a run of any project, None if there is none."""
         ...
 
-    async def portion(self, before: int | None) -> Portion:
-        """The next records of all projects that are older than `before`, or the newest."""
+    async def read_portion(self, before: int | None) -> HistoryPortion:
+        """Return the next records of all projects below position `before`, or the newest."""
         ...
 
 
-def ended_record(record: RunRecord, outcome: RunOutcome, waited_ms: float) -> RunRecord:
-    """The record of a run that ended."""
+def build_ended_record(record: RunRecord, outcome: RunOutcome, waited_ms: float) -> RunRecord:
+    """Return the record of a run that has ended."""
     sizes = [RunFile(name=artifact.name, size_bytes=len(artifact.content)) for artifact in outcome.artifacts]
     return record.model_copy(
         update={
@@ -62,13 +62,13 @@ def ended_record(record: RunRecord, outcome: RunOutcome, waited_ms: float) -> Ru
             "truncated": outcome.truncated,
             "detail": outcome.detail,
             "artifacts": tuple(sizes),
-            "used": usage_of(outcome, waited_ms),
+            "used": measure_usage(outcome, waited_ms),
         }
     )
 
 
-def usage_of(outcome: RunOutcome, waited_ms: float) -> RunUsage:
-    """What a run used."""
+def measure_usage(outcome: RunOutcome, waited_ms: float) -> RunUsage:
+    """Return the resources that a run used."""
     return RunUsage(
         waited_ms=waited_ms,
         wall_ms=outcome.duration_ms,
@@ -80,27 +80,27 @@ def usage_of(outcome: RunOutcome, waited_ms: float) -> RunUsage:
     )
 
 
-async def find_run(history: History, wanted: RunSelector, now: datetime) -> RunRecord:
-    """One run of a project.
+async def find_run(history: RunHistory, wanted: RunSelector, now: datetime) -> RunRecord:
+    """Return a run of a project.
 
     Raises:
-        RunUnknown: There is none, or it is another project's.
+        RunUnknown: There is none, or it belongs to another project.
     """
-    record = await history.get(wanted.run_id)
+    record = await history.get_record(wanted.run_id)
     if record is None or record.project != wanted.project:
         raise RunUnknown(f"there is no run {wanted.run_id}: runs are remembered for a day")
-    return as_of(record, now)
+    return resolve_state(record, now)
 
 
-async def list_runs(history: History, wanted: ListRuns, now: datetime) -> RunsListed:
-    """A page of a project's runs. One may have fewer than asked for and more behind it: not all is read at once."""
+async def list_runs(history: RunHistory, wanted: ListRuns, now: datetime) -> RunsListed:
+    """Return a page of a project's runs. A page may be short although more follow, because a scan is bounded."""
     found = list[RunRecord]()
     left_bytes = PAGE_BYTES
     before = None if wanted.after is None else int(wanted.after)
     for _ in range(_SCANNED):
-        portion = await history.portion(before)
+        portion = await history.read_portion(before)
         for place, written in portion.records:
-            record = as_of(written, now)
+            record = resolve_state(written, now)
             if not _fits(record, wanted):
                 continue
             left_bytes -= len(record.model_dump_json().encode())
@@ -113,15 +113,15 @@ async def list_runs(history: History, wanted: ListRuns, now: datetime) -> RunsLi
     return RunsListed(runs=tuple(found), next=None if before is None else str(before))
 
 
-def as_of(record: RunRecord, now: datetime) -> RunRecord:
-    """The record as it is to be read now: of a run whose time is over nobody will say any more how it ended."""
+def resolve_state(record: RunRecord, now: datetime) -> RunRecord:
+    """Return the record, as `lost` if the run is past its deadline and nobody reported its end."""
     if record.state is RunState.RUNNING and record.ends_by + _GRACE < now:
         return record.model_copy(update={"state": RunState.LOST})
     return record
 
 
 _GRACE: Final = timedelta(seconds=30)
-"""For clocks that differ, and for the end of a run to be written."""
+"""Allowance for clock differences and for writing the end of a run."""
 
 
 def _fits(record: RunRecord, wanted: ListRuns) -> bool:

@@ -1,4 +1,4 @@
-"""Ports of a run: its files, and its link to listeners and cancellers."""
+"""Ports of a run: its files, and its line to listeners and cancellers."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -7,62 +7,62 @@ from typing import Protocol
 from skillbus.contracts.message import Content
 from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.contracts.sandbox.run_history import RunState
-from skillbus.sandbox.domain.run.spec import Artifact, RunControl
+from skillbus.sandbox.domain.run.spec import RunArtifact, RunControl
 
 
 class RunFiles(Protocol):
-    """Files that go into runs and come out of them."""
+    """Input and output files of runs."""
 
     async def fetch_files(self, files: Mapping[str, Content], max_bytes: int) -> dict[str, bytes]:
-        """Return the content of a request's files.
+        """Return the bytes of a request's files.
 
         Raises:
-            RequestError: `not_found`; `payload_too_large` if they are more than `max_bytes` together;
-                `invalid_request` if one does not match its digest.
+            RequestError: `not_found`, `payload_too_large` if they exceed `max_bytes` together, or `invalid_request` if
+                a file does not match its digest.
         """
         ...
 
-    async def keep_output(self, run_id: str, name: str, data: bytes) -> Content:
-        """Return output as a content: inline if it is small, else stored."""
+    async def store_output(self, run_id: str, name: str, data: bytes) -> Content:
+        """Return output as a content, inline if it is small."""
         ...
 
-    async def keep_artifact(self, run_id: str, artifact: Artifact) -> contract.Artifact:
+    async def store_artifact(self, run_id: str, artifact: RunArtifact) -> contract.Artifact:
         """Store an artifact where callers can fetch it."""
         ...
 
 
 class RunLine(Protocol):
-    """Link of one run to those who listen to it or cancel it."""
+    """Line between one run and its listeners."""
 
     @property
     def control(self) -> RunControl:
-        """Control of the run: receives its output, and is set when somebody cancels it."""
+        """Handle that forwards the output, and cancels the run on request."""
         ...
 
-    async def report_begun(self) -> None:
+    async def announce_start(self) -> None:
         """Tell listeners that the run was accepted."""
         ...
 
-    async def report_ended(self, state: RunState) -> None:
-        """Send listeners the rest of the output and how the run ended."""
+    async def announce_end(self, state: RunState) -> None:
+        """Send listeners the remaining output and the final state."""
         ...
 
 
 class RunLines(Protocol):
-    """Links of all runs."""
+    """Lines of all runs."""
 
-    def open_line(self, run_id: str, project: str, *, has_feed: bool) -> AbstractAsyncContextManager[RunLine]:
-        """Open the link of a run that begins here. `has_feed` says whether its output is published.
+    def open(self, run_id: str, project: str, *, streamed: bool) -> AbstractAsyncContextManager[RunLine]:
+        """Open the line of a run that starts here; with `streamed`, its output is sent to listeners.
 
         Raises:
-            RunKnown: A run with that id is going on here.
+            RunKnown: A run with that id is running here.
         """
         ...
 
-    async def cancel_run(self, run_id: str, project: str) -> bool:
-        """Cancel a run of a project on whichever replica has it. Return False if none has it.
+    async def cancel(self, run_id: str, project: str) -> bool:
+        """Cancel a run of that project on any replica. Return False if none runs it.
 
         Raises:
-            RequestError: The bus is not connected.
+            RequestError: The bus is unavailable.
         """
         ...

@@ -1,4 +1,4 @@
-"""Runs as callers know them: with an id, remembered, told while they go on, and ended when somebody wants that."""
+"""Recorded runs: with an id, a history record, live output, and cancellation."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,11 +14,10 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunSelector, RunState
 from skillbus.contracts.sandbox.skill_runs import RunSkill
 from skillbus.sandbox.domain.errors import SandboxError
-from skillbus.sandbox.domain.run.files import RunFiles
-from skillbus.sandbox.domain.run.history import History, ended_record, find_run
-from skillbus.sandbox.domain.run.lines import RunLine, RunLines
-from skillbus.sandbox.domain.run.runner import Order, Runner
-from skillbus.sandbox.domain.run.skill_limits import told
+from skillbus.sandbox.domain.run.history import RunHistory, build_ended_record, find_run
+from skillbus.sandbox.domain.run.ports import RunFiles, RunLine, RunLines
+from skillbus.sandbox.domain.run.runner import RunOrder, SkillRunner
+from skillbus.sandbox.domain.run.skill_limits import describe_limits
 from skillbus.sandbox.domain.run.spec import RunOutcome
 
 _DETAIL_CHARACTERS: Final = 2000
@@ -28,42 +27,42 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run that ended, and what is remembered of it."""
+    """A run that has ended, and its history record."""
 
     record: RunRecord
     outcome: RunOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRuns:
-    """Runs of skills, over what they need."""
+class RunRecorder:
+    """Runs skills and records each run."""
 
-    runner: Runner
+    runner: SkillRunner
     files: RunFiles
-    history: History
+    history: RunHistory
     lines: RunLines
     input_bytes: int
-    """What the files of a request may be together."""
+    """Size limit of all files of a request together."""
     now: Callable[[], datetime]
     to_wire: Callable[[Exception], RequestError | None]
-    """The error that the caller of a run gets."""
+    """Conversion to the error that the caller of a run gets."""
 
     async def run(self, request: RunSkill, at_most_s: float) -> RecordedRun:
-        """Run an action to its end or to a limit; `at_most_s` is how long the caller waits, in seconds.
+        """Run an action to its end or to a limit; the caller waits `at_most_s` seconds.
 
         Raises:
-            SandboxError: It was not run, and why.
-            RequestError: The skill or a file cannot be had, or no slot was free in time.
+            SandboxError: The action was not run.
+            RequestError: The skill or a file is not available, or no slot was free in time.
         """
         until = asyncio.get_running_loop().time() + at_most_s
         run_id = request.run_id or uuid4().hex
         async with AsyncExitStack() as stack:
-            line = await stack.enter_async_context(self.lines.open(run_id, request.project, told=request.stream))
-            order = await self.runner.order(request, until)
-            files = await self.files.fetch(request.files, self.input_bytes)
+            line = await stack.enter_async_context(self.lines.open(run_id, request.project, streamed=request.stream))
+            order = await self.runner.plan_run(request, until)
+            files = await self.files.fetch_files(request.files, self.input_bytes)
             record = self._record(run_id, request, order, at_most_s)
             await self.history.begin(record, chosen=request.run_id is not None)
-            await line.begun()
+            await line.announce_start()
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
                     control = replace(line.control, ends=stack)
@@ -71,24 +70,24 @@ class RecordedRuns:
             except (SandboxError, RequestError) as error:
                 await self._not_run(record, line, error)
                 raise
-            ended = ended_record(record, ran.outcome, ran.waited_ms)
+            ended = build_ended_record(record, ran.outcome, ran.waited_ms)
             ended = ended.model_copy(update={"detail": ended.detail[:_DETAIL_CHARACTERS]})
-            await line.ended(ended.state)
+            await line.announce_end(ended.state)
             await self._remember(ended)
             return RecordedRun(ended, ran.outcome)
 
     async def cancel(self, wanted: RunSelector) -> RunCancelled:
-        """End a run, wherever it goes on.
+        """Cancel a run on whichever replica it runs.
 
         Raises:
-            RunUnknown: There is none of that id in the project.
+            RunUnknown: The project has no run with that id.
         """
         ending = await self.lines.cancel(wanted.run_id, wanted.project)
         if not ending:
             await find_run(self.history, wanted, self.now())
         return RunCancelled(run_id=wanted.run_id, ending=ending)
 
-    def _record(self, run_id: str, request: RunSkill, order: Order, at_most_s: float) -> RunRecord:
+    def _record(self, run_id: str, request: RunSkill, order: RunOrder, at_most_s: float) -> RunRecord:
         now = self.now()
         return RunRecord(
             run_id=run_id,
@@ -99,18 +98,18 @@ class RecordedRuns:
             state=RunState.RUNNING,
             began_at=now,
             ends_by=now + timedelta(seconds=at_most_s),
-            limits=told(order.limits),
+            limits=describe_limits(order.limits),
         )
 
     async def _not_run(self, record: RunRecord, line: RunLine, error: Exception) -> None:
         refused = error if isinstance(error, RequestError) else self.to_wire(error)
         code = "" if refused is None else refused.code.value
-        await line.ended(RunState.NOT_RUN)
+        await line.announce_end(RunState.NOT_RUN)
         await self._remember(record.model_copy(update={"state": RunState.NOT_RUN, "detail": code}))
 
     async def _remember(self, record: RunRecord) -> None:
         try:
             await self.history.end(record)
         except RequestError as error:
-            # What the run gave is worth more to its caller than an error about its record.
-            log.error("run_not_remembered", run_id=record.run_id, code=error.code, error=error.message)  # noqa: TRY400
+            # The caller needs the result of the run more than an error about its record.
+            log.error("run_record_not_written", run_id=record.run_id, code=error.code, error=error.message)  # noqa: TRY400

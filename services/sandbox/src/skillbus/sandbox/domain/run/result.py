@@ -1,4 +1,4 @@
-"""A script's output, read as a value."""
+"""JSON result of a script, parsed from its output."""
 
 import json
 import math
@@ -8,17 +8,17 @@ from typing import Final
 from skillbus.sandbox.domain.run.arguments import Json
 
 RESULT_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Longer output stays text: nested lists take some thirty times their text in memory."""
+"""Longest output that is parsed: nested lists take some thirty times their text in memory."""
 
 NESTING_MAX: Final = 100
-"""Lists and objects in one another. What carries the result on writes 255 and reads 200, its own included."""
+"""Deepest nesting of lists and objects. The codecs of the reply write 255 and read 200 levels, their own included."""
 
 
-def json_result(stdout: bytes) -> Json:
-    """`stdout` as JSON, or None when it is not JSON in UTF-8 that can be written again as such.
+def parse_result(stdout: bytes) -> Json:
+    """Return `stdout` as JSON, or None if it is not JSON in UTF-8 that can be encoded again.
 
-    NaN and Infinity, which Python writes and JSON does not know, numbers beyond a float, lone surrogates, integers too
-    long to convert and nesting deeper than `NESTING_MAX` all give None, as does output over 4 MiB.
+    NaN and Infinity (Python writes them, JSON has no such values), numbers beyond a float, lone surrogates, integers
+    too long to convert, nesting deeper than `NESTING_MAX`, and output over 4 MiB all give None.
     """
     if len(stdout) > RESULT_BYTES_MAX:
         return None

@@ -1,4 +1,4 @@
-"""From a request to a run: which script, with which arguments, in which limits."""
+"""Runner of skills: resolves a request to a script, arguments and limits, and runs it in a slot."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -14,20 +14,19 @@ from skillbus.sandbox.domain.errors import ArgumentsInvalid, DependenciesUnavail
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
-from skillbus.sandbox.domain.run.arguments import check_argv, input_from_args
+from skillbus.sandbox.domain.run.arguments import build_input, check_args, check_argv
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.schema import check_args
-from skillbus.sandbox.domain.run.skill_limits import limits_of
+from skillbus.sandbox.domain.run.skill_limits import resolve_limits
 from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
-from skillbus.sandbox.domain.skill import Skills, entry_point_of
+from skillbus.sandbox.domain.skill import SkillSource, find_entry_point
 
 _LEAST_S: Final = 0.1
-"""A run that is begun has at least this."""
+"""Shortest time limit of a run that has started."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a request means for the skill as it is installed now."""
+class RunOrder:
+    """A request resolved against the installed skill."""
 
     skill: Skill
     entry: EntryPoint
@@ -37,19 +36,19 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """How a run ended, and how long it waited before it began, in milliseconds."""
+class WaitedOutcome:
+    """Outcome of a run, and the milliseconds that it waited for a slot."""
 
     outcome: RunOutcome
     waited_ms: float
 
 
-class Runner:
-    """Runs actions of skills, `slots` at a time."""
+class SkillRunner:
+    """Runs actions of skills, at most `slots` at a time."""
 
     def __init__(
         self,
-        skills: Skills,
+        skills: SkillSource,
         isolation: Isolation,
         limits: Limits,
         slots: int,
@@ -65,81 +64,83 @@ class Runner:
         self.running = 0
         self.waiting = 0
 
-    async def order(self, request: RunSkill, until: float) -> Order:
-        """What is to be run, in which limits; `until` is when the caller stops waiting, a time of the loop.
+    async def plan_run(self, request: RunSkill, until: float) -> RunOrder:
+        """Resolve a request to a script, arguments and limits. `until` is the caller's deadline, in loop time.
 
         Raises:
-            SandboxError: It cannot be run, and why.
-            RequestError: The skill cannot be had.
+            SandboxError: The request cannot be run.
+            RequestError: The skill is not available.
         """
-        skill = await self._skills.get(request.project, request.name)
-        entry = entry_point_of(skill, request.action)
-        # A schema may take long to check; without one there is nothing that could.
+        skill = await self._skills.get_skill(request.project, request.name)
+        entry = find_entry_point(skill, request.action)
+        # Checking against a schema may take seconds.
         checked = entry.input_schema is not None
-        argv, stdin = await asyncio.to_thread(input_of, request, entry) if checked else input_of(request, entry)
-        limits = limits_of(skill.limits, self._limits, self._ceiling)
+        argv, stdin = (
+            await asyncio.to_thread(resolve_input, request, entry) if checked else resolve_input(request, entry)
+        )
+        limits = resolve_limits(skill.limits, self._limits, self._ceiling)
         wall_s = min(request.timeout_s or limits.wall_s, limits.wall_s, _left_s(until))
-        return Order(skill, entry, argv, stdin, replace(limits, wall_s=wall_s))
+        return RunOrder(skill, entry, argv, stdin, replace(limits, wall_s=wall_s))
 
     async def run(
         self,
         request: RunSkill,
-        order: Order,
+        order: RunOrder,
         files: Mapping[str, bytes],
         until: float,
         control: RunControl | None = None,
-    ) -> Ran:
+    ) -> WaitedOutcome:
         """Run an action to its end or to a limit.
 
         Args:
-            request: What was asked for.
-            order: What that means.
+            request: The request.
+            order: The request resolved by `plan_run`.
             files: The request's files.
-            until: When the caller stops waiting, a time of the loop; waiting for a slot counts.
-            control: Hears what it prints, and ends it; one that waits is then never begun.
+            until: The caller's deadline, in loop time; waiting for a slot counts.
+            control: Receives the output and cancels the run, also one that still waits for a slot.
 
         Raises:
-            SandboxError: It was not run, and why.
-            RequestError: The skill cannot be had, or no slot was free in time.
+            SandboxError: The action was not run.
+            RequestError: The skill is not available, or no slot was free in time.
         """
         control = control or RunControl()
         began = asyncio.get_running_loop().time()
         async with AsyncExitStack() as stack:
             try:
-                folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
+                folder = await stack.enter_async_context(self._skills.unpack_skill(order.skill))
             except RequestError as error:
                 if error.code is not ErrorCode.NOT_FOUND:
                     raise
-                # Updated since it was looked up: the package of before is gone, and the one of now is what is meant.
-                order = await self.order(request, until)
-                folder = await stack.enter_async_context(self._skills.unpacked(order.skill))
-            # Before it has a slot: packages that are slow to come keep no other run waiting.
+                # The skill was updated after the lookup, and its old package is gone: plan with the new one.
+                order = await self.plan_run(request, until)
+                folder = await stack.enter_async_context(self._skills.unpack_skill(order.skill))
+            # Before taking a slot, so that slow installation of packages delays no other run.
             entry, left_s = order.entry, _left_s(until)
             try:
                 layer = await stack.enter_async_context(
-                    self._dependencies.layer(folder, entry.script, entry.runtime, left_s, control.cancelled)
+                    self._dependencies.open_layer(folder, entry.script, entry.runtime, left_s, control.cancelled)
                 )
             except DependenciesUnavailable:
                 if control.cancelled.is_set():
-                    return Ran(await self._never_begun(), _ms_since(began))
+                    return WaitedOutcome(await self._cancel_before_start(), _ms_since(began))
                 raise
             has_slot = await stack.enter_async_context(self._slot(until, control.cancelled))
             waited_ms = _ms_since(began)
             if not has_slot:
-                return Ran(await self._never_begun(), waited_ms)
+                return WaitedOutcome(await self._cancel_before_start(), waited_ms)
             spec = _spec(order, folder, layer, files, until)
-            return Ran(await self._isolation.run(spec, control), waited_ms)
+            return WaitedOutcome(await self._isolation.run(spec, control), waited_ms)
 
-    async def _never_begun(self) -> RunOutcome:
+    async def _cancel_before_start(self) -> RunOutcome:
         level = (await self._isolation.probe()).level
         return RunOutcome(
-            RunStatus.CANCELLED, None, b"", b"", (), 0.0, 0.0, False, level, "cancelled before it was begun"
+            RunStatus.CANCELLED, None, b"", b"", (), 0.0, 0.0, False, level, "cancelled before it started"
         )
 
     @asynccontextmanager
     async def _slot(self, until: float, cancelled: asyncio.Event) -> AsyncGenerator[bool]:
-        """A slot, or none when it was cancelled before; whoever waits until the caller is gone is dropped."""
-        if not await self._acquired(until, cancelled):
+        """Yield True with a slot, False if the run was cancelled first. A wait ends at the caller's deadline."""
+        if not await self._acquire(until, cancelled):
             yield False
             return
         self.running += 1
@@ -149,23 +150,23 @@ class Runner:
             self.running -= 1
             self._slots.release()
 
-    async def _acquired(self, until: float, cancelled: asyncio.Event) -> bool:
+    async def _acquire(self, until: float, cancelled: asyncio.Event) -> bool:
         if cancelled.is_set():
             return False
         if not self._slots.locked():
             return await self._slots.acquire()
         self.waiting += 1
         try:
-            acquired = await self._acquired_before(until, cancelled)
+            acquired = await self._acquire_before(until, cancelled)
         finally:
             self.waiting -= 1
         if not acquired and not cancelled.is_set():
             raise RequestError(
-                ErrorCode.DEADLINE_EXCEEDED, "No slot was free for the run before its deadline: try again later."
+                ErrorCode.DEADLINE_EXCEEDED, "No sandbox slot became free before the deadline: try again later."
             )
         return acquired
 
-    async def _acquired_before(self, until: float, cancelled: asyncio.Event) -> bool:
+    async def _acquire_before(self, until: float, cancelled: asyncio.Event) -> bool:
         acquiring = asyncio.ensure_future(self._slots.acquire())
         leaving = asyncio.ensure_future(cancelled.wait())
         left_s = until - asyncio.get_running_loop().time()
@@ -185,7 +186,7 @@ class Runner:
             self._slots.release()
 
 
-def _spec(order: Order, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
+def _spec(order: RunOrder, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
     return RunSpec(
         skill_root=folder,
         script=order.entry.script,
@@ -207,11 +208,11 @@ def _ms_since(began: float) -> float:
     return 1000 * (asyncio.get_running_loop().time() - began)
 
 
-def input_of(request: RunSkill, entry: EntryPoint) -> tuple[tuple[str, ...], bytes]:
-    """Arguments and standard input of the script.
+def resolve_input(request: RunSkill, entry: EntryPoint) -> tuple[tuple[str, ...], bytes]:
+    """Return the command line and the standard input of the script.
 
     Raises:
-        ArgumentsInvalid: They do not fit the action.
+        ArgumentsInvalid: The arguments do not fit the action.
         SchemaInvalid: The action's input schema cannot be used.
     """
     given = (request.stdin or "").encode(errors="surrogatepass")
@@ -224,7 +225,7 @@ def input_of(request: RunSkill, entry: EntryPoint) -> tuple[tuple[str, ...], byt
     args = request.args or {}
     if entry.input_schema is not None and (request.args is not None or entry.args_mode is ArgsMode.STDIN_JSON):
         check_args(entry.input_schema, args)
-    argv, stdin = input_from_args(entry.args_mode, args, entry.input_schema)
+    argv, stdin = build_input(entry.args_mode, args, entry.input_schema)
     if stdin and given:
         raise ArgumentsInvalid("this action reads its arguments from standard input: give args or stdin", "$.stdin")
     return argv, stdin or given

@@ -1,4 +1,4 @@
-"""Which limits a skill's runs have: its own wishes, within what the operator allows."""
+"""Limits of a skill's runs: the skill's own, within the bounds of the operator."""
 
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,39 +11,39 @@ NumberT = TypeVar("NumberT", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What the operator has set."""
+class RunBounds:
+    """Limits that the operator sets."""
 
     default: Limits
-    """Of a skill that says nothing."""
+    """Limits of a skill that declares none."""
     ceiling: Limits
-    """What a skill can raise its limits to."""
+    """Highest limits that a skill can declare."""
     slots: int
-    """Runs at the same time."""
+    """Concurrent runs."""
     waiting: int
     """Runs that may wait for a slot."""
 
 
-def limits_of(wish: SkillLimits | None, default: Limits, ceiling: Limits) -> Limits:
-    """`default` with what a skill wishes in its place, nothing of it above `ceiling`."""
+def resolve_limits(wish: SkillLimits | None, default: Limits, ceiling: Limits) -> Limits:
+    """Return `default` with the skill's own limits in place, none of them above `ceiling`."""
     if wish is None:
         return default
-    held = replace(
+    resolved = replace(
         default,
-        wall_s=_held(wish.wall_s, default.wall_s, ceiling.wall_s),
-        cpu_s=_held(wish.cpu_s, default.cpu_s, ceiling.cpu_s),
-        memory_bytes=_held(_bytes(wish.memory_mib), default.memory_bytes, ceiling.memory_bytes),
-        processes=_held(wish.processes, default.processes, ceiling.processes),
-        output_bytes=_held(_bytes(wish.output_mib), default.output_bytes, ceiling.output_bytes),
-        artifacts=_held(wish.artifacts, default.artifacts, ceiling.artifacts),
-        artifacts_bytes=_held(_bytes(wish.artifacts_mib), default.artifacts_bytes, ceiling.artifacts_bytes),
-        work_bytes=_held(_bytes(wish.work_mib), default.work_bytes, ceiling.work_bytes),
+        wall_s=_cap(wish.wall_s, default.wall_s, ceiling.wall_s),
+        cpu_s=_cap(wish.cpu_s, default.cpu_s, ceiling.cpu_s),
+        memory_bytes=_cap(_bytes(wish.memory_mib), default.memory_bytes, ceiling.memory_bytes),
+        processes=_cap(wish.processes, default.processes, ceiling.processes),
+        output_bytes=_cap(_bytes(wish.output_mib), default.output_bytes, ceiling.output_bytes),
+        artifacts=_cap(wish.artifacts, default.artifacts, ceiling.artifacts),
+        artifacts_bytes=_cap(_bytes(wish.artifacts_mib), default.artifacts_bytes, ceiling.artifacts_bytes),
+        work_bytes=_cap(_bytes(wish.work_mib), default.work_bytes, ceiling.work_bytes),
     )
-    return fitting(held)
+    return complete_limits(resolved)
 
 
-def fitting(limits: Limits) -> Limits:
-    """`limits` with those that nobody sets by hand as large as the others need: of a file, and of Node's data."""
+def complete_limits(limits: Limits) -> Limits:
+    """Return `limits` with the derived ones (file size, Node data segment) as large as the others need."""
     return replace(
         limits,
         file_bytes=max(limits.file_bytes, limits.artifacts_bytes),
@@ -51,8 +51,8 @@ def fitting(limits: Limits) -> Limits:
     )
 
 
-def told(limits: Limits) -> RunLimits:
-    """Limits as callers are told of them."""
+def describe_limits(limits: Limits) -> RunLimits:
+    """Return the limits that callers see."""
     return RunLimits(
         wall_s=limits.wall_s,
         cpu_s=limits.cpu_s,
@@ -65,7 +65,7 @@ def told(limits: Limits) -> RunLimits:
     )
 
 
-def _held(wish: NumberT | None, default: NumberT, top: NumberT) -> NumberT:
+def _cap(wish: NumberT | None, default: NumberT, top: NumberT) -> NumberT:
     return default if wish is None else min(wish, top)
 
 

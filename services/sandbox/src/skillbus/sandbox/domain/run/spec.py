@@ -1,4 +1,4 @@
-"""A run of a script, and how it ended."""
+"""Specification and outcome of a run."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -13,33 +13,37 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.names import is_safe_name
 
 
 class Stream(StrEnum):
-    """Where a run prints to."""
+    """Output stream of a run."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
-class Level(StrEnum):
-    """How runs are isolated; of those that are tried by themselves, from strongest to weakest."""
+class IsolationLevel(StrEnum):
+    """Isolation of runs; the automatic levels are listed from strongest to weakest."""
 
     FULL = "full"
     """Every layer."""
     FILTERED = "filtered"
-    """As full, but nested user namespaces are closed by the system call filter alone."""
+    """Like full, but only the system call filter prevents nested user namespaces."""
     CONTAINER = "container"
-    """As filtered, without a private /proc: for containers, whose /proc is masked."""
+    """Like filtered, without a private /proc: for containers, whose /proc is masked."""
     RUNSC = "runsc"
-    """By gVisor: another kernel than the host's answers its system calls. Only where an operator chose it."""
+    """gVisor: a kernel of its own answers system calls. Only if an operator chose it."""
 
 
-ISOLATING: Final = (Level.FULL, Level.FILTERED, Level.CONTAINER)
-"""What is tried, in this order."""
+ISOLATING: Final = (IsolationLevel.FULL, IsolationLevel.FILTERED, IsolationLevel.CONTAINER)
+"""Levels that are tried automatically, in this order."""
 
 
+NAME_BYTES_MAX: Final = 240
+SEGMENT_BYTES_MAX: Final = 128
+DEPTH_MAX: Final = 8
+_FORBIDDEN: Final = frozenset('\\:*?"<>|')
+_BIDI: Final = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SUFFIXES = {
     ".py": Runtime.PYTHON,
     ".js": Runtime.NODE,
@@ -50,24 +54,24 @@ _SUFFIXES = {
 }
 
 
-def runtime_of(script: str) -> Runtime:
-    """The runtime that a script's suffix names.
+def find_runtime(script: str) -> Runtime:
+    """Return the runtime for a script's suffix.
 
     Raises:
-        RunRejected: for any other suffix.
+        RunRejected: The suffix is unknown.
     """
     runtime = _SUFFIXES.get(PurePosixPath(script).suffix.lower())
     if runtime is None:
-        raise RunRejected(f"{script!r} is no script that can be run: use one of {', '.join(_SUFFIXES)}")
+        raise RunRejected(f"{script!r} is not a runnable script: use a suffix of {', '.join(_SUFFIXES)}")
     return runtime
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What to run. The script sees `skill_root` as /skill, its working directory, read-only.
+    """Specification of a run. The script sees `skill_root` read-only as /skill, its working directory.
 
-    `script` is relative to `skill_root`; `files` are read-only in the folder that `$SKILLBUS_IN` names, and what the
-    script writes to the folder that `$SKILLBUS_OUT` names comes back as artifacts.
+    `script` is relative to `skill_root`. `files` appear read-only in the folder `$SKILLBUS_IN`; files that the script
+    writes to the folder `$SKILLBUS_OUT` are returned as artifacts.
     """
 
     skill_root: Path
@@ -78,14 +82,14 @@ class RunSpec:
     files: Mapping[str, bytes] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     network: tuple[HostPort, ...] = ()
-    """The only places that it can reach, by HTTP through the proxy that its environment names."""
+    """Places that the run can reach, only by HTTP through the proxy in its environment."""
     layer: Path | None = None
-    """Packages that the script needs: a folder of the host, read-only in the sandbox."""
+    """Host folder with the packages that the script needs; read-only in the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
-    """A regular file that the run left; `name` is a safe relative path."""
+class RunArtifact:
+    """A regular file that the run wrote; `name` is a safe relative path."""
 
     name: str
     content: bytes
@@ -93,45 +97,67 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended, and what it gave."""
+    """Status, output and artifacts of a run that has ended."""
 
     status: RunStatus
     exit_code: int | None
-    """Absent when the script did not exit by itself."""
+    """Exit code; None if the script did not exit by itself."""
     stdout: bytes
     stderr: bytes
-    artifacts: tuple[Artifact, ...]
+    artifacts: tuple[RunArtifact, ...]
     duration_ms: float
-    """From the handing over of the job until the script has ended and what it left is collected."""
+    """Time from handing over the job until the script has ended and its artifacts are collected."""
     cpu_ms: float
-    """Of the script and the children that it waited for; 0 when it was ended from outside."""
+    """CPU time of the script and the children that it waited for; 0 if it was ended from outside."""
     truncated: bool
-    """Whether output was cut, or artifacts were left out, at a limit."""
-    level: Level
+    """True if output was cut or artifacts were left out at a limit."""
+    level: IsolationLevel
     detail: str = ""
-    """Which limit or signal ended it, or which artifacts were left out, in words."""
+    """Explanation for people: the limit or signal that ended the run, or the artifacts that were left out."""
     peak_bytes: int | None = None
-    """The most memory that was seen of the whole tree; None when it was not looked at."""
+    """Peak memory of the whole process tree; None if it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunControl:
-    """How whoever started a run follows it and ends it."""
+    """Handle to follow and cancel a run."""
 
     hear: Callable[[Stream, bytes], None] | None = None
-    """Is told what the run prints, as it comes and within the output limit; must not block."""
+    """Receives output as it is printed, within the output limit. It must not block."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, it ends the run."""
+    """Event that cancels the run."""
     ends: AsyncExitStack | None = None
-    """Where the run may leave the wait for the end of its last process, so that something is done meanwhile: when this
-    is closed, none is left. Without it, none is when the run returns."""
+    """Stack that may take over the wait for the last process of the run, so that the caller can work during it.
+
+    No process is left when the stack is closed; without a stack, none is left when the run returns.
+    """
+
+
+def is_safe_name(name: str) -> bool:
+    """Return True if `name` is a relative path that is safe to create on any file system.
+
+    It has at most 8 segments joined by `/`, no empty, `.` or `..` segment, no control or bidirectional characters, no
+    characters that Windows reserves, and nothing that UTF-8 cannot encode.
+    """
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return False
+    segments = name.split("/")
+    return len(encoded) <= NAME_BYTES_MAX and len(segments) <= DEPTH_MAX and all(map(_is_safe_segment, segments))
+
+
+def _is_safe_segment(segment: str) -> bool:
+    if segment in {"", ".", ".."} or len(segment.encode()) > SEGMENT_BYTES_MAX or segment.endswith((" ", ".")):
+        return False
+    return all(char.isprintable() and char not in _FORBIDDEN and char not in _BIDI for char in segment)
 
 
 def check_names(spec: RunSpec) -> None:
-    """Whether the names and sizes in a spec are within bounds; the file system is not looked at.
+    """Check the names and sizes in a spec, without looking at the file system.
 
     Raises:
-        RunRejected: saying which is not.
+        RunRejected: A name or size is out of bounds.
     """
     limits = spec.limits
     if not is_safe_name(spec.script):

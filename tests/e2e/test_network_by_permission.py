@@ -84,7 +84,7 @@ async def test_a_run_reaches_what_was_approved_and_only_while_it_is(opened: Syst
     assert (await approve(opened, place)).json()["network_approved"] == [place]
     shut = "other.example:80"
     with capture_logs(processors=[merge_contextvars]) as logs:
-        assert await reached(opened, place, shut) == ["reached", f"403 {shut} is not among the places approved here"]
+        assert await reached(opened, place, shut) == ["reached", f"403 {shut} is not an approved place of this skill"]
     told = [entry for entry in logs if entry["event"] == "egress_connection"]
     assert [(entry["skill"], entry["verdict"]) for entry in told] == [("reach", "allowed"), ("reach", "not_approved")]
     assert {entry["run_id"] for entry in told} == {(await opened.http.get("/api/runs")).json()["runs"][0]["run_id"]}

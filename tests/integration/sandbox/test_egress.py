@@ -180,7 +180,7 @@ async def test_any_other_place_is_refused_in_words_and_not_even_resolved(net: Ne
     async with open_egress(frozenset({PLACE}), POLICY, outside=net) as path:
         heard = await say(path, words)
     assert heard.startswith(b"HTTP/1.1 403 ")
-    assert b"is not among the places approved here" in heard.split(b"\r\n")[0]
+    assert b"is not an approved place of this skill" in heard.split(b"\r\n")[0]
     assert (net.resolved, net.dialled) == ([], [])
 
 
@@ -328,7 +328,7 @@ async def test_connections_beyond_those_at_once_wait_and_beyond_all_are_refused(
         writer.close()
         assert (await waiting).startswith(b"HTTP/1.1 200")
         assert (await say(path, connect(), eof=True)).startswith(b"HTTP/1.1 200")
-        assert b"403 this run has made its 3 connections" in await say(path, connect())
+        assert b"403 this run has used its 3 connections" in await say(path, connect())
 
 
 async def test_each_connection_is_logged_without_what_was_said(net: Net) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.events import publish_event
@@ -44,6 +44,7 @@ from skillbus.contracts.learner.usage import (
     KnowledgeUse,
     KnowledgeUsed,
 )
+from skillbus.contracts.learner.versions import REVIEW_KNOWLEDGE, ReviewAction, ReviewKnowledge
 from skillbus.learner.settings import LearnerSettings
 from skillbus.learner.wiring import open_learner
 
@@ -107,14 +108,48 @@ async def test_an_import_is_told_in_large_events_and_awaited(patient: Bus, index
     assert (await put(patient, "faq-0")).indexed
 
 
+async def test_an_import_waits_as_long_as_it_asks_and_counts_what_the_index_lacks(bus: Bus, tmp_path: Path) -> None:
+    async with open_fake_index(bus, answers=False) as index, open_learner(bus, settings(tmp_path, wait_indexed_s=0)):
+        lines: list[JsonValue] = [
+            {"id": name, "type": "module_context", "title": name, "content": name} for name in ("a", "b", "c")
+        ]
+        at_once = await bus.caller.call(PUT_KNOWLEDGE, PutKnowledge(items=tuple(lines)))
+        assert (at_once.indexed, at_once.unindexed) == (False, 3)
+        await index.has([KnowledgeRef(id=str(at_once.results[0].id), version=1)])
+        await eventually(lambda: indexed(bus), lambda found: sum(found.values()) == 1)
+        lines[1] = {"id": "b", "type": "module_context", "title": "another", "content": "b"}
+        waiting = asyncio.create_task(
+            bus.caller.call(PUT_KNOWLEDGE, PutKnowledge(items=tuple(lines), wait_indexed_s=30))
+        )
+        await eventually(index.refs, lambda refs: (at_once.results[1].id, 2) in refs)
+        await index.has(
+            [
+                KnowledgeRef(id=str(one.id), version=version)
+                for one, version in zip(at_once.results, (1, 2, 1), strict=True)
+            ]
+        )
+        async with asyncio.timeout(5):
+            done = await waiting
+        assert (done.indexed, done.unindexed) == (True, 0)
+
+
+@pytest.mark.spec("knowledge-base.md § 批量审核")
+async def test_a_review_is_indexed_by_the_reply(patient: Bus) -> None:
+    ids = [(await create(patient, title=title, status="pending")).item.id for title in ("one", "two")]
+    review = ReviewKnowledge(ids=tuple(ids), action=ReviewAction.APPROVE)
+    reply = await patient.caller.call(REVIEW_KNOWLEDGE, review)
+    assert (reply.succeeded, reply.indexed) == (2, True)
+
+
 async def test_where_no_index_answers_the_reply_comes_in_time_and_says_so(bus: Bus, tmp_path: Path) -> None:
     async with open_learner(bus, settings(tmp_path, wait_indexed_s=0.1)):
         begun = time.monotonic()
         made = await create(bus)
         assert not made.indexed
         assert time.monotonic() - begun < 2
-        found = await bus.caller.call(FIND_KNOWLEDGE, FindKnowledge())
+        found = await bus.caller.call(FIND_KNOWLEDGE, FindKnowledge(ids=(made.item.id,)))
         assert [(one.item.id, one.indexed_version) for one in found.items] == [(made.item.id, 0)]
+        assert found.index_behind == 1
 
 
 async def test_every_replica_hears_what_the_index_has(bus: Bus, bus_settings: BusSettings, tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ def test_a_file_is_sent_as_it_is_and_the_outcomes_are_a_table(
     assert ["created", "1"] in [line.split() for line in result.stdout.splitlines()]
 
 
+def test_with_wait_the_server_waits_for_the_index(skillbus: CommandLine, base: FakeKnowledge, file: Path) -> None:
+    base.answers["POST /import"] = import_report(results=[]) | {"indexed": False, "unindexed": 7}
+    result = skillbus("import", "knowledge", str(file), "--wait", externals=base.externals())
+    assert result.exit_code == 0, result.output
+    assert base.requests[0].url.params["wait"] == "indexed"
+    assert "the index still lacks 7 of them" in " ".join(result.stdout.split())
+
+
 def test_a_large_file_goes_in_parts_that_are_counted_on(skillbus: CommandLine, base: FakeKnowledge, file: Path) -> None:
     file.write_text("".join(f'{{"id": "{number}", "title": "{"x" * 80}"}}\n' for number in range(20_000)))
     result = skillbus("import", "knowledge", str(file), externals=base.externals())
@@ -88,7 +96,7 @@ def test_a_rejected_line_is_shown_by_its_number_and_the_exit_code_says_so(
 def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
     skillbus: CommandLine, base: FakeKnowledge, folder: Path
 ) -> None:
-    base.answers["POST /import"] = import_report(total=2, counts={"created": 2}, indexed=False, results=[])
+    base.answers["POST /import"] = import_report(total=2, counts={"created": 2}, indexed=False, unindexed=1, results=[])
     result = skillbus("import", "knowledge", str(folder), "--dry-run", "--json", externals=base.externals())
     assert result.exit_code == 0, result.output
     (sent,) = base.requests
@@ -99,7 +107,7 @@ def test_of_a_folder_every_markdown_file_is_an_item_in_the_order_of_names(
     report = json.loads(result.stdout)
     assert (report["counts"], report["dry_run"], report["indexed"]) == (counts, True, False)
     told = skillbus("import", "knowledge", str(folder), externals=base.externals()).stdout
-    assert "search finds the last of them when they are indexed" in told
+    assert "the index still lacks 1 of them" in told
 
 
 def test_files_of_a_folder_that_are_no_items_are_named_and_the_others_are_taken(

@@ -96,6 +96,7 @@ async def test_lines_of_the_data_go_on_as_they_are(world: World) -> None:
             "counts": {"created": 2, "updated": 0, "unchanged": 0, "rejected": 0},
             "dry_run": False,
             "indexed": True,
+            "unindexed": 0,
             "results": [
                 {
                     "line": at + 1,
@@ -119,6 +120,29 @@ async def test_lines_of_the_data_go_on_as_they_are(world: World) -> None:
             reason="first",
         )
     ]
+
+
+async def test_an_import_says_how_many_items_the_index_lacks(world: World) -> None:
+    def lacking(request: Message) -> Put:
+        return taken(request).model_copy(update={"indexed": False, "unindexed": 2})
+
+    world.caller.on(PUT_KNOWLEDGE, lacking)
+    report = (await send(world, ndjson(item(number) for number in range(MAX_ITEMS + 3)))).json()
+    assert (report["indexed"], report["unindexed"]) == (False, 4)
+    assert [request.wait_indexed_s for request in requests(world)] == [None, None]
+
+
+async def test_an_import_that_waits_for_the_index_waits_two_minutes_in_all(world: World) -> None:
+    await send(world, ndjson(item(number) for number in range(MAX_ITEMS + 3)), wait="indexed")
+    waits = [request.wait_indexed_s for request in requests(world)]
+    assert len(waits) == 2
+    assert all(wait is not None and 60 < wait <= 120 for wait in waits)
+
+
+async def test_an_import_waits_for_nothing_but_the_index(world: World) -> None:
+    answer = await send(world, ndjson([item(1)]), wait="christmas")
+    assert answer.status_code == 400
+    assert requests(world) == []
 
 
 @pytest.mark.parametrize("form", ["ndjson", "array"])

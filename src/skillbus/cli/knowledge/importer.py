@@ -29,6 +29,7 @@ Source = Annotated[
 ]
 Pending = Annotated[bool, typer.Option("--pending", help="Searches find new items only after a review.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what an import would do, and write nothing.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait up to two minutes until searches find the items.")]
 
 MARKDOWN_SUFFIX: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
@@ -55,6 +56,7 @@ async def import_knowledge(
     source: Source = None,
     pending: Pending = False,
     dry_run: DryRun = False,
+    wait: Wait = False,
     reason: Reason = None,
     by: By = None,
 ) -> None:
@@ -66,6 +68,7 @@ async def import_knowledge(
     """
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value} | ({"dry_run": "true"} if dry_run else {})
+    given |= {"wait": "indexed"} if wait else {}
     client = KnowledgeClient(session.connection, by)
     files = list_markdown_files(Path(place)) if place != STDIN else None
     report: KnowledgeImported
@@ -75,7 +78,7 @@ async def import_knowledge(
     else:
         report = files_report = await import_files(session.output, client, files, given)
         problems = [(it.file, *_describe_problem(it)) for it in files_report.results]
-    later = "" if report.indexed or report.dry_run else "; search finds the last of them when they are indexed"
+    later = f"; the index still lacks {report.unindexed} of them" if report.unindexed else ""
     summary = f"{report.total} items{', nothing was written' if report.dry_run else ''}{later}"
     place_heading = "line" if files is None else "file"
     session.output.show_result(
@@ -175,6 +178,7 @@ def _merge_reports(reports: Sequence[KnowledgeImported]) -> KnowledgeImported:
         counts=dict(counts),
         dry_run=reports[0].dry_run,
         indexed=all(report.indexed for report in reports),
+        unindexed=sum(report.unindexed for report in reports),
         results=tuple(result for report in reports for result in report.results),
     )
 

@@ -201,7 +201,9 @@ class KnowledgeImported(Message):
     dry_run: bool = False
     """True if nothing was written."""
     indexed: bool
-    """True if the index already holds all of them. Until then, search takes the missing ones from the record."""
+    """True if the index already holds all of them. Search finds the missing ones once it does."""
+    unindexed: int = Field(default=0, ge=0)
+    """Number of items that the index did not hold yet when they were written and waited for."""
     results: tuple[KnowledgeLineImported, ...] = ()
     """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
 

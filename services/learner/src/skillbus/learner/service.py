@@ -47,7 +47,7 @@ class LearnerHandlers:
             route(projects.LIST_KNOWLEDGE_AUDIT, self.projects.list_audit),
             route(projects.SET_KNOWLEDGE_PARENT, self.projects.set_parent),
             route(projects.GET_KNOWLEDGE_PROJECT, self.projects.get_project),
-            route(bulk.PUT_KNOWLEDGE, self.importer.import_items, permits=8),
+            route(bulk.PUT_KNOWLEDGE, self.importer.import_items, permits=32),
             route(bulk.EXPORT_KNOWLEDGE, self.exporter.export_page, permits=8),
             route(index.FIND_KNOWLEDGE, self.finder.find_knowledge),
             route(index.READ_KNOWLEDGE, self.feed.read_items, permits=16),

@@ -36,7 +36,7 @@ class PutKnowledge(Message):
     """Status of new items."""
     dry_run: bool = False
     """True reports the results without writing anything."""
-    wait_indexed_s: float | None = Field(default=None, ge=0, le=30)
+    wait_indexed_s: float | None = Field(default=None, ge=0, le=120)
     """Time in seconds that the reply waits for the index; the learner's own setting if absent."""
     actor: Actor = ANYBODY
     reason: ReasonText = ""

@@ -47,7 +47,7 @@ class KnowledgeWritten(Message):
 
     item: KnowledgeItem
     indexed: bool
-    """True if the index already holds this version. Until then, search takes the item from the record."""
+    """True if the index holds this version. Otherwise search finds it once the index does."""
     repeated: bool = False
     """True if nothing was written: the idempotency key was used before, or nothing changed."""
 

@@ -100,6 +100,8 @@ class Taken(Generic[ResultT]):
     """In their order."""
     indexed: bool
     """Whether search knows all of them."""
+    unindexed: int = 0
+    """Number of entries that search does not know yet."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """By outcome, of the whole body: also of those that are left out of the results."""
 
@@ -141,6 +143,7 @@ class BulkImport(Generic[ResultT]):
         self._results: list[ResultT] = []
         self._counts: Counter[str] = Counter()
         self._indexed = True
+        self._unindexed = 0
         self._has_objects = False
 
     async def take(self, body: AsyncIterable[bytes]) -> Taken[ResultT]:
@@ -200,7 +203,7 @@ class BulkImport(Generic[ResultT]):
                 ErrorCode.INVALID_REQUEST, f"The body is empty: send {self._intake.what}, a JSON object a line."
             )
         kept = (result for result in self._results if result.is_problem or not self._part.only_problems)
-        return Taken(tuple(sorted(kept, key=lambda result: result.line)), self._indexed, self._counts)
+        return Taken(tuple(sorted(kept, key=lambda result: result.line)), self._indexed, self._unindexed, self._counts)
 
     async def _give_up(self) -> None:
         """Wait for nothing any more."""
@@ -238,6 +241,7 @@ class BulkImport(Generic[ResultT]):
         until = asyncio.get_running_loop().time() + self._patience_s
         taken = await patiently(lambda: self._intake.put(batch.held), until)
         self._indexed = self._indexed and taken.indexed
+        self._unindexed += taken.unindexed
         for result in taken.results:
             self._note(result)
 

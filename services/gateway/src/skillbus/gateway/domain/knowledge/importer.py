@@ -26,6 +26,8 @@ from skillbus.gateway.domain.ports import BusCaller
 MARKDOWN_BYTES: Final = 1024 * 1024
 """Of an item as Markdown, which is held as a whole. Its content is at most 32,000 characters."""
 _ID_CHARACTERS: Final = 300
+_WAIT_INDEXED_S: Final = 120.0
+"""Longest wait of one body for the index; `PutKnowledge.wait_indexed_s` allows no more."""
 
 
 class KnowledgeWishes(Message):
@@ -41,6 +43,9 @@ class KnowledgeWishes(Message):
     reason: ReasonText = ""
     first_line: int = Field(default=1, ge=1)
     """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
+    wait: Literal["indexed"] | None = None
+    """`indexed` waits up to two minutes until search finds all items. Otherwise the reply waits two seconds for each 200
+    items."""
     only: Literal["problems"] | None = None
     """Leave what went well out of `results`; `counts` has it all the same."""
 
@@ -63,12 +68,14 @@ class KnowledgeImporter:
                 it came. To send all of it again does no harm.
         """
         part = Part(wishes.first_line, only_problems=wishes.only is not None)
-        taken = await BulkImport(_Items(self._caller, wishes, actor), part, self._patience_s).take(body)
+        wait_until = asyncio.get_running_loop().time() + _WAIT_INDEXED_S if wishes.wait else None
+        taken = await BulkImport(_Items(self._caller, wishes, actor, wait_until), part, self._patience_s).take(body)
         return KnowledgeImported(
             total=sum(taken.counts.values()),
             counts={outcome: taken.counts.get(outcome, 0) for outcome in KnowledgePutOutcome},
             dry_run=wishes.dry_run,
             indexed=taken.indexed,
+            unindexed=taken.unindexed,
             results=taken.results,
         )
 
@@ -87,6 +94,8 @@ class _Items:
     caller: BusCaller
     wishes: KnowledgeWishes
     actor: str
+    wait_until: float | None
+    """Time of the loop until which the index is waited for; None leaves it to the learner."""
     what: str = "items of knowledge"
     most: int = MAX_ITEMS
 
@@ -108,7 +117,9 @@ class _Items:
 
     async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLineImported]:
         """Hand them to the learner."""
-        wishes = self.wishes
+        wishes, wait_s = self.wishes, None
+        if self.wait_until is not None:
+            wait_s = max(0.0, self.wait_until - asyncio.get_running_loop().time())
         request = PutKnowledge(
             project=wishes.project,
             items=tuple(entry.value for entry in entries),
@@ -117,10 +128,11 @@ class _Items:
             dry_run=wishes.dry_run,
             actor=self.actor,
             reason=wishes.reason,
+            wait_indexed_s=wait_s,
         )
-        reply = await self.caller.call(PUT_KNOWLEDGE, request)
+        reply = await self.caller.call(PUT_KNOWLEDGE, request, timeout_s=PUT_KNOWLEDGE.timeout_s + (wait_s or 0.0))
         results = (_result(entry, put) for entry, put in paired(PUT_KNOWLEDGE.service, entries, reply.results))
-        return Taken(tuple(results), reply.indexed)
+        return Taken(tuple(results), reply.indexed, reply.unindexed)
 
 
 def _name(value: Mapping[str, JsonValue], field: str) -> str | None:

@@ -44,8 +44,8 @@ class KnowledgeWishes(Message):
     first_line: int = Field(default=1, ge=1)
     """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
     wait: Literal["indexed"] | None = None
-    """`indexed` waits up to two minutes until search finds all items. Otherwise the reply waits two seconds for each 200
-    items."""
+    """`indexed` waits up to two minutes until search finds all items; without it the reply waits two seconds for each
+    200 items."""
     only: Literal["problems"] | None = None
     """Leave what went well out of `results`; `counts` has it all the same."""
 

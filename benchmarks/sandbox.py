@@ -45,6 +45,7 @@ from skillbus.contracts.resources import PACKAGES, make_package_name
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.isolation import Isolation, IsolationReport
+from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
@@ -280,8 +281,8 @@ def resident_mb() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-async def flood(folder: Path) -> dict[str, object]:
-    """A run that would print a gigabyte, and the service's memory before and at its highest."""
+async def measure_flood(folder: Path) -> dict[str, object]:
+    """Run a script that prints a gigabyte, and return how much is kept and how much the service's memory grows."""
     root = folder / "flood"
     root.mkdir(mode=0o755)
     root.joinpath("main.py").write_text(FLOOD)
@@ -297,7 +298,18 @@ async def flood(folder: Path) -> dict[str, object]:
     return {"status": outcome.status, "kept_mb": round(kept_mb, 1), "grew_mb": round(grew_mb, 1)}
 
 
-async def measure(rounds: int, runs: int, turns: int) -> dict[str, object]:
+async def measure_time_limit(folder: Path, wall_s: float) -> dict[str, object]:
+    """Run a script that never ends, and return the time until it was ended (specified: 60 s)."""
+    root = folder / "endless"
+    root.mkdir(mode=0o755)
+    root.joinpath("main.py").write_text("import time\nwhile True: time.sleep(1)\n")
+    async with BubblewrapIsolation() as isolation:
+        await isolation.probe()
+        outcome = await isolation.run(RunSpec(root, "main.py", Runtime.PYTHON, limits=Limits(wall_s=wall_s)))
+    return {"status": outcome.status, "wall_s": wall_s, "ended_s": round(outcome.duration_ms / 1000, 2)}
+
+
+async def measure(rounds: int, runs: int, turns: int, wall_s: float) -> dict[str, object]:
     figures: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -319,7 +331,8 @@ async def measure(rounds: int, runs: int, turns: int) -> dict[str, object]:
                     unconfined.mkdir()
                     async with open_service(unconfined, PlainIsolation(await bench.isolation.probe())) as plain:
                         figures["many"] = await compare_many(bench, plain, runs, turns)
-        figures["flood"] = await flood(Path(folder))
+        figures["flood"] = await measure_flood(Path(folder))
+        figures["limits"] = await measure_time_limit(Path(folder), wall_s)
     return figures
 
 
@@ -328,6 +341,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--runs", type=int, default=200, help="runs at once from 16 callers (%(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="repetitions of the runs at once (%(default)s)")
+    parser.add_argument("--wall-s", type=float, default=Limits().wall_s, help="time limit to measure (%(default)s)")
     given = parser.read_arguments()
     bounds = {
         "warm.python.sandbox_ms.p50": "<= 10",
@@ -336,9 +350,11 @@ def main() -> None:
         "cold.python.added_p50_ms": "<= 25",
         "many.to_plain": ">= 0.8",
         "idle.mb_each": "<= 12",
-        "flood.grew_mb": "<= 64: the output limit, held a few times",
+        "flood.grew_mb": "<= 64: a few times the output limit",
+        "flood.kept_mb": "10: the output limit",
+        "limits.ended_s": "60 to 61: the time limit",
     }
-    figures = uvloop.run(measure(given.rounds, given.runs, given.turns))
+    figures = uvloop.run(measure(given.rounds, given.runs, given.turns, given.wall_s))
     save_result(
         "sandbox",
         {"rounds": given.rounds, "runs": given.runs, "turns": given.turns, "figures": figures, "bounds": bounds},

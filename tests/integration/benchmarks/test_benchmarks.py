@@ -17,7 +17,7 @@ TINY: Final = {
     "knowledge_search": ["--count", "40", "--rounds", "3"],
     "model_switch": ["--count", "40", "--searches", "10"],
     "request_lane": ["--requests", "200", "--rounds", "1"],
-    "sandbox": ["--rounds", "1", "--runs", "16", "--turns", "1"],
+    "sandbox": ["--rounds", "1", "--runs", "16", "--turns", "1", "--wall-s", "1"],
     "tool_import": ["--count", "60"],
     "tool_search": ["--count", "60", "--rounds", "3"],
 }

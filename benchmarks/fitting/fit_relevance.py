@@ -26,12 +26,12 @@ from judged_tools import (
     sources_of,
 )
 
-from skillbus.calibration.bm25 import Floats, encoder_of_search
-from skillbus.calibration.effect import effect_of
-from skillbus.calibration.fit import Group, fitted, listwise, logistic, logit
+from skillbus.calibration.bm25 import Floats, build_search_encoder
+from skillbus.calibration.effect import measure_effect
+from skillbus.calibration.fit import PairGroup, compute_logits, fit_calibration, fit_listwise, fit_logistic
 from skillbus.calibration.judged import Judged
-from skillbus.calibration.pairs import SEED, Pairs, Survey, survey
-from skillbus.calibration.vectors import embedded
+from skillbus.calibration.pairs import SEED, Pairs, Survey, build_survey
+from skillbus.calibration.vectors import embed_judged
 from skillbus.relevance.score import compute_rarest_idf
 
 
@@ -41,8 +41,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     arguments = parser.parse_args()
     model, judged = arguments.model, load(arguments.data)
-    pairs = survey(judged, embedded(judged, embedder_of(model)), encoder_of_search())
-    calibration = fitted(judged, pairs)
+    pairs = build_survey(judged, embed_judged(judged, embedder_of(model)), build_search_encoder())
+    calibration = fit_calibration(judged, pairs)
     report = {
         **describe_setting(SEED, model),
         "tools": len(judged.tools),
@@ -50,8 +50,8 @@ def main() -> None:
         "calibration": calibration.model_dump(),
         **({"lexical_alone": lexical_alone(judged, pairs)} if model == DEFAULT_MODEL else {}),
         "effect": {
-            "neutral": asdict(effect_of(None, judged, pairs)),
-            "fitted": asdict(effect_of(calibration, judged, pairs)),
+            "neutral": asdict(measure_effect(None, judged, pairs)),
+            "fitted": asdict(measure_effect(calibration, judged, pairs)),
         },
         "leave_source_out": leave_source_out(judged, pairs.candidates),
     }
@@ -60,25 +60,25 @@ def main() -> None:
 
 def lexical_alone(judged: Judged, pairs: Survey) -> dict[str, float]:
     """Over pairs that share a word, whoever found them: the others are never found."""
-    words = bm25_of(judged, encoder_of_search()) / compute_rarest_idf(len(judged.tools))
-    near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
+    words = bm25_of(judged, build_search_encoder()) / compute_rarest_idf(len(judged.tools))
+    near = pairs.candidates.select_rows(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
     columns = ((pairs.right, True, 0.5), (pairs.random, False, 0.25), (near, False, 0.25))
-    power, shift = logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])
+    power, shift = fit_logistic(judged, [sharing(found, words, fits, share) for found, fits, share in columns])
     return {"power": power, "half": float(np.exp(-shift / power))}
 
 
-def sharing(pairs: Pairs, words: Floats, fits: bool, share: float) -> Group:
+def sharing(pairs: Pairs, words: Floats, fits: bool, share: float) -> PairGroup:
     shared = words[pairs.query, pairs.tool]
-    return Group(pairs.where(shared > 0), np.log(shared[shared > 0]), fits, share)
+    return PairGroup(pairs.select_rows(shared > 0), np.log(shared[shared > 0]), fits, share)
 
 
 def leave_source_out(judged: Judged, pairs: Pairs) -> dict[str, object]:
     """Each source ranked with weights that never saw it."""
-    features = np.stack([logit(pairs.cosine), pairs.words], axis=1)
+    features = np.stack([compute_logits(pairs.cosine), pairs.words], axis=1)
     scores: Floats = np.zeros(len(pairs.query))
     weights_without, sources = {}, judged.sources
     for source in sources_of(judged):
-        weights = listwise(judged, pairs, judged.answerable & (sources != source))
+        weights = fit_listwise(judged, pairs, judged.answerable & (sources != source))
         rows = (sources == source)[pairs.query]
         scores[rows] = features[rows] @ weights
         weights_without[source] = {"dense": weights[0], "lexical": weights[1], "ratio": weights[0] / weights[1]}

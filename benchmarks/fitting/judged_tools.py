@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from skillbus.calibration.bm25 import Bm25, Floats
-from skillbus.calibration.judged import Bools, Judged, read_judged
+from skillbus.calibration.judged import Bools, Judged, load_judged
 from skillbus.calibration.pairs import Pairs
 from skillbus.calibration.vectors import Embed, Rows
 from skillbus.contracts.embedder.embedding import TextRole
@@ -35,7 +35,7 @@ PACKAGES = {
 
 def load(folder: Path) -> Judged:
     """The data; requests for several tools are of the same source as those for one."""
-    read = read_judged(folder / "tools.jsonl", folder / "queries.jsonl")
+    read = load_judged(folder / "tools.jsonl", folder / "queries.jsonl")
     queries = [it.model_copy(update={"source": it.source.removesuffix("-multi")}) for it in read.queries]
     return Judged(read.tools, tuple(queries), read.relevant)
 
@@ -90,7 +90,7 @@ async def _embedded(name: str, texts: Sequence[str], role: TextRole) -> Rows:
 def bm25_of(judged: Judged, encoder: LexicalEncoder) -> Floats:
     """Shape (queries, tools)."""
     index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
-    return np.stack([index.scores(query.query) for query in judged.queries])
+    return np.stack([index.compute_scores(query.query) for query in judged.queries])
 
 
 def sources_of(judged: Judged) -> list[str]:

@@ -20,11 +20,11 @@ import numpy as np
 from judged_tools import DEFAULT_MODEL, describe_setting, embedder_of, save_report
 from numpy.typing import NDArray
 
-from skillbus.calibration.bm25 import encoder_of_search
+from skillbus.calibration.bm25 import build_search_encoder
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.scope import match_scope
-from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, read_knowledge_cases
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
+from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, load_knowledge_cases
+from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
 from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.knowledge_score import (
     ALONE_HALF,
@@ -84,7 +84,7 @@ class World:
         ]
 
     def figures(self, scores: Floats) -> dict[str, float]:
-        measured = knowledge_measured(self.ranked(scores), self.cases)
+        measured = compute_knowledge_measures(self.ranked(scores), self.cases)
         wanted = (KnowledgeMeasure.HIT_AT_1, KnowledgeMeasure.NDCG_AT_10)
         return {str(measure): round(float(np.nanmean(measured[measure])), 4) for measure in wanted}
 
@@ -124,7 +124,7 @@ def _factor(case: KnowledgeCase, doc: Doc) -> float:
 def world_of(cases: KnowledgeCases, texts: Texts, encoder: LexicalEncoder, words: Callable[[Doc], str]) -> World:
     docs, queries = cases.docs, [case.query for case in cases.cases]
     cosines = unit(EMBED(queries, TextRole.QUERY)) @ item_vectors(docs, texts).T
-    asker = encoder_of_search()
+    asker = build_search_encoder()
     vectors = [asker.encode_query(query) for query in queries]
     asked = [sum_own_weights(query, it.terms, it.values.tolist()) for query, it in zip(queries, vectors, strict=True)]
     bm25 = bm25_of([words(doc) for doc in docs], [build_item_aside_text(doc.scope) for doc in docs], encoder, vectors)
@@ -272,7 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     folder = parser.parse_args().data
-    cases = {name: read_knowledge_cases(folder / name) for name in SETS}
+    cases = {name: load_knowledge_cases(folder / name) for name in SETS}
     plain = {
         name: replace(read, cases=tuple(case for case in read.cases if case.scope is None))
         for name, read in cases.items()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from judged_tools import bm25_of, sources_of
 
-from skillbus.calibration.bm25 import Floats, Ints, encoder_of_search
-from skillbus.calibration.fit import fitted
+from skillbus.calibration.bm25 import Floats, Ints, build_search_encoder
+from skillbus.calibration.fit import fit_calibration
 from skillbus.calibration.judged import Bools, Judged, JudgedTool
-from skillbus.calibration.pairs import Pairs, Survey, survey
-from skillbus.calibration.vectors import Vectors
+from skillbus.calibration.pairs import Pairs, Survey, build_survey
+from skillbus.calibration.vectors import JudgedVectors
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.index import IndexCandidate
@@ -66,26 +66,26 @@ class World:
         ]
 
 
-def world_of(judged: Judged, vectors: Vectors, form: Form) -> World:
+def world_of(judged: Judged, vectors: JudgedVectors, form: Form) -> World:
     if not form.asides:
         judged = replace(judged, tools=tuple(map(without_asides, judged.tools)))
     if not form.sentences:
         vectors = whole_requests(vectors)
-    encoder = encoder_of_search() if form.translations else LexicalEncoder()
+    encoder = build_search_encoder() if form.translations else LexicalEncoder()
     count = len(judged.queries)
     return World(
         judged=judged,
         form=form,
-        whole=whole_requests(vectors).cosines(0, count),
-        nearest=vectors.cosines(0, count),
+        whole=whole_requests(vectors).compute_cosines(0, count),
+        nearest=vectors.compute_cosines(0, count),
         bm25=bm25_of(judged, encoder),
         weights=[sparse(encoder, tool) for tool in judged.tools],
-        pairs=survey(judged, vectors, encoder),
+        pairs=build_survey(judged, vectors, encoder),
     )
 
 
-def whole_requests(vectors: Vectors) -> Vectors:
-    return Vectors(vectors.tools, vectors.asked[vectors.starts], np.arange(len(vectors.starts)))
+def whole_requests(vectors: JudgedVectors) -> JudgedVectors:
+    return JudgedVectors(vectors.tools, vectors.asked[vectors.starts], np.arange(len(vectors.starts)))
 
 
 def without_asides(tool: JudgedTool) -> JudgedTool:
@@ -111,7 +111,10 @@ def best(scores: Floats, count: int = CANDIDATES) -> Ints:
 def maps_without(judged: Judged, pairs: Survey) -> dict[str, Relevance]:
     """For each source of requests, the map fitted to all others."""
     sources = sources_of(judged)
-    return {source: build_relevance(fitted(*left_out(judged, pairs, judged.sources != source))) for source in sources}
+    return {
+        source: build_relevance(fit_calibration(*left_out(judged, pairs, judged.sources != source)))
+        for source in sources
+    }
 
 
 def left_out(judged: Judged, pairs: Survey, kept: Bools) -> tuple[Judged, Survey]:
@@ -119,7 +122,7 @@ def left_out(judged: Judged, pairs: Survey, kept: Bools) -> tuple[Judged, Survey
     number = np.cumsum(kept) - 1
 
     def of(some: Pairs) -> Pairs:
-        rows = some.where(kept[some.query])
+        rows = some.select_rows(kept[some.query])
         return replace(rows, query=number[rows.query])
 
     rows = np.flatnonzero(kept).tolist()

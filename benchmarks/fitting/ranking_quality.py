@@ -41,7 +41,7 @@ from ranked_search import (
 from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
-from skillbus.calibration.vectors import Vectors, embedded
+from skillbus.calibration.vectors import JudgedVectors, embed_judged
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance
@@ -62,12 +62,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     judged, embed = load(parser.parse_args().data), embedder_of(DEFAULT_MODEL)
-    vectors = embedded(judged, embed)
+    vectors = embed_judged(judged, embed)
     world = world_of(judged, vectors, Form())
     maps = maps_without(judged, world.pairs)
     product, held_out = answers(world, lambda _: RELEVANCE), answers(world, map_for(judged, maps))
     named = with_names_only(judged)
-    renamed = Vectors(
+    renamed = JudgedVectors(
         embed([tool.dense_text for tool in named.tools], TextRole.DOCUMENT), vectors.asked, vectors.starts
     )
     report = {
@@ -155,7 +155,7 @@ def by_source(judged: Judged, found: Answers) -> dict[str, float]:
     return {source: values[judged.answerable & (sources == source)].mean() for source in sources_of(judged)}
 
 
-def without_each(judged: Judged, vectors: Vectors, whole: Answers) -> dict[str, object]:
+def without_each(judged: Judged, vectors: JudgedVectors, whole: Answers) -> dict[str, object]:
     """recall@5 of a search that lacks one part, fitted anew, and what the part brings."""
     full, report = figures_of(judged, whole)["recall_at_5"], {}
     for part, form in WITHOUT.items():
@@ -176,7 +176,7 @@ def with_names_only(judged: Judged) -> Judged:
     return replace(judged, tools=tools)
 
 
-def names(judged: Judged, named: Judged, vectors: Vectors, maps: dict[str, Relevance]) -> dict[str, object]:
+def names(judged: Judged, named: Judged, vectors: JudgedVectors, maps: dict[str, Relevance]) -> dict[str, object]:
     rows = slices(judged)["zh"] & ~slices(judged)["zh_to_en"]
 
     def measured(world: World, map_of: Callable[[int], Relevance]) -> dict[str, object]:

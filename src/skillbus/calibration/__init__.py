@@ -1,1 +1,1 @@
-"""Fits the map from cosine and words to a score, for one embedding model, on tools and requests that people judged."""
+"""Calibration: fits a model's map from cosine and words to a score, on tools and requests with known relevance."""

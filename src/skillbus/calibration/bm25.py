@@ -1,4 +1,4 @@
-"""BM25 over a catalogue in memory, as the vector store counts it."""
+"""BM25 over a catalogue in memory, with the vector store's formula."""
 
 import math
 from collections import defaultdict
@@ -14,16 +14,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def encoder_of_search() -> LexicalEncoder:
-    """Reads a request as the embedder does, translations of its words included."""
+def build_search_encoder() -> LexicalEncoder:
+    """Build an encoder that reads requests like the embedder, with translations of their words."""
     return LexicalEncoder(translate=load_lexicon().translate_word)
 
 
 class Bm25:
-    """An inverted index over the lexical encoder's vectors, with the store's IDF: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+    """Inverted index over the lexical encoder's vectors, with the store's IDF: ln(1 + (N - n + 0.5) / (n + 0.5))."""
 
     def __init__(self, texts: Sequence[str], asides: Sequence[str] = (), encoder: LexicalEncoder | None = None) -> None:
-        """By default without translations, so that a query finds what has its own words; `asides` are one a text."""
+        """Index texts, with one aside per text or none. By default queries are not translated."""
         self._encoder = encoder or LexicalEncoder()
         self._count = len(texts)
         posted: dict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -31,14 +31,14 @@ class Bm25:
             vector = self._encoder.encode_document(text, aside)
             for index, value in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):
                 posted[index].append((row, value))
-        self._weights = {index: self._weighted(rows) for index, rows in posted.items()}
+        self._weights = {index: self._weigh_rows(rows) for index, rows in posted.items()}
 
-    def _weighted(self, rows: list[tuple[int, float]]) -> tuple[Ints, Floats]:
+    def _weigh_rows(self, rows: list[tuple[int, float]]) -> tuple[Ints, Floats]:
         idf = math.log(1 + (self._count - len(rows) + 0.5) / (len(rows) + 0.5))
         return np.array([row for row, _ in rows], dtype=np.int64), np.array([value * idf for _, value in rows])
 
-    def scores(self, query: str) -> Floats:
-        """One for each text."""
+    def compute_scores(self, query: str) -> Floats:
+        """Return one score per text."""
         scores = np.zeros(self._count)
         vector = self._encoder.encode_query(query)
         for index, weight in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):

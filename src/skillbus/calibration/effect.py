@@ -1,4 +1,4 @@
-"""What a map does to the judged pairs."""
+"""Effect of a map on the judged pairs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,40 +16,40 @@ COSINES: Final = (0.2, 0.4, 0.6, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """On the pairs that a map was fitted to, if it was: what new requests show is a little worse."""
+    """Figures on the pairs that the map was fitted to, if it was. On new requests they are slightly worse."""
 
     scores: tuple[float, ...]
-    """At each of `COSINES`, where no word is shared."""
+    """Scores at each of `COSINES` without a common word."""
     auc: float
-    """How often a tool that fits scores higher than one of the candidates that do not, over all queries for one tool:
-    whether one threshold does for all of them."""
+    """Share of pairs of a relevant tool and another candidate in which the relevant one scores higher, over all queries
+    for one tool. It shows if one threshold suits all of them."""
     right_above_half: float
-    """Share of the tools that fit that score 0.5 or more."""
+    """Share of relevant tools that score 0.5 or more."""
     random_above_half: float
-    """The same of tools drawn at random of those that do not fit."""
+    """The same share of irrelevant tools drawn at random."""
 
 
-def effect_of(calibration: Calibration | None, judged: Judged, pairs: Survey) -> Effect:
-    """Of the neutral map if there is no calibration."""
+def measure_effect(calibration: Calibration | None, judged: Judged, pairs: Survey) -> Effect:
+    """Measure the effect of a calibration; None is the neutral map."""
     relevance = build_relevance(calibration)
-    near = pairs.candidates.where(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
-    right = _evidence(relevance, pairs.right)
+    near = pairs.candidates.select_rows(~pairs.candidates.relevant & judged.for_one_tool[pairs.candidates.query])
+    right = _compute_evidence(relevance, pairs.right)
     return Effect(
         scores=tuple(relevance.compute_score(cosine, 0.0) for cosine in COSINES),
-        auc=_auc(right, _evidence(relevance, near)),
+        auc=_compute_auc(right, _compute_evidence(relevance, near)),
         right_above_half=float((right >= 0).mean()),
-        random_above_half=float((_evidence(relevance, pairs.random) >= 0).mean()),
+        random_above_half=float((_compute_evidence(relevance, pairs.random) >= 0).mean()),
     )
 
 
-def _evidence(relevance: Relevance, pairs: Pairs) -> Floats:
-    """Log-odds: 0 is a score of one half."""
+def _compute_evidence(relevance: Relevance, pairs: Pairs) -> Floats:
+    """Return log-odds: 0 is a score of one half."""
     columns = zip(pairs.cosine.tolist(), pairs.words.tolist(), strict=True)
     return np.array([relevance.compute_evidence(cosine, words) for cosine, words in columns])
 
 
-def _auc(right: Floats, wrong: Floats) -> float:
-    """The share of pairs of both in which the first is higher; half for equals."""
+def _compute_auc(right: Floats, wrong: Floats) -> float:
+    """Return the share of pairs in which `right` is higher; ties count half."""
     if not len(wrong):
         return 1.0
     ordered = np.sort(wrong)

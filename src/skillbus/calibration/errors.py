@@ -1,11 +1,11 @@
-"""Why a model cannot be calibrated.
+"""Errors of calibration.
 
 CalibrationError
 ├── UnreadableFileError    a file of judged tools or requests cannot be read
-├── BadLineError           a line of it is not what it should be
+├── BadLineError           a line of it is malformed
 ├── TooLittleError         there are too few tools or requests to fit anything
 ├── UnusableVectorsError   the model's vectors are misshapen, not finite or zero
-└── NoSignalError          the model's vectors do not tell tools that fit from others
+└── NoSignalError          the model's vectors do not separate relevant tools from others
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ class UnreadableFileError(CalibrationError):
 
 
 class BadLineError(CalibrationError):
-    """`line` counts from 1."""
+    """Malformed line; `line` counts from 1."""
 
     def __init__(self, path: Path, line: int, reason: str) -> None:
         super().__init__(f"{path}, line {line}: {reason}")
@@ -38,11 +38,11 @@ class TooLittleError(CalibrationError):
 
 
 class UnusableVectorsError(CalibrationError):
-    """The message says what is wrong with them."""
+    """Vectors that cannot be used; the message says why."""
 
 
 class NoSignalError(CalibrationError):
-    """The message says how it was seen."""
+    """No signal in the cosines; the message says how that was measured."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

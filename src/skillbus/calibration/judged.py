@@ -1,13 +1,13 @@
-"""Tools, requests, and which tools fit which request: what a calibration is fitted on.
+"""Judged data of a calibration: tools, requests, and the relevant tools of each request.
 
-Both are files of JSON lines. A tool: `id`, `name`, `description`, and if it has them `tags`, `parameters` (the JSON
-Schema of its arguments), `examples` and `provider`. A request: `query`, `relevant` (ids of the tools that fit; none if
-nothing should be found), and if known `source` (requests of each source weigh the same together) and `kind`: `single`
-(any tool of `relevant` does it alone), `multi` (it takes several), `any`, `no_match`.
+Both are files of JSON lines. A tool has `id`, `name`, `description`, and optionally `tags`, `parameters` (the JSON
+Schema of its arguments), `examples` and `provider`. A request has `query`, `relevant` (ids of relevant tools, empty if
+nothing should be found), and optionally `source` (all sources have equal weight) and `kind`: `single` (any relevant
+tool is enough), `multi` (it takes several), `any`, `no_match`.
 """
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
+from skillbus.common.validation import describe_problems
 from skillbus.contracts.message import Message
 from skillbus.relevance.tool_text import build_tool_aside_text, build_tool_dense_text, build_tool_lexical_text
 
@@ -26,7 +27,7 @@ Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class JudgedTool(Message):
-    """A tool that a request may want."""
+    """A line of the tools."""
 
     id: str = Field(min_length=1)
     name: Said
@@ -39,22 +40,22 @@ class JudgedTool(Message):
 
     @property
     def dense_text(self) -> str:
-        """What of it the model embeds."""
+        """Text that the model embeds."""
         return build_tool_dense_text(self.name, self.description, self.tags, self.parameters)
 
     @property
     def lexical_text(self) -> str:
-        """What of it BM25 reads."""
+        """Text for BM25."""
         return build_tool_lexical_text(self.name, self.description, self.tags, self.parameters, self.examples)
 
     @property
     def aside_text(self) -> str:
-        """What of it counts half for BM25."""
+        """Text for BM25 that counts half."""
         return build_tool_aside_text(self.provider, self.parameters)
 
 
 class JudgedQuery(Message):
-    """A request, and the tools that fit it."""
+    """A line of the requests."""
 
     query: Said
     relevant: tuple[str, ...]
@@ -64,13 +65,13 @@ class JudgedQuery(Message):
 
     @property
     def wants_one(self) -> bool:
-        """Whether a tool that fits does all of it; if nobody says, by the number of those that do."""
+        """True if one relevant tool is enough. Without a `kind`, the number of relevant tools decides."""
         return len(self.relevant) == 1 if self.kind is None else self.kind == "single"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`relevant[i]` are the rows in `tools` of what fits `queries[i]`."""
+    """Tools and queries. `relevant[i]` holds the rows in `tools` of the relevant tools of `queries[i]`."""
 
     tools: tuple[JudgedTool, ...]
     queries: tuple[JudgedQuery, ...]
@@ -78,63 +79,53 @@ class Judged:
 
     @property
     def sources(self) -> NDArray[np.str_]:
-        """Of each query."""
+        """Source of each query."""
         return np.array([query.source for query in self.queries], dtype=np.str_)
 
     @property
     def answerable(self) -> Bools:
-        """Which queries some tool fits."""
+        """Mask of the queries with a relevant tool."""
         return np.array([bool(tools) for tools in self.relevant], dtype=np.bool_)
 
     @property
     def for_one_tool(self) -> Bools:
-        """Which queries some tool fits wholly: of several wanted, each fits only in part."""
+        """Mask of the queries for which one tool is enough: otherwise each tool is only partly relevant."""
         wanted = [query.wants_one for query in self.queries]
         return self.answerable & np.array(wanted, dtype=np.bool_)
 
 
-def read_judged(tools: Path, queries: Path) -> Judged:
-    """Both files.
+def load_judged(tools: Path, queries: Path) -> Judged:
+    """Load both files.
 
     Raises:
-        UnreadableFileError: one is missing, cannot be read or is empty.
-        BadLineError: a line is not JSON, lacks a field, bears an id for the second time or one that no tool has.
+        UnreadableFileError: a file is missing, unreadable or empty.
+        BadLineError: a line is not JSON, lacks a field, repeats an id, or names one that no tool has.
     """
-    known = list(read_lines(tools, JudgedTool))
+    known = list(load_lines(tools, JudgedTool))
     row_of: dict[str, int] = {}
     for row, (line, tool) in enumerate(known):
         if row_of.setdefault(tool.id, row) != row:
-            raise BadLineError(tools, line, f"id {tool.id!r} is that of line {known[row_of[tool.id]][0]} too")
-    asked = list(read_lines(queries, JudgedQuery))
+            raise BadLineError(tools, line, f"id {tool.id!r} is also the id of line {known[row_of[tool.id]][0]}")
+    asked = list(load_lines(queries, JudgedQuery))
     for line, query in asked:
         unknown = [tool for tool in query.relevant if tool not in row_of]
         if unknown:
             raise BadLineError(queries, line, f"relevant: {tools} has no tool with the id {unknown[0]!r}")
     relevant = tuple(frozenset(row_of[tool] for tool in query.relevant) for _, query in asked)
-    return Judged(_values(known), _values(asked), relevant)
+    return Judged(tuple(tool for _, tool in known), tuple(query for _, query in asked), relevant)
 
 
-def read_lines(path: Path, value: type[LineT]) -> Iterator[tuple[int, LineT]]:
-    """Values with the numbers of their lines; empty lines are passed over."""
+def load_lines(path: Path, value: type[LineT]) -> Iterator[tuple[int, LineT]]:
+    """Yield values with their line numbers. Empty lines are skipped."""
     try:
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise UnreadableFileError(path, error.strerror or str(error)) from error
     if not content.strip():
-        raise UnreadableFileError(path, "it is empty; one JSON object a line is needed")
+        raise UnreadableFileError(path, "it is empty; it needs one JSON object per line")
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
-            yield number, _value(path, number, line, value)
-
-
-def _value(path: Path, number: int, line: bytes, value: type[LineT]) -> LineT:
-    try:
-        return value.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BadLineError(path, number, f"{where}: {first['msg']}" if where else first["msg"]) from error
-
-
-def _values(lines: Sequence[tuple[int, LineT]]) -> tuple[LineT, ...]:
-    return tuple(value for _, value in lines)
+            try:
+                yield number, value.model_validate_json(line)
+            except ValidationError as error:
+                raise BadLineError(path, number, describe_problems(error, limit=1)) from error

@@ -1,4 +1,4 @@
-"""What a model makes of judged tools and requests."""
+"""Vectors of judged tools and requests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,71 +15,71 @@ from skillbus.vectors.directions import compute_mean_direction
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], TextRole], Rows]
-"""Rows of shape (n, dim), one a text."""
+"""Function that returns rows of shape (n, dim), one per text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is embedded of the requests, as a search does it: the sentences of each, or the whole where it has none."""
+class QueryTexts:
+    """Texts to embed for the requests, like in a search: the sentences of each, or the whole request."""
 
     texts: tuple[str, ...]
     starts: tuple[int, ...]
-    """Where the texts of each request begin."""
+    """Start of each request in `texts`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
-    """Rows of length 1, shapes (tools, dim) and (texts of requests, dim)."""
+class JudgedVectors:
+    """Unit vectors, shapes (tools, dim) and (texts of requests, dim)."""
 
     tools: Rows
     asked: Rows
     starts: Ints
-    """Where the rows of each request begin in `asked`: first that of the whole, then those of its sentences."""
+    """Start of each request in `asked`: first the row of the whole request, then those of its sentences."""
 
-    def cosines(self, begin: int, end: int) -> Floats:
-        """Of some requests with all tools, shape (end - begin, tools): of a request and its sentences, the nearest."""
+    def compute_cosines(self, begin: int, end: int) -> Floats:
+        """Return cosines with all tools, shape (end - begin, tools), of the nearest row of each request."""
         starts = self.starts[begin:end]
         last = int(self.starts[end]) if end < len(self.starts) else len(self.asked)
         of_texts = self.asked[starts[0] : last] @ self.tools.T
         return np.maximum.reduceat(of_texts, starts - starts[0]).astype(np.float64)
 
 
-def asked_of(judged: Judged) -> Asked:
-    """The texts of all requests."""
+def list_query_texts(judged: Judged) -> QueryTexts:
+    """List the texts of all requests."""
     texts, starts = list[str](), list[int]()
     for query in judged.queries:
         starts.append(len(texts))
         texts += split_sentences(query.query) or (query.query,)
-    return Asked(tuple(texts), tuple(starts))
+    return QueryTexts(tuple(texts), tuple(starts))
 
 
-def vectors_of(judged: Judged, tools: Rows, asked: Rows) -> Vectors:
-    """The rows that a model gave for the tools and for the texts of `asked_of`, scaled to length 1.
+def build_vectors(judged: Judged, tools: Rows, asked: Rows) -> JudgedVectors:
+    """Scale a model's rows, for the tools and for the texts of `list_query_texts`, to length 1.
 
     Raises:
-        UnusableVectorsError: they are not one for each text, of one width, finite and not zero.
+        UnusableVectorsError: a row is missing, zero or not finite, or the widths differ.
     """
     if tools.ndim != 2 or asked.ndim != 2 or tools.shape[1] != asked.shape[1]:
         raise UnusableVectorsError(f"vectors of tools and requests differ in shape: {tools.shape}, {asked.shape}")
-    wanted = asked_of(judged)
-    rows = np.split(_unit(asked, len(wanted.texts), "texts asked"), wanted.starts[1:])
-    whole = [some if len(some) == 1 else np.concatenate([_mean(some), some]) for some in rows]
+    wanted = list_query_texts(judged)
+    rows = np.split(_scale_rows(asked, len(wanted.texts), "texts asked"), wanted.starts[1:])
+    whole = [some if len(some) == 1 else np.concatenate([_combine_rows(some), some]) for some in rows]
     starts = np.cumsum([0, *map(len, whole[:-1])], dtype=np.int64)
-    return Vectors(_unit(tools, len(judged.tools), "tools"), np.concatenate(whole), starts)
+    return JudgedVectors(_scale_rows(tools, len(judged.tools), "tools"), np.concatenate(whole), starts)
 
 
-def _mean(rows: Rows) -> Rows:
-    """As the retriever makes it of the vectors of sentences, shape (1, dim)."""
+def _combine_rows(rows: Rows) -> Rows:
+    """Combine vectors of sentences like the retriever, shape (1, dim)."""
     return compute_mean_direction(rows)[np.newaxis]
 
 
-def embedded(judged: Judged, embed: Embed) -> Vectors:
-    """The same, by a model at hand."""
+def embed_judged(judged: Judged, embed: Embed) -> JudgedVectors:
+    """Embed tools and requests with a local model."""
     tools = embed([tool.dense_text for tool in judged.tools], TextRole.DOCUMENT)
-    return vectors_of(judged, tools, embed(asked_of(judged).texts, TextRole.QUERY))
+    return build_vectors(judged, tools, embed(list_query_texts(judged).texts, TextRole.QUERY))
 
 
-def _unit(rows: Rows, count: int, what: str) -> Rows:
+def _scale_rows(rows: Rows, count: int, what: str) -> Rows:
     if len(rows) != count:
         raise UnusableVectorsError(f"the model gave {len(rows)} vectors for {count} {what}")
     norms = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,1 +1,1 @@
-"""Measures how well tools are found: requests of which it is known what fits, put to the real search."""
+"""Evaluation: measures the quality of tool and knowledge search on judged cases."""

@@ -1,9 +1,8 @@
-"""A knowledge base, and queries with the items that answer them: what a measurement of its search is made of.
+"""Cases of knowledge search: items, and queries with the items that answer them.
 
-A folder has `docs.jsonl`, items as `put_knowledge` takes them, whose `id` is what queries name; and `queries.jsonl`,
-beside which there may be more files of queries, as `scope_queries.jsonl`. A query: `query`, `relevant` (`id` and, if
-some answer better than others, a higher `grade`), and if known `scope`, `lang` and `kind`. Lines
-whose query is blank are passed over.
+A folder has `docs.jsonl`, with items in the form of `put_knowledge` and the `id` that queries name; and
+`queries.jsonl`, or several such files like `scope_queries.jsonl`. A query has `query`, `relevant` (`id` and optionally
+a `grade`, higher for better answers), and optionally `scope`, `lang` and `kind`. Lines with a blank query are skipped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +14,12 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
-from skillbus.calibration.judged import read_lines
+from skillbus.calibration.judged import load_lines
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.tool_search import Query
 from skillbus.contracts.scope import Scope
-from skillbus.evaluation.cases import OTHER, SEED, language_of
+from skillbus.evaluation.cases import OTHER, SEED, detect_language
 
 _DOCS = "docs.jsonl"
 _QUERIES = "*queries.jsonl"
@@ -41,9 +40,9 @@ def _none_if_blank(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-class _Asked(Message):
+class _QueryLine(Message):
     query: Annotated[Query | None, BeforeValidator(_none_if_blank)]
-    """None where the line has a blank one."""
+    """None for a blank query."""
     relevant: tuple[_Relevant, ...] = ()
     scope: Scope | None = None
     lang: str = ""
@@ -52,77 +51,77 @@ class _Asked(Message):
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeCase:
-    """A query to ask."""
+    """A query to send."""
 
     query: str
     scope: str | None
     language: str
     kind: str
-    """What the file says, or the file's name where it does not."""
+    """Kind of the line, or the name of its file."""
     grades: Mapping[str, float]
-    """Of the items that answer it; empty if nothing should be found."""
+    """Grade of each item that answers the query; empty if nothing should be found."""
     across: frozenset[str]
-    """Those of them that are in another language."""
+    """Answering items in another language than the query."""
     absent: int = 0
-    """Of ids that answer it, but that no item has: they are left out, as where a part of the items is measured."""
+    """Number of answering ids without an item, which are ignored, for example in a subset of the items."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeCases:
-    """What is measured."""
+    """A knowledge base and its queries."""
 
     docs: tuple[Doc, ...]
     lines: tuple[JsonValue, ...]
-    """The items as they stand in the file."""
+    """Items as in the file."""
     cases: tuple[KnowledgeCase, ...]
 
     def sampled(self, count: int) -> "KnowledgeCases":
-        """`count` of the queries, drawn by `SEED`; all of them if there are no more. The items stay whole."""
+        """Return a sample of `count` queries, drawn by `SEED`. The items stay complete."""
         if count >= len(self.cases):
             return self
         rows = sorted(Random(SEED).sample(range(len(self.cases)), count))  # noqa: S311 (no secret)
         return KnowledgeCases(self.docs, self.lines, tuple(self.cases[row] for row in rows))
 
 
-def read_knowledge_cases(folder: Path) -> KnowledgeCases:
-    """All files of the folder.
+def load_knowledge_cases(folder: Path) -> KnowledgeCases:
+    """Load all files of the folder.
 
     Raises:
-        UnreadableFileError: one is missing, cannot be read or is empty.
-        BadLineError: a line is no item or no query, bears an id for the second time or only ids that no item has.
+        UnreadableFileError: a file is missing, unreadable or empty.
+        BadLineError: a line is malformed, repeats an id, or names only ids that no item has.
     """
-    read = list(read_lines(folder / _DOCS, Doc))
-    languages = {doc.id: doc.lang or language_of(f"{doc.title} {doc.content}") for _, doc in read}
+    read = list(load_lines(folder / _DOCS, Doc))
+    languages = {doc.id: doc.lang or detect_language(f"{doc.title} {doc.content}") for _, doc in read}
     first_line: dict[str, int] = {}
     for line, doc in read:
         if first_line.setdefault(doc.id, line) != line:
-            raise BadLineError(folder / _DOCS, line, f"id {doc.id!r} is that of line {first_line[doc.id]} too")
+            raise BadLineError(folder / _DOCS, line, f"id {doc.id!r} is also the id of line {first_line[doc.id]}")
     files = sorted(folder.glob(_QUERIES))
     if not files:
         raise UnreadableFileError(folder, f"it has no {_QUERIES}: a line is a query and the ids that answer it")
     docs = tuple(doc for _, doc in read)
     lines = tuple(doc.model_dump(mode="json", exclude_unset=True) for doc in docs)
-    return KnowledgeCases(docs, lines, tuple(case for file in files for case in _cases(file, languages)))
+    return KnowledgeCases(docs, lines, tuple(case for file in files for case in _load_file(file, languages)))
 
 
-def _cases(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCase]:
-    for line, asked in read_lines(path, _Asked):
+def _load_file(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCase]:
+    for line, asked in load_lines(path, _QueryLine):
         if asked.query is None:
             continue
         grades = {answer.id: answer.grade for answer in asked.relevant if answer.id in languages}
         if asked.relevant and not grades:
             raise BadLineError(path, line, f"relevant: {_DOCS} has no item with the id {asked.relevant[0].id!r}")
-        language = asked.lang or language_of(asked.query)
-        across = frozenset(name for name in grades if _are_two(languages[name], language))
+        language = asked.lang or detect_language(asked.query)
+        across = frozenset(name for name in grades if _are_different(languages[name], language))
         absent = len(asked.relevant) - len(grades)
         yield KnowledgeCase(asked.query, asked.scope, language, asked.kind or path.stem, grades, across, absent)
 
 
-def kinds_of(cases: Sequence[KnowledgeCase]) -> tuple[str, ...]:
-    """In order, each once."""
+def list_kinds(cases: Sequence[KnowledgeCase]) -> tuple[str, ...]:
+    """List the kinds of queries, in alphabetical order."""
     return tuple(sorted({case.kind for case in cases}))
 
 
-def _are_two(one: str, other: str) -> bool:
-    """Where nobody says, Chinese alone is told from others."""
+def _are_different(one: str, other: str) -> bool:
+    """Return True for two different languages. `OTHER` differs only from Chinese."""
     return one != other and ("zh" in {one, other} or OTHER not in {one, other})

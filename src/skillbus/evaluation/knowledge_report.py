@@ -1,4 +1,4 @@
-"""What a measurement of the search of knowledge found."""
+"""Report of an evaluation of knowledge search."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from skillbus.evaluation.cases import SEED
-from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, kinds_of
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
-from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, estimated
-from skillbus.evaluation.report import Figure, figure_of
+from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, list_kinds
+from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
+from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, estimate_mean
+from skillbus.evaluation.report import Figure, build_figure
 
 _EDGES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 Ids = Sequence[Sequence[str]]
@@ -19,7 +19,7 @@ Ids = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A hit."""
+    """A hit with its score."""
 
     id: str
     score: float
@@ -27,12 +27,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeAnswers:
-    """What came back for each query."""
+    """Hits of each query, best first."""
 
     nearest: Sequence[Sequence[Scored]]
-    """Without a threshold, best first."""
+    """Without a threshold."""
     default: Ids
-    """At the threshold that search has when none is given."""
+    """With the default threshold."""
     bm25: Ids
     degraded: int
     model: str | None
@@ -42,7 +42,7 @@ class KnowledgeAnswers:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeSlice:
-    """Queries of a kind."""
+    """Queries of one kind."""
 
     name: str
     queries: int
@@ -50,101 +50,101 @@ class KnowledgeSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """Hits whose scores lie close together."""
+class ScoreBin:
+    """Hits with similar scores."""
 
     low: float
     high: float
     hits: int
     mean_score: float
     answered: float
-    """Share of them that answer their query: of a calibrated score it is the mean score."""
+    """Share of them that answer their query. It equals the mean score if scores are calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeReport:
-    """All figures. Slices are without queries that nothing answers, and are asked without a threshold."""
+    """All figures. Slices omit queries without an answering item, and use no threshold."""
 
     items: int
     queries: int
     absent: int
-    """Ids that answer a query, but that no item has."""
+    """Answering ids without an item."""
     model: str | None
     degraded: int
     slices: tuple[KnowledgeSlice, ...]
-    reliability: tuple[Bin, ...]
-    """Of the first ten hits of each query."""
+    reliability: tuple[ScoreBin, ...]
+    """Bins of the first ten hits of each query."""
     calibration_error: float
-    """Mean distance of score and share of answers over the bins, weighed by their hits."""
+    """Mean distance between score and share of answers over the bins, weighted by their hits."""
     answered_with_nothing: Estimate | None
-    """Share of the queries that nothing answers, at the default threshold; None where there are none."""
+    """Share of the unanswerable queries without hits at the default threshold; None if there are none."""
     hit_at_1_lost: Estimate | None
-    """What the default threshold costs the others."""
+    """Cost of the default threshold for the other queries."""
     import_s: float
     ask_s: float
 
     def document(self) -> dict[str, object]:
-        """For programs."""
+        """Return the report for programs."""
         return {**asdict(self), "seed": SEED, "resamples": RESAMPLES}
 
 
-def knowledge_report_of(cases: KnowledgeCases, answers: KnowledgeAnswers) -> KnowledgeReport:
-    """All figures of these answers."""
+def build_knowledge_report(cases: KnowledgeCases, answers: KnowledgeAnswers) -> KnowledgeReport:
+    """Compute all figures of these answers."""
     nearest = [[hit.id for hit in hits] for hits in answers.nearest]
-    bins = tuple(_bins(cases.cases, answers.nearest))
+    bins = tuple(_build_bins(cases.cases, answers.nearest))
     hits = sum(it.hits for it in bins)
     nothing = np.array([not case.grades for case in cases.cases], dtype=np.bool_)
     empty = np.array([not ids for ids in answers.default], dtype=np.float64)
-    lost = _hit_at_1(nearest, cases.cases) - _hit_at_1(answers.default, cases.cases)
+    lost = _measure_hits(nearest, cases.cases) - _measure_hits(answers.default, cases.cases)
     return KnowledgeReport(
         items=len(cases.docs),
         queries=len(cases.cases),
         absent=sum(case.absent for case in cases.cases),
         model=answers.model,
         degraded=answers.degraded,
-        slices=tuple(_slices(cases.cases, nearest, answers.bm25)),
+        slices=tuple(_build_slices(cases.cases, nearest, answers.bm25)),
         reliability=bins,
         calibration_error=sum(abs(it.mean_score - it.answered) * it.hits for it in bins) / max(hits, 1),
-        answered_with_nothing=estimated(empty[nothing]) if nothing.any() else None,
-        hit_at_1_lost=None if nothing.all() else estimated(lost[~nothing]),
+        answered_with_nothing=estimate_mean(empty[nothing]) if nothing.any() else None,
+        hit_at_1_lost=None if nothing.all() else estimate_mean(lost[~nothing]),
         import_s=round(answers.import_s, 2),
         ask_s=round(answers.ask_s, 2),
     )
 
 
-def _hit_at_1(answers: Ids, cases: Sequence[KnowledgeCase]) -> Floats:
-    return knowledge_measured(answers, cases)[KnowledgeMeasure.HIT_AT_1]
+def _measure_hits(answers: Ids, cases: Sequence[KnowledgeCase]) -> Floats:
+    return compute_knowledge_measures(answers, cases)[KnowledgeMeasure.HIT_AT_1]
 
 
-def _slices(cases: Sequence[KnowledgeCase], nearest: Ids, words: Ids) -> Iterator[KnowledgeSlice]:
-    search, bm25 = knowledge_measured(nearest, cases), knowledge_measured(words, cases)
-    for name, belongs in _names(cases).items():
+def _build_slices(cases: Sequence[KnowledgeCase], nearest: Ids, words: Ids) -> Iterator[KnowledgeSlice]:
+    search, bm25 = compute_knowledge_measures(nearest, cases), compute_knowledge_measures(words, cases)
+    for name, belongs in _list_filters(cases).items():
         rows = np.array([bool(case.grades) and belongs(case) for case in cases], dtype=np.bool_)
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in KnowledgeMeasure}
-            figures = {measure: figure_of(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
+            figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield KnowledgeSlice(name, int(rows.sum()), figures)
 
 
-def _names(cases: Sequence[KnowledgeCase]) -> dict[str, Callable[[KnowledgeCase], bool]]:
-    """All, by kind, by language."""
+def _list_filters(cases: Sequence[KnowledgeCase]) -> dict[str, Callable[[KnowledgeCase], bool]]:
+    """Return the filters of all slices by name: kind and language."""
     named: dict[str, Callable[[KnowledgeCase], bool]] = {"all": lambda _: True}
-    named |= {kind: _of_kind(kind) for kind in kinds_of(cases)}
-    return named | {language: _of_language(language) for language in sorted({case.language for case in cases})}
+    named |= {kind: _has_kind(kind) for kind in list_kinds(cases)}
+    return named | {language: _has_language(language) for language in sorted({case.language for case in cases})}
 
 
-def _of_kind(kind: str) -> Callable[[KnowledgeCase], bool]:
+def _has_kind(kind: str) -> Callable[[KnowledgeCase], bool]:
     return lambda case: case.kind == kind
 
 
-def _of_language(language: str) -> Callable[[KnowledgeCase], bool]:
+def _has_language(language: str) -> Callable[[KnowledgeCase], bool]:
     return lambda case: case.language == language
 
 
-def _bins(cases: Sequence[KnowledgeCase], nearest: Sequence[Sequence[Scored]]) -> Iterator[Bin]:
+def _build_bins(cases: Sequence[KnowledgeCase], nearest: Sequence[Sequence[Scored]]) -> Iterator[ScoreBin]:
     pairs = [(hit.score, hit.id in case.grades) for case, hits in zip(cases, nearest, strict=True) for hit in hits]
     for low, high in pairwise(_EDGES):
         within = [(score, fits) for score, fits in pairs if low <= score < high or (high == 1.0 and score == 1.0)]
         if within:
             scores, fits = zip(*within, strict=True)
-            yield Bin(low, high, len(within), sum(scores) / len(within), sum(fits) / len(within))
+            yield ScoreBin(low, high, len(within), sum(scores) / len(within), sum(fits) / len(within))

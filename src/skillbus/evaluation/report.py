@@ -1,4 +1,4 @@
-"""What a measurement found."""
+"""Report of an evaluation of tool search."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -6,24 +6,24 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from skillbus.evaluation.cases import SEED, Case, Cases
-from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, Measure, estimated, measured
+from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, Measure, compute_measures, estimate_mean
 
 Ids = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measure of some requests."""
+    """One measure over some requests."""
 
     search: Estimate
     bm25: Estimate
     difference: Estimate
-    """`search` less `bm25`, each request compared with itself."""
+    """`search` minus `bm25`, paired by request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Requests of a kind."""
+    """Requests of one kind."""
 
     name: str
     queries: int
@@ -32,29 +32,29 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """What the default threshold does."""
+    """Effect of the default threshold."""
 
     no_match: int
-    """Requests that no tool fits."""
+    """Requests without a relevant tool."""
     answered_with_nothing: Estimate | None
-    """Share of them; None if there are none."""
+    """Share of them without hits; None if there are none."""
     bm25_answered_with_nothing: Estimate | None
-    """The same of words alone, which answer nothing where no word is shared."""
+    """The same share for BM25, which finds nothing without a common word."""
     recall_at_5_lost: Estimate | None
-    """What it costs the requests that some tool fits."""
+    """Cost for the requests with a relevant tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Ids of tools, best first, for each case."""
+    """Hits of each case: tool ids, best first."""
 
     nearest: Ids
     """Without a threshold."""
     default: Ids
-    """At the threshold that search has when none is given."""
+    """With the default threshold."""
     bm25: Ids
     degraded: int
-    """Requests that were answered by words alone for want of a vector."""
+    """Requests answered by words alone, without a vector."""
     model: str | None
     import_s: float
     ask_s: float
@@ -62,7 +62,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All figures. Slices are without requests that nothing fits, and are asked without a threshold."""
+    """All figures. Slices omit requests without a relevant tool, and use no threshold."""
 
     tools: int
     queries: int
@@ -74,75 +74,75 @@ class Report:
     ask_s: float
 
     def document(self) -> dict[str, object]:
-        """For programs."""
+        """Return the report for programs."""
         return {**asdict(self), "seed": SEED, "resamples": RESAMPLES}
 
 
-def report_of(cases: Cases, answers: Answers) -> Report:
-    """All figures of these answers."""
+def build_report(cases: Cases, answers: Answers) -> Report:
+    """Compute all figures of these answers."""
     return Report(
         tools=len(cases.tools),
         queries=len(cases.cases),
         model=answers.model,
         degraded=answers.degraded,
-        slices=tuple(_slices(cases.cases, answers)),
-        abstention=_abstention(cases.cases, answers),
+        slices=tuple(_build_slices(cases.cases, answers)),
+        abstention=_build_abstention(cases.cases, answers),
         import_s=round(answers.import_s, 2),
         ask_s=round(answers.ask_s, 2),
     )
 
 
-def _slices(cases: Sequence[Case], answers: Answers) -> Iterator[Slice]:
-    search, bm25 = measured(answers.nearest, cases), measured(answers.bm25, cases)
-    for name, belongs in _names(cases).items():
+def _build_slices(cases: Sequence[Case], answers: Answers) -> Iterator[Slice]:
+    search, bm25 = compute_measures(answers.nearest, cases), compute_measures(answers.bm25, cases)
+    for name, belongs in _list_filters(cases).items():
         rows = np.array([bool(case.wants) and belongs(case) for case in cases], dtype=np.bool_)
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in Measure}
-            figures = {measure: figure_of(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
+            figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield Slice(name, int(rows.sum()), figures)
 
 
-def _names(cases: Sequence[Case]) -> dict[str, Callable[[Case], bool]]:
-    """All, by language, by kind, by both, and those whose tools are in another language."""
+def _list_filters(cases: Sequence[Case]) -> dict[str, Callable[[Case], bool]]:
+    """Return the filters of all slices by name: language, kind, both, and requests for tools in another language."""
     languages = sorted({case.language for case in cases})
     kinds = sorted({case.kind for case in cases})
     crossings = sorted({(case.language, case.crosses_to) for case in cases if case.crosses_to is not None})
     named: dict[str, Callable[[Case], bool]] = {"all": lambda _: True}
     for language in languages:
-        named[language] = _is(language, None)
+        named[language] = _has_kind(language, None)
     for kind in kinds:
-        named[kind] = _is(None, kind)
+        named[kind] = _has_kind(None, kind)
     for language in languages:
-        named |= {f"{language}, {kind}": _is(language, kind) for kind in kinds}
-    return named | {f"{language} to {other}": _crosses(language, other) for language, other in crossings}
+        named |= {f"{language}, {kind}": _has_kind(language, kind) for kind in kinds}
+    return named | {f"{language} to {other}": _crosses_languages(language, other) for language, other in crossings}
 
 
-def _is(language: str | None, kind: str | None) -> Callable[[Case], bool]:
+def _has_kind(language: str | None, kind: str | None) -> Callable[[Case], bool]:
     return lambda case: (language is None or case.language == language) and (kind is None or case.kind == kind)
 
 
-def _crosses(language: str, other: str) -> Callable[[Case], bool]:
+def _crosses_languages(language: str, other: str) -> Callable[[Case], bool]:
     return lambda case: case.language == language and case.crosses_to == other
 
 
-def figure_of(search: Floats, bm25: Floats) -> Figure:
-    """Of those that a measure says something of."""
-    told = ~np.isnan(search)
-    search, bm25 = search[told], bm25[told]
-    return Figure(estimated(search), estimated(bm25), estimated(search - bm25))
+def build_figure(search: Floats, bm25: Floats) -> Figure:
+    """Compare two lists of values, without the cases that the measure does not apply to."""
+    applies = ~np.isnan(search)
+    search, bm25 = search[applies], bm25[applies]
+    return Figure(estimate_mean(search), estimate_mean(bm25), estimate_mean(search - bm25))
 
 
-def _abstention(cases: Sequence[Case], answers: Answers) -> Abstention:
+def _build_abstention(cases: Sequence[Case], answers: Answers) -> Abstention:
     nothing = [row for row, case in enumerate(cases) if not case.wants]
-    recalls = [measured(ids, cases)[Measure.RECALL_AT_5] for ids in (answers.nearest, answers.default)]
+    recalls = [compute_measures(ids, cases)[Measure.RECALL_AT_5] for ids in (answers.nearest, answers.default)]
     lost = recalls[0] - recalls[1]
     return Abstention(
         no_match=len(nothing),
-        answered_with_nothing=_empty(answers.default, nothing),
-        bm25_answered_with_nothing=_empty(answers.bm25, nothing),
-        recall_at_5_lost=None if np.isnan(lost).all() else estimated(lost[~np.isnan(lost)]),
+        answered_with_nothing=_estimate_empty(answers.default, nothing),
+        bm25_answered_with_nothing=_estimate_empty(answers.bm25, nothing),
+        recall_at_5_lost=None if np.isnan(lost).all() else estimate_mean(lost[~np.isnan(lost)]),
     )
 
 
-def _empty(answers: Ids, rows: Sequence[int]) -> Estimate | None:
-    return estimated(np.array([float(not answers[row]) for row in rows])) if rows else None
+def _estimate_empty(answers: Ids, rows: Sequence[int]) -> Estimate | None:
+    return estimate_mean(np.array([float(not answers[row]) for row in rows])) if rows else None

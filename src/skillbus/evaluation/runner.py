@@ -1,4 +1,4 @@
-"""A system of its own to measure: embedder, learner, indexer and retriever on a bus that nobody else is on."""
+"""Runs an evaluation on a separate system: embedder, learner, indexer and retriever on their own bus."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -24,12 +24,12 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.embedder.domain.model import ModelFactory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.evaluation.answers import Progress, answered
+from skillbus.evaluation.answers import Progress, collect_answers
 from skillbus.evaluation.cases import Cases
-from skillbus.evaluation.knowledge_answers import knowledge_answered
+from skillbus.evaluation.knowledge_answers import collect_knowledge_answers
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
-from skillbus.evaluation.knowledge_report import KnowledgeReport, knowledge_report_of
-from skillbus.evaluation.report import Report, report_of
+from skillbus.evaluation.knowledge_report import KnowledgeReport, build_knowledge_report
+from skillbus.evaluation.report import Report, build_report
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.learner.settings import LearnerSettings
@@ -43,43 +43,43 @@ _LOCAL: Final = "local"
 _PREFIX: Final = "skillbus-evaluation-"
 
 
-async def evaluated(
+async def run_tool_evaluation(
     cases: Cases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
 ) -> Report:
-    """What search finds of these cases. Everything lies in a temporary folder, and is gone afterwards.
+    """Evaluate tool search on these cases, in a temporary folder that is removed afterwards.
 
     Args:
-        cases: What is measured.
-        progress: Told of each step.
-        model: Name of a local model; the default one if absent.
-        models: Makes others than those we know.
+        cases: Catalogue and requests.
+        progress: Callback of each step.
+        model: Name of a local model, or None for the default one.
+        models: Model factory to use in place of the real one, for tests.
 
     Raises:
-        EvaluationError: the catalogue or its index did not take a tool.
+        EvaluationError: a tool was refused or not indexed.
         RequestError: there is no such model, or a service does not answer.
         StartError: the system does not start.
     """
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         async with open_system(Path(folder), model, models) as bus:
-            answers = await answered(bus.caller, cases, progress)
-    return report_of(cases, answers)
+            answers = await collect_answers(bus.caller, cases, progress)
+    return build_report(cases, answers)
 
 
-async def knowledge_evaluated(
+async def run_knowledge_evaluation(
     cases: KnowledgeCases, progress: Progress, model: str | None = None, models: ModelFactory | None = None
 ) -> KnowledgeReport:
-    """What search finds of these cases. As `evaluated`, in all else."""
+    """Evaluate knowledge search on these cases. Arguments and errors are those of `run_tool_evaluation`."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         async with open_system(Path(folder), model, models) as bus:
-            answers = await knowledge_answered(bus.caller, cases, progress)
-    return knowledge_report_of(cases, answers)
+            answers = await collect_knowledge_answers(bus.caller, cases, progress)
+    return build_knowledge_report(cases, answers)
 
 
 @asynccontextmanager
 async def open_system(data: Path, model: str | None = None, models: ModelFactory | None = None) -> AsyncGenerator[Bus]:
-    """The services with everything in this folder; ready when the context is entered. Raises as `evaluated` does."""
+    """Run the services with all data in this folder. Raises like `run_tool_evaluation`."""
     async with AsyncExitStack() as stack:
-        bus = await stack.enter_async_context(_bus(data / "nats"))
+        bus = await stack.enter_async_context(_open_private_bus(data / "nats"))
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), models))
         if model is not None:
             await _make_default(bus.caller, model)
@@ -91,7 +91,7 @@ async def open_system(data: Path, model: str | None = None, models: ModelFactory
 
 
 @asynccontextmanager
-async def _bus(folder: Path) -> AsyncGenerator[Bus]:
+async def _open_private_bus(folder: Path) -> AsyncGenerator[Bus]:
     async with open_nats_server(folder) as server:
         settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
         async with open_bus(settings, "skillbus-evaluation", CollectorRegistry()) as bus:
@@ -100,7 +100,7 @@ async def _bus(folder: Path) -> AsyncGenerator[Bus]:
 
 
 async def _make_default(caller: Caller, name: str) -> None:
-    """Before the indexer starts: its first index is that of the default model."""
+    """Make a model the default. Must run before the indexer starts, which indexes with the default model."""
     try:
         known = await caller.call(GET_MODEL, ModelSelector(id=name))
     except RequestError as error:

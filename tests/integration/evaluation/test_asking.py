@@ -20,7 +20,7 @@ from skillbus.contracts.indexer.tools import (
     ToolType,
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.evaluation.answers import answered
+from skillbus.evaluation.answers import collect_answers
 from skillbus.evaluation.cases import Case, Cases
 from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
 
@@ -94,7 +94,7 @@ async def test_each_request_is_made_without_a_threshold_and_with_the_default_one
     bus: Bus, services: FakeServices
 ) -> None:
     cases = catalogue(3, case("word0 word2", "t0", "t2"), case("word1", "t1"), case("none of them"))
-    found = await answered(bus.caller, cases, silent)
+    found = await collect_answers(bus.caller, cases, silent)
     assert found.nearest == (("t0", "t2"), ("t1",), ())
     assert found.default == (("t0",), ("t1",), ())
     assert [answer[:1] for answer in found.bm25] == [("t0",), ("t1",), ()]
@@ -103,15 +103,15 @@ async def test_each_request_is_made_without_a_threshold_and_with_the_default_one
 
 
 async def test_what_is_measured_is_a_project_of_its_own(bus: Bus, services: FakeServices) -> None:
-    await answered(bus.caller, catalogue(1, case("word0", "t0")), silent)
+    await collect_answers(bus.caller, catalogue(1, case("word0", "t0")), silent)
     assert services.projects == {"evaluation"}
 
 
 async def test_a_large_catalogue_is_imported_in_parts_that_a_message_can_hold(bus: Bus, services: FakeServices) -> None:
-    await answered(bus.caller, catalogue(1_200, case("word0", "t0")), silent)
+    await collect_answers(bus.caller, catalogue(1_200, case("word0", "t0")), silent)
     assert services.batches == [MAX_TOOLS, MAX_TOOLS, 200]
     services.batches.clear()
-    await answered(bus.caller, catalogue(300, case("word0", "t0"), description="天" * 8_000), silent)
+    await collect_answers(bus.caller, catalogue(300, case("word0", "t0"), description="天" * 8_000), silent)
     assert sum(services.batches) == 300
     assert len(services.batches) > 2
 
@@ -122,31 +122,31 @@ async def test_progress_is_told_of_each_step(bus: Bus, services: FakeServices) -
     def progress(step: str, done: int, total: int) -> None:
         last[step] = (done, total)
 
-    await answered(bus.caller, catalogue(600, case("word0", "t0"), case("word1", "t1")), progress)
+    await collect_answers(bus.caller, catalogue(600, case("word0", "t0"), case("word1", "t1")), progress)
     assert last == {"Importing": (600, 600), "Searching": (2, 2), "Searching at the default threshold": (2, 2)}
 
 
 async def test_answers_by_words_alone_are_counted(bus: Bus, services: FakeServices) -> None:
     services.degraded = True
-    found = await answered(bus.caller, catalogue(2, case("word0", "t0"), case("word1", "t1")), silent)
+    found = await collect_answers(bus.caller, catalogue(2, case("word0", "t0"), case("word1", "t1")), silent)
     assert found.degraded == 2
 
 
 async def test_a_tool_that_the_catalogue_refuses_ends_it(bus: Bus, services: FakeServices) -> None:
     services.refused = "t1"
     with pytest.raises(RefusedToolError) as refused:
-        await answered(bus.caller, catalogue(3, case("word0", "t0")), silent)
+        await collect_answers(bus.caller, catalogue(3, case("word0", "t0")), silent)
     assert refused.value.tool == "t1"
 
 
 async def test_tools_that_search_does_not_know_end_it(bus: Bus, services: FakeServices) -> None:
     services.indexed = False
     with pytest.raises(NotIndexedError):
-        await answered(bus.caller, catalogue(3, case("word0", "t0")), silent)
+        await collect_answers(bus.caller, catalogue(3, case("word0", "t0")), silent)
 
 
 async def test_a_search_that_is_refused_ends_it(bus: Bus, services: FakeServices) -> None:
     services.down = True
     with pytest.raises(RequestError) as refused:
-        await answered(bus.caller, catalogue(3, *(case("word0", "t0") for _ in range(20))), silent)
+        await collect_answers(bus.caller, catalogue(3, *(case("word0", "t0") for _ in range(20))), silent)
     assert refused.value.code is ErrorCode.VECTOR_STORE_UNAVAILABLE

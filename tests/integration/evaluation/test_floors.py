@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 
-from skillbus.evaluation.cases import SEED, Cases, read_cases
+from skillbus.evaluation.cases import SEED, Cases, load_cases
 from skillbus.evaluation.measures import Measure
 from skillbus.evaluation.report import Report
-from skillbus.evaluation.runner import evaluated
+from skillbus.evaluation.runner import run_tool_evaluation
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data" / "tools"
 ENGLISH: Final = 500
@@ -56,7 +56,7 @@ def silent(step: str, done: int, total: int) -> None:
 @pytest.mark.timeout(300)
 async def test_the_default_model_finds_no_less_than_it_did() -> None:
     """skill-vector-retrieval.md § Skills向量检索, on 5,511 tools, English and Chinese."""
-    report = await evaluated(part_of(read_cases(DATA / "tools.jsonl", DATA / "queries.jsonl")), silent)
+    report = await run_tool_evaluation(part_of(load_cases(DATA / "tools.jsonl", DATA / "queries.jsonl")), silent)
     found = figures(report)
     print({key: round(found[key], 3) for key in FLOORS}, report.abstention)  # noqa: T201
     assert report.degraded == 0

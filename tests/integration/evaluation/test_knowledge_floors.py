@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from skillbus.evaluation.knowledge_cases import read_knowledge_cases
+from skillbus.evaluation.knowledge_cases import load_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure
 from skillbus.evaluation.knowledge_report import KnowledgeReport
-from skillbus.evaluation.runner import knowledge_evaluated
+from skillbus.evaluation.runner import run_knowledge_evaluation
 
 QUERIES: Final = 400
 """Of each set at most."""
@@ -48,7 +48,7 @@ def silent(step: str, done: int, total: int) -> None:
 @pytest.mark.timeout(300)
 async def test_the_default_model_finds_no_less_knowledge_than_it_did(name: str) -> None:
     """knowledge-base.md § 语义检索相关知识, § 指定范围检索"""
-    report = await knowledge_evaluated(read_knowledge_cases(DATA / name).sampled(QUERIES), silent)
+    report = await run_knowledge_evaluation(load_knowledge_cases(DATA / name).sampled(QUERIES), silent)
     found = figures(report)
     print({key: round(found[key], 3) for key in FLOORS[name]}, report.calibration_error)  # noqa: T201
     assert report.degraded == 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from skillbus.calibration.bm25 import Floats
 from skillbus.calibration.judged import Judged, JudgedQuery, JudgedTool
-from skillbus.calibration.vectors import Vectors, vectors_of
+from skillbus.calibration.vectors import JudgedVectors, build_vectors
 
 DIMENSIONS = 24
 
@@ -28,14 +28,14 @@ def judged(tools: int, queries: int, *, words: float = 0.5, seed: int = 1) -> Ju
     )
 
 
-def vectors(of: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Vectors:
+def vectors(of: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> JudgedVectors:
     """A query is its tool's vector times `signal` plus noise of length 1; `common` lies in all of them."""
     random = np.random.default_rng(seed)
     tools, noise = _unit(random, len(of.tools)), _unit(random, len(of.queries))
     wanted = [min(tools_of_one) for tools_of_one in of.relevant]
     queries = signal * tools[wanted] + noise
     shared = common * _unit(random, 1)
-    return vectors_of(of, (tools + shared).astype(np.float32), (queries + shared).astype(np.float32))
+    return build_vectors(of, (tools + shared).astype(np.float32), (queries + shared).astype(np.float32))
 
 
 def _unit(random: np.random.Generator, count: int) -> Floats:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from skillbus.calibration.bm25 import encoder_of_search
-from skillbus.calibration.fit import fitted
+from skillbus.calibration.bm25 import build_search_encoder
+from skillbus.calibration.fit import fit_calibration
 from skillbus.calibration.judged import Judged, JudgedQuery
-from skillbus.calibration.pairs import survey
-from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
+from skillbus.calibration.pairs import build_survey
+from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, list_query_texts
 from skillbus.cli.__main__ import create_app
 from skillbus.cli.models.calibration import BATCH_TEXTS
 from skillbus.cli.server.launcher import Externals
@@ -42,7 +42,7 @@ class FakeServer:
     """Has one model, which knows the texts of `data`."""
 
     data: Judged
-    made: Vectors
+    made: JudgedVectors
     record: dict[str, object] = field(default_factory=lambda: dict(RECORD))
     embeds: httpx.Response | None = None
     """The answer to every request for vectors, if it is to be another."""
@@ -70,7 +70,11 @@ class FakeServer:
         assert body["encoding_format"] == "base64"
         begin = sum(count for _, known, count in self.batches if known == role)
         self.batches.append((str(body["model"]), role, len(texts)))
-        asked = [tool.dense_text for tool in self.data.tools] if role == "document" else list(asked_of(self.data).texts)
+        asked = (
+            [tool.dense_text for tool in self.data.tools]
+            if role == "document"
+            else list(list_query_texts(self.data).texts)
+        )
         assert texts == asked[begin : begin + len(texts)]
         rows = (self.made.tools if role == "document" else self.made.asked)[begin : begin + len(texts)]
         return vectors_reply(rows)
@@ -114,7 +118,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_the_numbers_that_are_fitted_are_saved_and_shown(bench: Bench) -> None:
     result = bench()
     assert result.exit_code == 0, result.output
-    expected = fitted(bench.server.data, survey(bench.server.data, bench.server.made, encoder_of_search()))
+    expected = fit_calibration(
+        bench.server.data, build_survey(bench.server.data, bench.server.made, build_search_encoder())
+    )
     assert len(bench.server.saved) == 1
     saved = bench.server.saved[0]
     assert isinstance(saved, dict)
@@ -202,7 +208,7 @@ def test_a_model_that_is_not_registered_is_refused_by_the_server(bench: Bench) -
 def test_vectors_that_say_nothing_are_refused_and_nothing_is_saved(bench: Bench) -> None:
     data, random = bench.server.data, np.random.default_rng(1)
     tools, queries = (random.normal(size=(count, 8)).astype(np.float32) for count in (70, 140))
-    bench.server.made = vectors_of(data, tools, queries)
+    bench.server.made = build_vectors(data, tools, queries)
     result = bench("--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["code"] == "cannot_calibrate"

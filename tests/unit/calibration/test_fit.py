@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skillbus.calibration.bm25 import Bm25, Floats, encoder_of_search
-from skillbus.calibration.effect import effect_of
+from skillbus.calibration.bm25 import Bm25, Floats, build_search_encoder
+from skillbus.calibration.effect import measure_effect
 from skillbus.calibration.errors import NoSignalError, TooLittleError, UnusableVectorsError
-from skillbus.calibration.fit import check_enough, fitted, listwise
+from skillbus.calibration.fit import check_enough, fit_calibration, fit_listwise
 from skillbus.calibration.judged import Judged, JudgedQuery, JudgedTool
-from skillbus.calibration.pairs import Survey, survey
-from skillbus.calibration.vectors import Rows, asked_of, embedded, vectors_of
+from skillbus.calibration.pairs import Survey, build_survey
+from skillbus.calibration.vectors import Rows, build_vectors, embed_judged, list_query_texts
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration
 from skillbus.relevance.lexical.encoder import LexicalEncoder
@@ -21,11 +21,11 @@ from .synthetic import judged, vectors
 
 
 def pairs_of(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Survey:
-    return survey(data, vectors(data, signal=signal, common=common, seed=seed), LexicalEncoder())
+    return build_survey(data, vectors(data, signal=signal, common=common, seed=seed), LexicalEncoder())
 
 
 def fit(data: Judged, *, signal: float, common: float = 0.0, seed: int = 2) -> Calibration:
-    return fitted(data, pairs_of(data, signal=signal, common=common, seed=seed))
+    return fit_calibration(data, pairs_of(data, signal=signal, common=common, seed=seed))
 
 
 def known_truth(slope: float, lexical: float) -> tuple[Judged, Survey]:
@@ -43,7 +43,7 @@ def known_truth(slope: float, lexical: float) -> tuple[Judged, Survey]:
 @pytest.mark.parametrize(("slope", "lexical"), [(2.0, 0.5), (0.5, 2.0), (1.0, 1.0)])
 def test_weights_that_made_the_truth_are_found_again(slope: float, lexical: float) -> None:
     data, pairs = known_truth(slope, lexical)
-    found = listwise(data, pairs.candidates, data.answerable)
+    found = fit_listwise(data, pairs.candidates, data.answerable)
     assert found == pytest.approx([slope, lexical], rel=0.12)
 
 
@@ -72,8 +72,8 @@ def test_words_that_point_to_the_wrong_tool_weigh_nothing() -> None:
 def test_a_model_whose_cosines_are_all_high_gets_a_map_that_tells_them_apart() -> None:
     data = judged(60, 600)
     pairs = pairs_of(data, signal=1.0, common=2.0)
-    assert effect_of(None, data, pairs).random_above_half > 0.95
-    after = effect_of(fitted(data, pairs), data, pairs)
+    assert measure_effect(None, data, pairs).random_above_half > 0.95
+    after = measure_effect(fit_calibration(data, pairs), data, pairs)
     assert after.random_above_half < 0.2
     assert after.right_above_half > 0.6
 
@@ -81,7 +81,7 @@ def test_a_model_whose_cosines_are_all_high_gets_a_map_that_tells_them_apart() -
 def test_what_was_fitted_tells_right_from_wrong_better_than_a_map_that_trusts_the_wrong_words() -> None:
     data = misled()
     pairs = pairs_of(data, signal=0.5)
-    assert effect_of(fitted(data, pairs), data, pairs).auc > effect_of(None, data, pairs).auc + 0.01
+    assert measure_effect(fit_calibration(data, pairs), data, pairs).auc > measure_effect(None, data, pairs).auc + 0.01
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -120,8 +120,8 @@ def test_sources_weigh_the_same_however_many_queries_each_has() -> None:
 def test_the_score_rises_with_the_cosine() -> None:
     data = judged(30, 40)
     pairs = pairs_of(data, signal=1.0)
-    found = fitted(data, pairs)
-    scores = effect_of(found, data, pairs).scores
+    found = fit_calibration(data, pairs)
+    scores = measure_effect(found, data, pairs).scores
     assert list(scores) == sorted(scores)
     assert scores[0] == build_relevance(found).compute_score(0.2, 0.0)
 
@@ -131,16 +131,16 @@ def test_vectors_that_say_nothing_are_refused(seed: int) -> None:
     data = judged(50, 300)
     random = np.random.default_rng(seed)
     tools, queries = random.normal(size=(50, 24)), random.normal(size=(300, 24))
-    nothing = vectors_of(data, tools.astype(np.float32), queries.astype(np.float32))
+    nothing = build_vectors(data, tools.astype(np.float32), queries.astype(np.float32))
     with pytest.raises(NoSignalError):
-        fitted(data, survey(data, nothing, LexicalEncoder()))
+        fit_calibration(data, build_survey(data, nothing, LexicalEncoder()))
 
 
 def test_vectors_that_are_all_the_same_are_refused() -> None:
     data = judged(30, 40)
-    same = vectors_of(data, np.ones((30, 4), np.float32), np.ones((40, 4), np.float32))
+    same = build_vectors(data, np.ones((30, 4), np.float32), np.ones((40, 4), np.float32))
     with pytest.raises(NoSignalError):
-        fitted(data, survey(data, same, LexicalEncoder()))
+        fit_calibration(data, build_survey(data, same, LexicalEncoder()))
 
 
 def test_vectors_that_point_away_from_what_fits_are_refused() -> None:
@@ -179,8 +179,10 @@ def test_requests_that_nothing_fits_are_passed_over() -> None:
         relevant=(*data.relevant, frozenset[int]()),
     )
     given = vectors(data, signal=1.0)
-    beside = vectors_of(more, given.tools, np.concatenate([given.asked, given.asked[:1]]))
-    assert fitted(more, survey(more, beside, LexicalEncoder())).slope == pytest.approx(fitted(data, pairs).slope)
+    beside = build_vectors(more, given.tools, np.concatenate([given.asked, given.asked[:1]]))
+    assert fit_calibration(more, build_survey(more, beside, LexicalEncoder())).slope == pytest.approx(
+        fit_calibration(data, pairs).slope
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_vectors_that_are_none_are_refused(
     queries: Floats,
 ) -> None:
     with pytest.raises(UnusableVectorsError):
-        vectors_of(judged(30, 40), tools.astype(np.float32), queries.astype(np.float32))
+        build_vectors(judged(30, 40), tools.astype(np.float32), queries.astype(np.float32))
 
 
 def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
@@ -209,7 +211,7 @@ def test_tools_are_embedded_as_documents_and_requests_as_queries() -> None:
         return np.ones((len(texts), 3), np.float32)
 
     data = judged(12, 14, words=0.0)
-    made = embedded(data, embed)
+    made = embed_judged(data, embed)
     assert made.tools.shape == (12, 3)
     assert np.linalg.norm(made.asked, axis=1) == pytest.approx(np.ones(14))
     assert asked[TextRole.DOCUMENT][0] == "zword0. zdoes0"
@@ -227,7 +229,7 @@ def asking(query: str, others: int = 1) -> Judged:
 
 
 def test_a_request_for_several_things_is_embedded_by_its_sentences() -> None:
-    asked = asked_of(asking(SEVERAL, others=2))
+    asked = list_query_texts(asking(SEVERAL, others=2))
     first, second = SEVERAL.split("? ")
     assert asked.texts == (f"{first}?", second, "please", "please")
     assert asked.starts == (0, 2, 3)
@@ -236,17 +238,17 @@ def test_a_request_for_several_things_is_embedded_by_its_sentences() -> None:
 def test_the_nearest_of_a_request_and_its_sentences_counts() -> None:
     axes = np.eye(12, dtype=np.float32)
     far, near = axes[5], axes[0]
-    made = vectors_of(asking(SEVERAL), axes, np.stack([far, near, axes[1]]))
+    made = build_vectors(asking(SEVERAL), axes, np.stack([far, near, axes[1]]))
     assert made.starts.tolist() == [0, 3]
     assert made.asked[0].tolist() == pytest.approx([0.5**0.5, 0, 0, 0, 0, 0.5**0.5, *[0] * 6])
-    assert made.cosines(0, 2)[0].tolist() == pytest.approx([1, 0, 0, 0, 0, 1, *[0] * 6])
-    assert made.cosines(1, 2).tolist() == [pytest.approx([0, 1, *[0] * 10])]
+    assert made.compute_cosines(0, 2)[0].tolist() == pytest.approx([1, 0, 0, 0, 0, 1, *[0] * 6])
+    assert made.compute_cosines(1, 2).tolist() == [pytest.approx([0, 1, *[0] * 10])]
 
 
 def test_too_few_vectors_for_the_sentences_are_refused() -> None:
     axes = np.eye(12, dtype=np.float32)
     with pytest.raises(UnusableVectorsError):
-        vectors_of(asking(SEVERAL), axes, axes[:1])
+        build_vectors(asking(SEVERAL), axes, axes[:1])
 
 
 def test_words_meet_across_languages_as_they_do_in_a_search() -> None:
@@ -256,12 +258,14 @@ def test_words_meet_across_languages_as_they_do_in_a_search() -> None:
     data = replace(data, tools=tools)
     made = vectors(data, signal=1.0)
     by_words, by_meaning = (
-        survey(data, made, encoder).right.words[0] for encoder in (LexicalEncoder(), encoder_of_search())
+        build_survey(data, made, encoder).right.words[0] for encoder in (LexicalEncoder(), build_search_encoder())
     )
     assert (by_words, by_meaning > 0) == (0, True)
 
 
 def test_who_provides_a_tool_counts_half() -> None:
     named, provided = JudgedTool(id="a", name="Foo"), JudgedTool(id="b", name="zother", provider="Foo")
-    scores = Bm25([named.lexical_text, provided.lexical_text], [named.aside_text, provided.aside_text]).scores("foo")
+    scores = Bm25([named.lexical_text, provided.lexical_text], [named.aside_text, provided.aside_text]).compute_scores(
+        "foo"
+    )
     assert 0 < scores[1] < scores[0]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
-from skillbus.calibration.judged import read_judged
+from skillbus.calibration.judged import load_judged
 
 from .synthetic import write_lines
 
@@ -23,7 +23,7 @@ def files(folder: Path, tools: list[object], queries: list[object]) -> tuple[Pat
 
 
 def test_tools_and_queries_are_read_with_the_rows_of_what_fits(tmp_path: Path) -> None:
-    read = read_judged(*files(tmp_path, [TOOL, OTHER], [QUERY, {"query": "rain and code", "relevant": ["a", "b"]}]))
+    read = load_judged(*files(tmp_path, [TOOL, OTHER], [QUERY, {"query": "rain and code", "relevant": ["a", "b"]}]))
     assert [tool.name for tool in read.tools] == ["git-commit", "weather"]
     assert read.relevant == (frozenset({0}), frozenset({0, 1}))
     assert read.for_one_tool.tolist() == [True, False]
@@ -32,12 +32,12 @@ def test_tools_and_queries_are_read_with_the_rows_of_what_fits(tmp_path: Path) -
 def test_a_byte_order_mark_windows_line_ends_and_empty_lines_are_passed_over(tmp_path: Path) -> None:
     tools, queries = files(tmp_path, [TOOL], [QUERY])
     tools.write_bytes(b"\xef\xbb\xbf" + tools.read_bytes().replace(b"\n", b"\r\n\r\n"))
-    assert len(read_judged(tools, queries).tools) == 1
+    assert len(load_judged(tools, queries).tools) == 1
 
 
 def test_the_kind_that_is_given_counts_and_not_the_number_of_tools(tmp_path: Path) -> None:
     part, any_of = QUERY | {"kind": "multi"}, {"query": "x", "relevant": ["a", "b"], "kind": "single"}
-    read = read_judged(*files(tmp_path, [TOOL, OTHER], [part, any_of, {"query": "sing", "relevant": []}]))
+    read = load_judged(*files(tmp_path, [TOOL, OTHER], [part, any_of, {"query": "sing", "relevant": []}]))
     assert read.for_one_tool.tolist() == [False, True, False]
     assert read.answerable.tolist() == [True, True, False]
 
@@ -59,7 +59,7 @@ def test_the_kind_that_is_given_counts_and_not_the_number_of_tools(tmp_path: Pat
 def test_a_bad_line_of_tools_is_named_by_its_number(tmp_path: Path, bad: object) -> None:
     tools, queries = files(tmp_path, [TOOL, "", bad], [QUERY])
     with pytest.raises(BadLineError) as refused:
-        read_judged(tools, queries)
+        load_judged(tools, queries)
     assert (refused.value.path, refused.value.line) == (tools, 3)
 
 
@@ -77,7 +77,7 @@ def test_a_bad_line_of_tools_is_named_by_its_number(tmp_path: Path, bad: object)
 def test_a_bad_line_of_queries_is_named_by_its_number(tmp_path: Path, bad: object) -> None:
     tools, queries = files(tmp_path, [TOOL], [QUERY, bad])
     with pytest.raises(BadLineError) as refused:
-        read_judged(tools, queries)
+        load_judged(tools, queries)
     assert (refused.value.path, refused.value.line) == (queries, 2)
 
 
@@ -85,7 +85,7 @@ def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> Non
     tools, queries = files(tmp_path, [TOOL], [QUERY])
     tools.write_bytes(tools.read_bytes() + '{"id": "x", "name": "提交"}'.encode("gbk"))
     with pytest.raises(BadLineError) as refused:
-        read_judged(tools, queries)
+        load_judged(tools, queries)
     assert refused.value.line == 2
 
 
@@ -94,4 +94,4 @@ def test_a_file_that_is_missing_empty_or_a_folder_is_refused(tmp_path: Path) -> 
     empty = write_lines(tmp_path / "empty.jsonl", [""])
     for one, other in ((tmp_path / "none", queries), (tools, empty), (tmp_path, queries)):
         with pytest.raises(UnreadableFileError):
-            read_judged(one, other)
+            load_judged(one, other)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from skillbus.evaluation.cases import Cases, read_cases
+from skillbus.evaluation.cases import Cases, load_cases
 
 TOOLS: list[object] = [
     {"id": "commit", "name": "git-commit", "description": "生成提交信息", "lang": "zh", "tool_type": "skill"},
@@ -23,4 +23,4 @@ def lines_in(path: Path, lines: Sequence[object]) -> Path:
 
 def cases_of(folder: Path, requests: Sequence[object], tools: Sequence[object] = TOOLS) -> Cases:
     """The files as they are read."""
-    return read_cases(lines_in(folder / "tools.jsonl", tools), lines_in(folder / "queries.jsonl", requests))
+    return load_cases(lines_in(folder / "tools.jsonl", tools), lines_in(folder / "queries.jsonl", requests))

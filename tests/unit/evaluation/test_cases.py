@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
-from skillbus.evaluation.cases import Case, read_cases
+from skillbus.evaluation.cases import Case, load_cases
 
 from .files import TOOLS, cases_of, lines_in
 
@@ -98,4 +98,4 @@ def test_files_that_are_empty_or_missing_are_refused(tmp_path: Path) -> None:
     tools, empty = lines_in(tmp_path / "tools.jsonl", TOOLS), lines_in(tmp_path / "empty.jsonl", [""])
     for queries in (empty, tmp_path / "missing.jsonl"):
         with pytest.raises(UnreadableFileError):
-            read_cases(tools, queries)
+            load_cases(tools, queries)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
-from skillbus.evaluation.knowledge_cases import KnowledgeCases, read_knowledge_cases
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, knowledge_measured
-from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored, knowledge_report_of
+from skillbus.evaluation.knowledge_cases import KnowledgeCases, load_knowledge_cases
+from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
+from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored, build_knowledge_report
 
 from .files import lines_in
 
@@ -27,7 +27,7 @@ QUERIES: list[object] = [
 def read(folder: Path, queries: Sequence[object] = QUERIES, docs: Sequence[object] = DOCS) -> KnowledgeCases:
     lines_in(folder / "docs.jsonl", docs)
     lines_in(folder / "queries.jsonl", queries)
-    return read_knowledge_cases(folder)
+    return load_knowledge_cases(folder)
 
 
 def test_queries_of_all_files_are_read_with_their_scopes_and_kinds(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_queries_of_all_files_are_read_with_their_scopes_and_kinds(tmp_path: Pat
 @pytest.mark.parametrize(
     ("docs", "queries", "words"),
     [
-        ([*DOCS, DOCS[0]], QUERIES, r"line 4: id 'a' is that of line 1"),
+        ([*DOCS, DOCS[0]], QUERIES, r"line 4: id 'a' is also the id of line 1"),
         (DOCS, [{"query": "x", "relevant": [{"id": "z"}]}], r"no item with the id 'z'"),
         ([{"id": "a", "type": "rule", "title": "T", "content": "C"}], QUERIES, r"line 1: type"),
         (DOCS, [{"query": "x", "scope": "../*"}], r"line 1: scope"),
@@ -69,14 +69,14 @@ def test_a_blank_query_is_passed_over(tmp_path: Path) -> None:
 def test_a_folder_without_queries_is_refused(tmp_path: Path) -> None:
     lines_in(tmp_path / "docs.jsonl", DOCS)
     with pytest.raises(UnreadableFileError, match="queries"):
-        read_knowledge_cases(tmp_path)
+        load_knowledge_cases(tmp_path)
 
 
 def test_grades_are_gains_and_what_crosses_languages_is_told_apart(tmp_path: Path) -> None:
     cases = read(tmp_path).cases[:1]
-    best = knowledge_measured([["a", "b"]], cases)
-    turned = knowledge_measured([["b", "a"]], cases)
-    missed = knowledge_measured([["c", "a"]], cases)
+    best = compute_knowledge_measures([["a", "b"]], cases)
+    turned = compute_knowledge_measures([["b", "a"]], cases)
+    missed = compute_knowledge_measures([["c", "a"]], cases)
     assert best[KnowledgeMeasure.NDCG_AT_10] == [1.0]
     assert turned[KnowledgeMeasure.NDCG_AT_10][0] == pytest.approx((1 + 2 / 1.585) / (2 + 1 / 1.585), abs=1e-3)
     assert turned[KnowledgeMeasure.RECALL_ACROSS] == [1.0]
@@ -96,7 +96,7 @@ def test_a_report_tells_how_far_scores_can_be_believed(tmp_path: Path) -> None:
         import_s=1.0,
         ask_s=1.0,
     )
-    report = knowledge_report_of(cases, answers)
+    report = build_knowledge_report(cases, answers)
     assert [(it.hits, it.answered) for it in report.reliability] == [(2, 0.0), (2, 1.0)]
     assert report.calibration_error == pytest.approx(0.1)
     assert report.answered_with_nothing is not None

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from skillbus.evaluation.cases import Case, Kind
-from skillbus.evaluation.measures import Measure, estimated, measured
+from skillbus.evaluation.measures import Measure, compute_measures, estimate_mean
 
 
 def case(*wants: str, kind: Kind = "multi") -> Case:
@@ -14,7 +14,7 @@ def case(*wants: str, kind: Kind = "multi") -> Case:
 
 
 def values(answer: Sequence[str], of: Case) -> dict[Measure, float]:
-    return {measure: float(row[0]) for measure, row in measured([list(answer)], [of]).items()}
+    return {measure: float(row[0]) for measure, row in compute_measures([list(answer)], [of]).items()}
 
 
 def test_what_fits_in_the_first_place_is_worth_all() -> None:
@@ -66,7 +66,7 @@ def test_requests_that_nothing_fits_have_no_measure() -> None:
 
 def test_an_interval_holds_the_mean_and_shrinks_with_more_requests() -> None:
     dice = np.random.default_rng(3)
-    few, many = (estimated((dice.random(count) < 0.3).astype(np.float64)) for count in (50, 5_000))
+    few, many = (estimate_mean((dice.random(count) < 0.3).astype(np.float64)) for count in (50, 5_000))
     for estimate in (few, many):
         assert 0 <= estimate.low <= estimate.mean <= estimate.high <= 1
     assert many.high - many.low == pytest.approx(2 * 1.96 * math.sqrt(0.3 * 0.7 / 5_000), rel=0.1)
@@ -75,4 +75,4 @@ def test_an_interval_holds_the_mean_and_shrinks_with_more_requests() -> None:
 
 def test_an_interval_is_the_same_in_every_run() -> None:
     values_ = np.arange(20.0)
-    assert estimated(values_) == estimated(values_)
+    assert estimate_mean(values_) == estimate_mean(values_)

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.evaluation.answers import by_words
+from skillbus.evaluation.answers import rank_by_words
 from skillbus.evaluation.cases import Cases
 from skillbus.evaluation.measures import Measure
-from skillbus.evaluation.report import Answers, Report, report_of
+from skillbus.evaluation.report import Answers, Report, build_report
 
 from .files import cases_of
 
@@ -27,11 +27,11 @@ def cases(tmp_path: Path) -> Cases:
 
 @pytest.fixture
 def report(cases: Cases) -> Report:
-    return report_of(cases, Answers(NEAREST, DEFAULT, tuple(by_words(cases)), 0, "a model", 1.0, 2.0))
+    return build_report(cases, Answers(NEAREST, DEFAULT, tuple(rank_by_words(cases)), 0, "a model", 1.0, 2.0))
 
 
 def test_words_alone_find_what_shares_a_word_and_nothing_else(cases: Cases) -> None:
-    crossing, same, several, nothing = by_words(cases)
+    crossing, same, several, nothing = rank_by_words(cases)
     assert (crossing, same, nothing) == ((), ("commit",), ())
     assert set(several) == {"rain", "song"}
 
@@ -71,14 +71,14 @@ def test_the_threshold_is_told_by_what_it_keeps_back_and_what_it_costs(report: R
 
 def test_without_requests_that_nothing_fits_nothing_is_said_of_them(cases: Cases) -> None:
     answerable = Cases(cases.tools, cases.cases[:3])
-    bm25 = tuple(by_words(answerable))
-    found = report_of(answerable, Answers(NEAREST[:3], DEFAULT[:3], bm25, 0, None, 0, 0)).abstention
+    bm25 = tuple(rank_by_words(answerable))
+    found = build_report(answerable, Answers(NEAREST[:3], DEFAULT[:3], bm25, 0, None, 0, 0)).abstention
     assert (found.no_match, found.answered_with_nothing) == (0, None)
 
 
 def test_of_requests_that_nothing_fits_alone_there_is_a_report_too(cases: Cases) -> None:
     nothing = Cases(cases.tools, cases.cases[3:])
-    report = report_of(nothing, Answers(NEAREST[3:], DEFAULT[3:], ((),), 0, None, 0, 0))
+    report = build_report(nothing, Answers(NEAREST[3:], DEFAULT[3:], ((),), 0, None, 0, 0))
     assert (report.slices, report.abstention.recall_at_5_lost) == ((), None)
 
 
@@ -94,4 +94,4 @@ def test_words_of_examples_and_of_arguments_are_found_too(tmp_path: Path) -> Non
         {"id": "b", "name": "y", "parameters": argument},
     ]
     requests = [{"query": "umbrella", "relevant": ["a"]}, {"query": "municipality", "relevant": ["b"]}]
-    assert list(by_words(cases_of(tmp_path, requests, tools))) == [("a",), ("b",)]
+    assert list(rank_by_words(cases_of(tmp_path, requests, tools))) == [("a",), ("b",)]

@@ -15,9 +15,9 @@ from skillbus.common.bus.connection import BusUnreachableError
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import StartError
 from skillbus.contracts.errors import RequestError
-from skillbus.evaluation.cases import read_cases
+from skillbus.evaluation.cases import load_cases
 from skillbus.evaluation.errors import EvaluationError
-from skillbus.evaluation.knowledge_cases import read_knowledge_cases
+from skillbus.evaluation.knowledge_cases import load_knowledge_cases
 
 Corpus = Annotated[
     Path,
@@ -68,14 +68,14 @@ async def evaluate_tools(
     system is removed afterwards, and a running server is not touched.
     """
     # The services take a second of CPU to import, which help pages need not wait for.
-    from skillbus.evaluation.runner import evaluated  # noqa: PLC0415
+    from skillbus.evaluation.runner import run_tool_evaluation  # noqa: PLC0415
 
     configure_logging("ERROR")
     with _report_errors(_FORMS), session.output.show_steps() as show_step:
-        cases = read_cases(corpus, queries)
+        cases = load_cases(corpus, queries)
         if limit_queries is not None:
             cases = cases.sampled(limit_queries)
-        report = await evaluated(cases, lambda step, done, total: show_step("eval", step, done, total), model)
+        report = await run_tool_evaluation(cases, lambda step, done, total: show_step("eval", step, done, total), model)
     session.output.show_result(report.document(), lambda: render_tool_report(report))
 
 
@@ -90,14 +90,16 @@ async def evaluate_knowledge(
 
     Works like `skillbus eval tools`, and also measures how reliable the scores are.
     """
-    from skillbus.evaluation.runner import knowledge_evaluated  # noqa: PLC0415 (as above)
+    from skillbus.evaluation.runner import run_knowledge_evaluation  # noqa: PLC0415 (as above)
 
     configure_logging("ERROR")
     with _report_errors(_KNOWLEDGE_FORMS), session.output.show_steps() as show_step:
-        cases = read_knowledge_cases(folder)
+        cases = load_knowledge_cases(folder)
         if limit_queries is not None:
             cases = cases.sampled(limit_queries)
-        report = await knowledge_evaluated(cases, lambda step, done, total: show_step("eval", step, done, total), model)
+        report = await run_knowledge_evaluation(
+            cases, lambda step, done, total: show_step("eval", step, done, total), model
+        )
     session.output.show_result(report.document(), lambda: render_knowledge_report(report))
 
 

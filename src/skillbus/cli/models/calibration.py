@@ -11,13 +11,13 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from skillbus.calibration.bm25 import encoder_of_search
-from skillbus.calibration.effect import COSINES, Effect, effect_of
+from skillbus.calibration.bm25 import build_search_encoder
+from skillbus.calibration.effect import COSINES, Effect, measure_effect
 from skillbus.calibration.errors import CalibrationError, TooLittleError
-from skillbus.calibration.fit import check_enough, fitted
-from skillbus.calibration.judged import Judged, read_judged
-from skillbus.calibration.pairs import survey
-from skillbus.calibration.vectors import Rows, Vectors, asked_of, vectors_of
+from skillbus.calibration.fit import check_enough, fit_calibration
+from skillbus.calibration.judged import Judged, load_judged
+from skillbus.calibration.pairs import build_survey
+from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, list_query_texts
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
 from skillbus.cli.models.commands import ModelName
@@ -107,11 +107,11 @@ async def calibrate(
     record = await client.get_model(model)
     vectors = await _embed_judged(client, session.output, record, judged)
     try:
-        pairs = survey(judged, vectors, encoder_of_search())
-        fitted_map, current = fitted(judged, pairs), record.calibration or find_calibration(record.name)
+        pairs = build_survey(judged, vectors, build_search_encoder())
+        fitted_map, current = fit_calibration(judged, pairs), record.calibration or find_calibration(record.name)
     except CalibrationError as error:
         raise CannotCalibrateError(str(error)) from error
-    before, after = (effect_of(calibration, judged, pairs) for calibration in (current, fitted_map))
+    before, after = (measure_effect(calibration, judged, pairs) for calibration in (current, fitted_map))
     result = CalibrationResult(record, judged, fitted_map, current, before, after)
     if not dry_run:
         await client.update_model(UpdateModel(id=record.id, calibration=fitted_map))
@@ -121,7 +121,7 @@ async def calibrate(
 def _read_judged(tools: Path, queries: Path) -> Judged:
     """Read both files before the server is asked."""
     try:
-        judged = read_judged(tools, queries)
+        judged = load_judged(tools, queries)
         check_enough(judged)
     except TooLittleError as error:
         raise CannotCalibrateError(str(error)) from error
@@ -130,14 +130,14 @@ def _read_judged(tools: Path, queries: Path) -> Judged:
     return judged
 
 
-async def _embed_judged(client: ModelsClient, output: Output, model: ModelRecord, judged: Judged) -> Vectors:
+async def _embed_judged(client: ModelsClient, output: Output, model: ModelRecord, judged: Judged) -> JudgedVectors:
     """Embed all tools and queries with this model and no other.
 
     Raises:
         CannotCalibrateError: The vectors cannot be used.
     """
     tools = [tool.dense_text for tool in judged.tools]
-    queries = asked_of(judged).texts
+    queries = list_query_texts(judged).texts
     total = math.ceil(len(tools) / BATCH_TEXTS) + math.ceil(len(queries) / BATCH_TEXTS)
 
     async def embed_texts(texts: Sequence[str], role: TextRole) -> Rows:
@@ -153,7 +153,7 @@ async def _embed_judged(client: ModelsClient, output: Output, model: ModelRecord
     with output.show_progress("Embedding", total) as begin_batch:
         rows = await embed_texts(tools, TextRole.DOCUMENT), await embed_texts(queries, TextRole.QUERY)
     try:
-        return vectors_of(judged, *rows)
+        return build_vectors(judged, *rows)
     except CalibrationError as error:
         raise CannotCalibrateError(str(error)) from error
 

@@ -1,17 +1,20 @@
-"""The event lane on a real nats-server: facts, retries, dead letters, replay."""
+"""Events on a real nats-server: publishing, retries, dead letters."""
 
 import asyncio
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.dead_letters import list_dead_letters, replay
+from skillbus.common.bus.dead_letters import DeadLetters
 from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume, publish_event
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually
+from skillbus.contracts.indexer.dead_letters import DeadLetterSelector, ListDeadLetters
 from skillbus.contracts.indexer.skills import SKILL_INSTALLED, SKILL_REMOVED, SkillChanged
 from skillbus.contracts.resources import CONSUMERS, DEAD_LETTERS, EVENTS, INDEXER_CHANGES
 from skillbus.standalone.nats_server import NatsServer
@@ -44,9 +47,10 @@ async def unacknowledged(bus: Bus) -> int:
 
 
 async def dead_letter(bus: Bus) -> int:
-    """Wait for one dead letter; gives its sequence."""
-    letters = await eventually(lambda: list_dead_letters(bus), len)
-    return letters[0].sequence
+    """Wait for one dead letter and return its sequence."""
+    dead_letters = DeadLetters(bus)
+    page = await eventually(lambda: dead_letters.list_page(ListDeadLetters()), lambda page: page.total)
+    return page.dead_letters[0].sequence
 
 
 async def test_a_fact_reaches_the_consumer_once_although_it_was_published_twice(bus: Bus) -> None:
@@ -76,7 +80,7 @@ async def test_a_failed_event_is_tried_again_until_it_is_done(bus: Bus) -> None:
         await publish(bus)
         done = await listener.done.get()
     assert done.attempt == 3
-    assert await list_dead_letters(bus) == []
+    assert (await DeadLetters(bus).list_page(ListDeadLetters())).total == 0
 
 
 async def test_an_event_that_keeps_failing_becomes_a_dead_letter_that_can_be_replayed(bus: Bus) -> None:
@@ -84,12 +88,29 @@ async def test_an_event_that_keeps_failing_becomes_a_dead_letter_that_can_be_rep
     async with asyncio.timeout(5), consume(bus, [Subscription(INDEXER_CHANGES, listener, delays_s=(0.05, 0.05))]):
         await publish(bus)
         sequence = await dead_letter(bus)
-        letter = (await list_dead_letters(bus))[0]
+        letter = await DeadLetters(bus).get(DeadLetterSelector(sequence=sequence))
         assert (letter.subject, letter.error) == (SKILL_INSTALLED.subject("git-commit"), "RuntimeError: not yet")
-        await replay(bus, sequence)
+        await DeadLetters(bus).replay(DeadLetterSelector(sequence=sequence))
         again = await listener.done.get()
     assert again.decode(SkillChanged) == FACT
-    assert await list_dead_letters(bus) == []
+    assert again.headers[h.PROJECT] == FACT.project
+    assert (await DeadLetters(bus).list_page(ListDeadLetters())).dead_letters == ()
+
+
+async def test_an_event_whose_handling_takes_longer_than_its_ack_wait_is_delivered_once(bus: Bus) -> None:
+    quick = replace(INDEXER_CHANGES, name="quick-to-redeliver", ack_wait_s=1.0)
+    attempts: list[int] = []
+    handled = asyncio.Event()
+
+    async def handle_slowly(delivery: Delivery) -> None:
+        attempts.append(delivery.attempt)
+        await asyncio.sleep(2.5 * quick.ack_wait_s)
+        handled.set()
+
+    async with asyncio.timeout(20), consume(bus, [Subscription(quick, handle_slowly)]):
+        await publish(bus)
+        await handled.wait()
+    assert attempts == [1]
 
 
 @pytest.mark.parametrize("body", [b"not json", b'{"project": "default"}', b"\xff"])

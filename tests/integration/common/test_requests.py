@@ -261,6 +261,29 @@ async def test_a_request_in_flight_is_answered_although_the_server_is_killed(bus
         assert (await asked).text == "x"
 
 
+async def test_a_request_that_is_not_idempotent_fails_and_is_not_sent_again_when_the_server_is_killed(
+    bus: Bus, nats_server: NatsServer
+) -> None:
+    once = Endpoint("parrot", "say_once", Say, Said, "Repeat a text.", timeout_s=9, idempotent=False)
+    started, calls = asyncio.Event(), list[str]()
+
+    async def never(request: Say) -> Said:
+        calls.append(request.text)
+        started.set()
+        return await asyncio.Future[Said]()
+
+    responder = Responder(bus.client, "parrot", "1.0.0", bus.metrics)
+    await responder.start(route(once, never), route(SAY, repeat))
+    async with asyncio.timeout(20):
+        asked = asyncio.create_task(bus.caller.call(once, Say(text="x")))
+        await started.wait()
+        assert nats_server.pid is not None
+        os.kill(nats_server.pid, signal.SIGKILL)
+        assert await code_of(asked) == ErrorCode.UNAVAILABLE
+        await bus.caller.call(SAY, Say(text="a request after it, on the same connection"))
+    assert calls == ["x"]
+
+
 async def test_an_error_that_repeats_a_large_request_is_cut_and_answered(bus: Bus) -> None:
     async def refuse(request: Say) -> Said:
         raise RequestError(ErrorCode.NOT_FOUND, f"no {request.text}", details={"text": request.text})

@@ -15,9 +15,10 @@ import pytest
 import structlog
 
 from skillbus.common.bus.codec import decode
-from skillbus.common.bus.dead_letters import list_dead_letters
+from skillbus.common.bus.dead_letters import DeadLetters
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.indexer.dead_letters import ListDeadLetters
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditIndex, IndexAudited
 from skillbus.contracts.learner.index import KNOWLEDGE_CHANGED, KnowledgeChanged
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
@@ -145,7 +146,7 @@ async def test_whatever_is_killed_while_knowledge_is_written_nothing_is_lost_and
         assert await told(world) == {item: one.version for item, one in items.items()}
         assert (ledger.ghosts, ledger.lost) == ([], [])
         assert await wrongly_found(world, items) == []
-        assert await list_dead_letters(world.bus) == []
+        assert (await DeadLetters(world.bus).list_page(ListDeadLetters())).total == 0
         assert sum(world.killed.values()) > KILLS // 2
     async with open_vector_store(None, tmp_path / "vectors") as store:
         assert await versions(store) == {("default", item): one.version for item, one in active.items()}

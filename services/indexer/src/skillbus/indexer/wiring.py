@@ -9,6 +9,7 @@ from typing import Final, Generic
 from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.dead_letters import DeadLetters
 from skillbus.common.bus.events import Subscription, consume
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
@@ -16,6 +17,12 @@ from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer import skills as contract
 from skillbus.contracts.indexer import tools as tools_contract
+from skillbus.contracts.indexer.dead_letters import (
+    DROP_DEAD_LETTER,
+    GET_DEAD_LETTER,
+    LIST_DEAD_LETTERS,
+    REPLAY_DEAD_LETTER,
+)
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, START_SWITCH
 from skillbus.contracts.indexer.skills import APPROVE_NETWORK
 from skillbus.contracts.resources import (
@@ -105,8 +112,9 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     """The indexer on the bus. `store` is the caller's to close."""
     parts = await _build(bus, settings, store)
     health = ServiceHealth(SERVICE, (parts.handlers.index_reachable,))
+    routes = [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers), *_dead_letter_routes(DeadLetters(bus))]
     async with (
-        serve_routes(bus, SERVICE, [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers)], health, to_wire),
+        serve_routes(bus, SERVICE, routes, health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
         _keeping_up(parts, settings),
     ):
@@ -198,6 +206,15 @@ def _tool_routes(handlers: ToolHandlers) -> list[Route]:
         route(tools_contract.ACCEPT_TOOL, handlers.accept_tool, permits=16),
         route(tools_contract.SET_TOOL_STATE, handlers.set_tool_state, permits=16),
         route(tools_contract.AUDIT_INDEX, handlers.audit_index, permits=2),
+    ]
+
+
+def _dead_letter_routes(dead_letters: DeadLetters) -> list[Route]:
+    return [
+        route(LIST_DEAD_LETTERS, dead_letters.list_page, permits=4),
+        route(GET_DEAD_LETTER, dead_letters.get, permits=16),
+        route(REPLAY_DEAD_LETTER, dead_letters.replay, permits=16),
+        route(DROP_DEAD_LETTER, dead_letters.drop, permits=16),
     ]
 
 

@@ -257,7 +257,8 @@ async def store_dead_letter(bus: Bus, consumer: Consumer, message: Msg, error: E
     meta = message.metadata
     reason = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS].encode("ascii", "replace").decode()
     headers = {
-        **(message.headers or {}),
+        # Those of NATS steer the stream of the original message: a rollup, for example, is refused by this one.
+        **{key: value for key, value in (message.headers or {}).items() if not key.startswith("Nats-")},
         h.MESSAGE_ID: f"{meta.stream}:{consumer.name}:{meta.sequence.stream}",
         ERROR_HEADER: " ".join(reason.split()),
         SUBJECT_HEADER: message.subject,

@@ -1,0 +1,128 @@
+"""Dead letters: events that a consumer gave up on after its retries, kept for an operator.
+
+They are shared by all projects. The indexer answers for all services.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.indexer import SERVICE
+from skillbus.contracts.message import Message
+
+MAX_DEAD_LETTERS: Final = 100
+MAX_BODY_CHARACTERS: Final = 100_000
+
+Sequence = Annotated[int, Field(ge=1, le=2**53)]
+"""Number of a dead letter. It is never used again."""
+
+
+class DeadLetterSummary(Message):
+    """An event that a consumer gave up on."""
+
+    sequence: Sequence
+    """Number of the dead letter."""
+    stream: str
+    """Stream of the event."""
+    consumer: str
+    """Consumer of the stream that gave up, such as `learner-uses`."""
+    subject: str
+    """Subject of the event."""
+    project: str | None = None
+    """Project of the event, if it belongs to one."""
+    error: str
+    """Error of the last delivery."""
+    stored_at: datetime
+    """Time when the consumer gave up."""
+    size_bytes: int
+    """Size of the event."""
+
+
+class DeadLetter(DeadLetterSummary):
+    """A dead letter with its event."""
+
+    body: str
+    """Event as text, usually JSON, at most 100,000 characters."""
+    body_truncated: bool = False
+    """True if `body` is not the whole event."""
+
+
+class ListDeadLetters(Message):
+    """Page of dead letters, oldest first."""
+
+    consumer: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    """Return only dead letters of consumers of this name."""
+    after: Annotated[int, Field(ge=0, le=2**53)] = 0
+    """`next` of the previous page."""
+    limit: Annotated[int, Field(ge=1, le=MAX_DEAD_LETTERS)] = MAX_DEAD_LETTERS
+    """Most dead letters in the page."""
+
+
+class DeadLettersListed(Message):
+    """Page of dead letters."""
+
+    dead_letters: tuple[DeadLetterSummary, ...]
+    total: int
+    """Number of dead letters in all pages."""
+    next: int | None = None
+    """`after` of the next page. Absent on the last page."""
+
+
+class DeadLetterSelector(Message):
+    """Number of the wanted dead letter."""
+
+    sequence: Sequence
+
+
+class DeadLetterReplayed(Message):
+    """Result of a replay."""
+
+    sequence: Sequence
+    subject: str
+    """Subject to which the event was published again. Every consumer of the subject receives it."""
+
+
+class DeadLetterDropped(Message):
+    """Result of dropping a dead letter."""
+
+    sequence: Sequence
+
+
+LIST_DEAD_LETTERS: Final = Endpoint(
+    service=SERVICE,
+    name="list_dead_letters",
+    request=ListDeadLetters,
+    reply=DeadLettersListed,
+    summary="List the events that consumers gave up on, oldest first.",
+    example={"limit": 20},
+)
+GET_DEAD_LETTER: Final = Endpoint(
+    service=SERVICE,
+    name="get_dead_letter",
+    request=DeadLetterSelector,
+    reply=DeadLetter,
+    summary="Return a dead letter with its event.",
+    raises=(ErrorCode.NOT_FOUND,),
+    example={"sequence": 7},
+)
+REPLAY_DEAD_LETTER: Final = Endpoint(
+    service=SERVICE,
+    name="replay_dead_letter",
+    request=DeadLetterSelector,
+    reply=DeadLetterReplayed,
+    summary="Publish the event of a dead letter again, and delete the dead letter once the event is stored.",
+    raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    example={"sequence": 7},
+)
+DROP_DEAD_LETTER: Final = Endpoint(
+    service=SERVICE,
+    name="drop_dead_letter",
+    request=DeadLetterSelector,
+    reply=DeadLetterDropped,
+    summary="Delete a dead letter without replaying it.",
+    raises=(ErrorCode.NOT_FOUND,),
+    example={"sequence": 7},
+)

@@ -19,6 +19,8 @@ from pydantic import SecretStr
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.dead_letters import DeadLetters
+from skillbus.common.bus.events import SUBJECT_HEADER
 from skillbus.common.bus.feeds import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
@@ -33,6 +35,12 @@ from skillbus.contracts.agent.mcp_servers import (
     McpServerSelector,
     McpServerState,
     RegisterMcpServer,
+)
+from skillbus.contracts.indexer.dead_letters import (
+    DROP_DEAD_LETTER,
+    REPLAY_DEAD_LETTER,
+    DeadLetterSelector,
+    ListDeadLetters,
 )
 from skillbus.contracts.indexer.skills import GET_SKILL
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
@@ -257,6 +265,23 @@ async def test_a_service_answers_what_it_is_asked_once(url: str) -> None:
 
     assert reply.data == b"1"
     assert "_inbox" in embedder.refused[0]
+
+
+async def test_the_indexer_replays_and_drops_dead_letters_for_the_gateway(url: str, indexer: Bus) -> None:
+    letters = DeadLetters(indexer)
+    responder = Responder(indexer.client, "indexer", "0.1.0", indexer.metrics)
+    await responder.start(route(REPLAY_DEAD_LETTER, letters.replay), route(DROP_DEAD_LETTER, letters.drop))
+    subject = "skillbus.evt.knowledge.used.default"
+    for _ in range(2):
+        await indexer.jetstream.publish(
+            "skillbus.dlq.SKILLBUS_EVT.learner-uses", b"{}", headers={SUBJECT_HEADER: subject}
+        )
+    async with bus_of(url, "gateway") as gateway:
+        replayed = await gateway.caller.call(REPLAY_DEAD_LETTER, DeadLetterSelector(sequence=1))
+        await gateway.caller.call(DROP_DEAD_LETTER, DeadLetterSelector(sequence=2))
+    await responder.drain()
+    assert replayed.subject == subject
+    assert (await letters.list_page(ListDeadLetters())).total == 0
 
 
 async def test_the_sandbox_reads_packages_and_keeps_files_of_runs_for_the_gateway(url: str, indexer: Bus) -> None:

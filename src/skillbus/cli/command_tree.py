@@ -64,6 +64,16 @@ COMMANDS: Final[Entries] = {
     "remove": CommandEntry("skills.commands:remove", "Remove skills with their files, vectors and history."),
     "audit": CommandEntry("server.commands:audit", "Compare catalogue, indexes and callable tools."),
     "status": CommandEntry("server.commands:status", "Show whether every service is ready."),
+    "dead-letters": GroupEntry(
+        "List, replay and drop events that could not be handled.",
+        "skillbus dead-letters list",
+        {
+            "list": CommandEntry("server.dead_letter_commands:list_dead_letters", "List dead letters, oldest first."),
+            "show": CommandEntry("server.dead_letter_commands:show", "Show a dead letter with its event."),
+            "replay": CommandEntry("server.dead_letter_commands:replay", "Publish events again."),
+            "drop": CommandEntry("server.dead_letter_commands:drop", "Delete dead letters without replaying them."),
+        },
+    ),
     "import": GroupEntry(
         "Import tools or knowledge from files.",
         "skillbus import tools tools.ndjson --source crm",

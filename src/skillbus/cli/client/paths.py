@@ -4,6 +4,7 @@ from typing import Final
 from urllib.parse import quote
 
 AUDIT: Final = "/api/audit"
+DEAD_LETTERS: Final = "/api/dead-letters"
 EMBEDDINGS: Final = "/v1/embeddings"
 INDEXES: Final = "/api/indexes"
 KNOWLEDGE: Final = "/api/knowledge"

@@ -13,6 +13,7 @@ from skillbus.gateway.domain.openai.embeddings import TextEmbedder
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs.runner import SkillRunner
 from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
+from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
 from skillbus.gateway.service.knowledge.base import KnowledgeBaseRoutes, add_knowledge_base_routes
@@ -42,6 +43,7 @@ class Routes:
     providers: ProviderRoutes
     models: ModelRoutes
     indexes: IndexRoutes
+    dead_letters: DeadLetterRoutes
     openai: OpenAiRoutes
 
 
@@ -67,6 +69,7 @@ def routes_over(caller: BusCaller, skills: SkillRoutes, runner: SkillRunner, imp
         ProviderRoutes(caller),
         ModelRoutes(caller),
         IndexRoutes(caller),
+        DeadLetterRoutes(caller),
         OpenAiRoutes(caller, TextEmbedder(caller)),
     )
 
@@ -86,5 +89,6 @@ def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
     add_provider_routes(to, routes.providers)
     add_model_routes(to, routes.models)
     add_index_routes(to, routes.indexes)
+    add_dead_letter_routes(to, routes.dead_letters)
     add_openai_routes(router, routes.openai)
     return router

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.gateway.domain.knowledge.markdown import from_markdown
+from skillbus.gateway.domain.knowledge.markdown import parse_markdown
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, import_report, item_record
@@ -190,7 +190,7 @@ def test_an_export_to_a_folder_is_a_markdown_file_an_item(
     result = skillbus("export", "knowledge", f"{place}/", externals=base.externals())
     assert result.exit_code == 0, result.output
     for item_id in base.items:
-        read = from_markdown((place / f"{item_id}.md").read_bytes().decode())
+        read = parse_markdown((place / f"{item_id}.md").read_bytes().decode())
         assert (read["id"], read["scope"], read["content"]) == (item_id, "/api/live/*", f"一\r\n{item_id}\u2028")
     assert len(base.requests) == 1
     assert "1 other .md files" in result.stderr

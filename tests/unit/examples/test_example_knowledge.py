@@ -6,7 +6,7 @@ import pytest
 
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeType
 from skillbus.contracts.scope import ScopeMatch, match_scope
-from skillbus.gateway.domain.knowledge.markdown import from_markdown
+from skillbus.gateway.domain.knowledge.markdown import parse_markdown
 
 from .runner import EXAMPLES
 
@@ -14,7 +14,7 @@ FILES = sorted((EXAMPLES / "knowledge").iterdir())
 
 
 def item_of(path: Path) -> KnowledgeDraft:
-    return KnowledgeDraft.model_validate(from_markdown(path.read_text(encoding="utf-8")))
+    return KnowledgeDraft.model_validate(parse_markdown(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

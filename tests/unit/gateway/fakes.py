@@ -4,13 +4,15 @@ import asyncio
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import TypeVar
 
 import httpx
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -20,14 +22,15 @@ from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
-from skillbus.gateway.domain.access import access_by
+from skillbus.gateway.domain.access import make_access
+from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.runner import SkillRunner
-from skillbus.gateway.service.router import Importers, build_router, routes_over
-from skillbus.gateway.service.skills import SkillRoutes
+from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
+from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -159,9 +162,46 @@ class FakeConnection:
     is_connected: bool = True
 
 
+class _OfCurrentWorld:
+    """A fake of the world whose request is handled."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> object:
+        return getattr(getattr(_CURRENT.get(), self._name), attribute)
+
+
+_CURRENT: ContextVar["World"] = ContextVar("world")
+
+
+@cache
+def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
+    """Build an app that takes its fakes from the current world. Hundreds of tests need it, and building takes .15 s."""
+    caller = _OfCurrentWorld("caller")
+    files, patience_s = _OfCurrentWorld("packages"), settings.upload_patience_s
+    registry = CollectorRegistry()
+    parts = GatewayParts(
+        caller,
+        PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
+        SkillRunner(
+            caller, _OfCurrentWorld("run_files"), _OfCurrentWorld("feed"), artifact_bytes=settings.artifact_bytes
+        ),
+        ToolImporter(caller, patience_s=patience_s),
+        KnowledgeImporter(caller, patience_s=patience_s),
+        SystemRoutes(
+            Readiness(caller, _OfCurrentWorld("connection"), timeout_s=settings.health_timeout_s),
+            SystemAuditor(caller),
+            registry,
+        ),
+    )
+    router = build_router(parts, StrictJsonRoute)
+    return build_app(router, TAGS, settings, make_access(key), HttpMetrics(registry))
+
+
 @dataclass
 class World:
-    """The gateway over fakes."""
+    """The gateway over fakes. Worlds with equal settings share an app and its metrics."""
 
     settings: GatewaySettings = field(default_factory=lambda: GatewaySettings(upload_patience_s=2))
     key: str | None = None
@@ -172,20 +212,13 @@ class World:
     connection: FakeConnection = field(default_factory=FakeConnection)
 
     def app(self) -> ASGIApp:
-        limits = self.settings
-        registry = CollectorRegistry()
-        installer = PackageInstaller(
-            self.caller, self.packages, max_bytes=limits.package_bytes, patience_s=limits.upload_patience_s
-        )
-        runner = SkillRunner(self.caller, self.run_files, self.feed, artifact_bytes=limits.artifact_bytes)
-        readiness = Readiness(self.caller, self.connection, timeout_s=limits.health_timeout_s)
-        skills = SkillRoutes(self.caller, installer, readiness, registry)
-        importers = Importers(
-            ToolImporter(self.caller, patience_s=limits.upload_patience_s),
-            KnowledgeImporter(self.caller, patience_s=limits.upload_patience_s),
-        )
-        router = build_router(routes_over(self.caller, skills, runner, importers), StrictJsonRoute)
-        return build_app(router, limits, access_by(self.key), HttpMetrics(registry))
+        shared = build_shared_app(self.settings, self.key)
+
+        async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+            _CURRENT.set(self)
+            await shared(scope, receive, send)
+
+        return handle
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[httpx.AsyncClient]:

@@ -1,18 +1,18 @@
 import pytest
 
 from skillbus.contracts.errors import RequestError
-from skillbus.gateway.domain.access import Visit, access_by, check_address
+from skillbus.gateway.domain.access import Visit, check_address, make_access
 from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
 
 from .fakes import KEY, World
 
-LOCAL = access_by(None)
-KEYED = access_by(KEY)
+LOCAL = make_access(None)
+KEYED = make_access(KEY)
 
 
 def refusal(visit: Visit, *, keyed: bool) -> str | None:
     try:
-        (KEYED if keyed else LOCAL).check(visit)
+        (KEYED if keyed else LOCAL).check_visit(visit)
     except RequestError as error:
         return str(error.code)
     return None
@@ -72,12 +72,12 @@ def test_with_the_key_any_host_and_origin_is_served(scheme: str) -> None:
 )
 def test_a_key_that_protects_nothing_or_cannot_be_sent_is_refused_without_being_named(key: str) -> None:
     with pytest.raises(OwnerKeyInvalidError) as refused:
-        access_by(key)
+        make_access(key)
     assert not key.strip() or key not in str(refused.value)
 
 
 def test_white_space_around_the_key_of_a_file_is_not_part_of_it() -> None:
-    assert access_by(f"{KEY}\n") == KEYED
+    assert make_access(f"{KEY}\n") == KEYED
 
 
 @pytest.mark.parametrize("addresses", [["0.0.0.0"], ["::"], ["127.0.0.1", "10.0.0.1"]])

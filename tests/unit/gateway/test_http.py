@@ -20,6 +20,7 @@ from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.message import Message
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, SandboxLimits
+from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import CALCULATE, KEY, World
 
@@ -55,7 +56,7 @@ async def test_each_hit_has_its_tool_type_at_the_top_and_in_metadata() -> None:
     async with world.client() as client:
         answer = await client.post("/api/tools/search", json=body)
     assert answer.json() == found.model_dump(mode="json")
-    assert [result["tool_type"] for result in answer.json()["results"]] == ["mcp", "builtin", "skill"]
+    assert [result["tool_type"] for result in answer.json()["results"]] == ["mcp", "builtin", "skill", "external"]
     assert all(result["metadata"]["type"] == result["tool_type"] for result in answer.json()["results"])
     assert world.caller.asked[0][1] == SearchTools.model_validate(body)
 
@@ -141,7 +142,7 @@ async def test_a_request_without_a_valid_trace_begins_one(given: str | None) -> 
 
 
 async def test_each_request_leaves_one_line_and_one_count_by_route_template() -> None:
-    world = World(key=KEY)
+    world = World(GatewaySettings(artifact_bytes=1), key=KEY)  # metrics of its own
     with structlog.testing.capture_logs() as logs:
         async with world.client() as client:
             await client.get("/api/skills/secret-name")

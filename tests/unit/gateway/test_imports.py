@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 import httpx
 import pytest
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
@@ -19,8 +20,7 @@ from skillbus.contracts.indexer.tools import (
     ToolsPut,
 )
 from skillbus.contracts.message import JSON, Message
-from skillbus.gateway.domain.imports.bulk import BATCH_BYTES
-from skillbus.gateway.domain.imports.tool_importer import ImportWishes, ToolImporter
+from skillbus.gateway.domain.imports.tool_importer import ToolImporter, ToolImportOptions
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import FakeCaller, ReplyT, RequestT, World
@@ -83,7 +83,7 @@ async def test_thousands_of_descriptions_go_on_in_requests_that_the_bus_takes(wo
 async def test_large_descriptions_travel_in_smaller_requests(world: World) -> None:
     await put_tools(world, ndjson(tool(number, description="x" * 300_000) for number in range(5)))
     assert [len(request.tools) for request in requests(world)] == [2, 2, 1]
-    assert all(len(request.model_dump_json()) < BATCH_BYTES for request in requests(world))
+    assert all(len(request.model_dump_json()) < MESSAGE_BYTES for request in requests(world))
 
 
 async def test_what_json_writes_out_longer_counts_as_it_travels(world: World) -> None:
@@ -111,7 +111,7 @@ async def test_a_bad_line_in_the_middle_is_told_by_its_number_and_the_others_are
     told = {it["line"]: (it["id"], it["outcome"], it["error"]) for it in report["results"]}
     assert {line for line, (_, outcome, _) in told.items() if outcome == "created"} == {1, 8}
     assert [told[line][0] for line in (2, 4, 5, 6, 7)] == [None, None, "t/5", None, None]
-    for line, said in ((2, "not JSON"), (4, "no JSON object"), (5, "name"), (6, "longer than"), (7, "not JSON")):
+    for line, said in ((2, "not JSON"), (4, "not a JSON object"), (5, "name"), (6, "longer than"), (7, "not JSON")):
         assert said in told[line][2]
     assert report["counts"]["rejected"] == 5
 
@@ -240,14 +240,14 @@ async def whole(body: bytes) -> AsyncIterator[bytes]:
 async def test_two_requests_are_on_their_way_at_once_and_no_more() -> None:
     caller = SlowCaller()
     body = ndjson(tool(number) for number in range(4 * MAX_TOOLS))
-    await ToolImporter(caller, patience_s=0).take(whole(body), ImportWishes())
+    await ToolImporter(caller, patience_s=0).import_body(whole(body), ToolImportOptions())
     assert max(len(asked) for asked in caller.at_once) == 2
 
 
 async def test_two_descriptions_of_one_tool_are_put_in_the_order_of_the_body() -> None:
     caller = SlowCaller()
     tools = [tool(number) for number in range(MAX_TOOLS)] + [tool(0, name="later")]
-    await ToolImporter(caller, patience_s=0).take(whole(ndjson(tools)), ImportWishes())
+    await ToolImporter(caller, patience_s=0).import_body(whole(ndjson(tools)), ToolImportOptions())
     assert [len(asked) for asked in caller.at_once] == [1, 1]
 
 
@@ -259,5 +259,5 @@ async def test_a_body_that_breaks_off_leaves_no_request_behind() -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        await ToolImporter(caller, patience_s=0).take(broken(), ImportWishes())
+        await ToolImporter(caller, patience_s=0).import_body(broken(), ToolImportOptions())
     assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.bulk import (
     EXPORT_KNOWLEDGE,
@@ -21,7 +22,6 @@ from skillbus.contracts.learner.bulk import (
 from skillbus.contracts.learner.bulk import KnowledgePut as Put
 from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.message import Message
-from skillbus.gateway.domain.imports.bulk import BATCH_BYTES
 from skillbus.gateway.domain.knowledge.importer import MARKDOWN_BYTES
 from skillbus.gateway.settings import GatewaySettings
 
@@ -153,7 +153,7 @@ async def test_thousands_of_items_go_on_in_requests_that_the_bus_takes(world: Wo
     assert report["counts"]["created"] == len(items)
     assert [it["line"] for it in report["results"]] == list(range(1, len(items) + 1))
     assert all(len(request.items) <= MAX_ITEMS for request in requests(world))
-    assert all(len(request.model_dump_json().encode()) < BATCH_BYTES + 1_000 for request in requests(world))
+    assert all(len(request.model_dump_json().encode()) < MESSAGE_BYTES + 1_000 for request in requests(world))
 
 
 async def test_a_bad_line_is_told_by_its_number_and_the_others_are_taken(world: World) -> None:
@@ -171,7 +171,7 @@ async def test_a_bad_line_is_told_by_its_number_and_the_others_are_taken(world: 
     told: dict[int, tuple[str | None, str]] = {it["line"]: (it["external_id"], it["error"]) for it in report["results"]}
     assert report["counts"] == {"created": 2, "updated": 0, "unchanged": 0, "rejected": 5}
     assert [told[line][0] for line in (2, 4, 5, 6, 7)] == [None, None, "doc-5", None, "doc-7"]
-    for line, said in ((2, "not JSON"), (4, "no JSON object"), (5, "title"), (6, "longer than"), (7, "priority")):
+    for line, said in ((2, "not JSON"), (4, "not a JSON object"), (5, "title"), (6, "longer than"), (7, "priority")):
         assert said in told[line][1]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
-from skillbus.gateway.domain.knowledge.markdown import FRONT_MATTER_CHARACTERS, from_markdown, to_markdown
+from skillbus.gateway.domain.knowledge.markdown import FRONT_MATTER_CHARACTERS, format_markdown, parse_markdown
 
 ID: Final = "01890000-0000-7000-8000-000000000000"
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,7 +81,7 @@ DRAFTS: Final = st.fixed_dictionaries(
 @settings(max_examples=400, deadline=None)
 @given(DRAFTS)
 def test_an_item_that_goes_out_as_markdown_comes_back_as_it_was(fields: dict[str, object]) -> None:
-    draft, sent = KnowledgeDraft.model_validate(fields), from_markdown(to_markdown(item(**fields)))
+    draft, sent = KnowledgeDraft.model_validate(fields), parse_markdown(format_markdown(item(**fields)))
     assert sent.pop("id") == ID
     assert KnowledgeDraft.model_validate(sent) == draft
 
@@ -90,7 +90,7 @@ def test_an_item_that_goes_out_as_markdown_comes_back_as_it_was(fields: dict[str
 @given(DRAFTS)
 def test_any_reader_of_yaml_reads_the_front_matter_as_it_is_meant(fields: dict[str, object]) -> None:
     shown = item(**fields)
-    front = to_markdown(shown).split("\n---\n\n", 1)[0].removeprefix("---\n")
+    front = format_markdown(shown).split("\n---\n\n", 1)[0].removeprefix("---\n")
     read = yaml.safe_load(front)
     assert (read["title"], read.get("tags", [])) == (shown.title, list(shown.tags))
 
@@ -99,7 +99,7 @@ def test_it_is_made_for_people() -> None:
     shown = item(
         title="直播电商接口需要 game-id", scope="/api/live/*", tags=("auth", "game-id"), content="# 说明\n\n必须带。"
     )
-    assert to_markdown(shown) == (
+    assert format_markdown(shown) == (
         f"---\nid: {ID}\ntype: business_rule\ntitle: 直播电商接口需要 game-id\nscope: /api/live/*\n"
         "tags:\n- auth\n- game-id\npriority: 5\nsource: manual\n---\n\n# 说明\n\n必须带。\n"
     )
@@ -107,7 +107,7 @@ def test_it_is_made_for_people() -> None:
 
 @pytest.mark.parametrize("html", ["<script>alert(1)</script>", "[x](javascript:alert(1))", "<img src=x onerror=y>"])
 def test_content_is_neither_read_nor_rendered(html: str) -> None:
-    assert from_markdown(to_markdown(item(content=html)))["content"] == html
+    assert parse_markdown(format_markdown(item(content=html)))["content"] == html
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_content_is_neither_read_nor_rendered(html: str) -> None:
     ],
 )
 def test_what_editors_make_of_a_file_is_read(text: str) -> None:
-    assert from_markdown(text) == {"type": "business_rule", "title": "a", "content": "b\r\nc"}
+    assert parse_markdown(text) == {"type": "business_rule", "title": "a", "content": "b\r\nc"}
 
 
 def test_words_stay_text_whatever_yaml_makes_of_them() -> None:
-    read = from_markdown("---\ntitle: no\nlang: no\ntags: [1.10, 2022-10-30, on]\nother: 1\n---\nx")
+    read = parse_markdown("---\ntitle: no\nlang: no\ntags: [1.10, 2022-10-30, on]\nother: 1\n---\nx")
     assert read == {"title": "no", "lang": "no", "tags": ["1.10", "2022-10-30", "on"], "content": "x"}
 
 
@@ -155,7 +155,7 @@ def test_words_stay_text_whatever_yaml_makes_of_them() -> None:
 )
 def test_what_is_no_flat_front_matter_is_refused_with_advice(text: str) -> None:
     with pytest.raises(RequestError) as refused:
-        from_markdown(text)
+        parse_markdown(text)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
     assert refused.value.message.startswith("The front matter ")
     assert len(refused.value.message) < 300
@@ -174,5 +174,5 @@ def test_the_longest_item_fits() -> None:
         valid_from=NOW - timedelta(microseconds=1),
         content="字" * 32_000,
     )
-    sent = from_markdown(to_markdown(longest))
+    sent = parse_markdown(format_markdown(longest))
     assert KnowledgeDraft.model_validate(sent).title == longest.title

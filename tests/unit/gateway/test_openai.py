@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextRole, TextsEmbedded
 from skillbus.contracts.embedder.registry import (
     LIST_MODELS,
@@ -24,7 +25,7 @@ from skillbus.contracts.embedder.registry import (
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, FloatMatrix, Message
-from skillbus.gateway.domain.openai.embeddings import AT_ONCE
+from skillbus.gateway.domain.openai.embeddings import CONCURRENT_PIECES
 
 from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
 from .test_models import MODEL, PROVIDER
@@ -111,8 +112,8 @@ async def test_long_texts_go_in_several_messages_of_the_bus() -> None:
     answer = await embed(world_with(embedder), input=["好" * 32_768] * 40)
     assert len(answer.json()["data"]) == 40
     sizes = [sum(len(text.encode()) for text in request.texts) for request in embedder.requests]
-    assert max(sizes) < MIB * 0.75
-    assert len(sizes) == 8
+    assert max(sizes) <= MESSAGE_BYTES
+    assert len(sizes) == 5
 
 
 async def test_one_text_whose_reply_is_too_large_for_the_bus_is_told() -> None:
@@ -269,7 +270,7 @@ class SilentCaller(FakeCaller):
         content_type: str = JSON,
     ) -> ReplyT:
         self.asked.append((endpoint.name, request))
-        if len(self.asked) == AT_ONCE:
+        if len(self.asked) == CONCURRENT_PIECES:
             self.all_asked.set()
         try:
             return await asyncio.get_running_loop().create_future()
@@ -294,7 +295,7 @@ async def test_what_nobody_waits_for_any_more_is_not_embedded() -> None:
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"9000")]
     async with asyncio.timeout(5):
         await World(caller=caller).app()({**scope, "headers": headers}, receive, send)
-    assert (statuses[0], len(caller.asked), caller.given_up) == (499, AT_ONCE, AT_ONCE)
+    assert (statuses[0], len(caller.asked), caller.given_up) == (499, CONCURRENT_PIECES, CONCURRENT_PIECES)
 
 
 async def test_vectors_of_two_models_never_meet_in_an_answer() -> None:

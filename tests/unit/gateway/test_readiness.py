@@ -77,7 +77,7 @@ async def test_an_agent_that_cannot_call_tools_is_reported_and_no_obstacle(is_th
         del world.caller.handlers[agent.HEALTH.subject]
     status, checks = await readyz(world)
     assert (status, checks["agent"][0]) == (200, False)
-    assert ("no catalogue" if is_there else "tools are found, but MCP and builtin ones cannot") in checks["agent"][1]
+    assert ("no catalogue" if is_there else "MCP and builtin tools cannot be called") in checks["agent"][1]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -89,7 +89,7 @@ async def test_a_learner_that_keeps_no_knowledge_is_reported_and_no_obstacle(is_
         del world.caller.handlers[learner.HEALTH.subject]
     status, checks = await readyz(world)
     assert (status, checks["learner"][0]) == (200, False)
-    assert ("the database is locked" if is_there else "knowledge is neither kept nor found") in checks["learner"][1]
+    assert ("the database is locked" if is_there else "knowledge cannot be stored or found") in checks["learner"][1]
 
 
 async def test_without_nats_nothing_is_ready_but_the_loop_is_alive() -> None:

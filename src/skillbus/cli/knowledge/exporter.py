@@ -15,7 +15,7 @@ from skillbus.cli.knowledge.options import Statuses, Types
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.gateway.domain.knowledge.markdown import to_markdown
+from skillbus.gateway.domain.knowledge.markdown import format_markdown
 
 Place = Annotated[
     str,
@@ -78,7 +78,7 @@ async def _export_folder(
                 item = KnowledgeItem.model_validate_json(line)
                 name = f"{item.id}{MARKDOWN_SUFFIX}"
                 with _replace_file(folder / name) as file:
-                    file.write(to_markdown(item))
+                    file.write(format_markdown(item))
                 names.add(name)
                 add_done(len(line))
     if others := {path.name for path in folder.glob(f"*{MARKDOWN_SUFFIX}")} - names:

@@ -18,7 +18,7 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
-from skillbus.gateway.domain.knowledge.markdown import from_markdown
+from skillbus.gateway.domain.knowledge.markdown import parse_markdown
 
 Place = Annotated[
     str,
@@ -143,7 +143,7 @@ def _read_items(
     for path in files:
         begin_item(path.name)
         try:
-            item = from_markdown(path.read_bytes().decode("utf-8"))
+            item = parse_markdown(path.read_bytes().decode("utf-8"))
         except OSError as error:
             raise LocalFileError.from_os_error(path, error) from error
         except (UnicodeDecodeError, RequestError) as error:

@@ -1,4 +1,4 @@
-"""`python -m skillbus.gateway`: the gateway as a process of its own."""
+"""`python -m skillbus.gateway`: run the gateway as a separate process."""
 
 from skillbus.common.runner import run
 from skillbus.gateway.settings import GatewaySettings

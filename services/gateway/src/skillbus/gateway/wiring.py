@@ -1,4 +1,4 @@
-"""The composition root of the gateway."""
+"""Composition root of the gateway."""
 
 import asyncio
 import socket
@@ -18,44 +18,45 @@ from skillbus.gateway.adapters.api import build_app
 from skillbus.gateway.adapters.bus_feed import BusRunFeed
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
-from skillbus.gateway.domain.access import Access, access_by, check_address
+from skillbus.gateway.domain.access import Access, check_address, make_access
+from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
 from skillbus.gateway.domain.runs.runner import SkillRunner
-from skillbus.gateway.service.router import Importers, build_router, routes_over
-from skillbus.gateway.service.skills import SkillRoutes
+from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
+from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """An open gateway."""
+    """Running gateway."""
 
     url: str
-    """Where it listens, with the port that it really has."""
+    """Address that it listens on, with the actual port."""
     readiness: Readiness
 
     async def health(self) -> Health:
-        """Whether the whole can do its work."""
-        return await self.readiness.health()
+        """Return the health of the whole system."""
+        return await self.readiness.check_health()
 
 
 @asynccontextmanager
 async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Gateway]:
-    """Serve HTTP while the context is open; requests at work when it closes are answered.
+    """Serve HTTP while the context is open. When it closes, the current requests are finished.
 
     Raises:
-        StartError: The address is taken, or others could reach it without a key, or the key cannot be used; its
-            cause tells which.
+        StartError: The address is in use, or other machines could reach it without a key, or the key cannot be used.
+            Its cause tells which.
     """
     readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
     try:
-        access = await _access(settings)
-        app = await _app(bus, settings, access, readiness)
-        # Starlette writes the ASGI types with mappings, uvicorn with typed ones: the same at run time.
+        access = await _load_access(settings)
+        app = await _build_app(bus, settings, access, readiness)
+        # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
         serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
         async with serving as url:
             yield Gateway(url, readiness)
@@ -63,7 +64,7 @@ async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Ga
         raise StartError(str(error)) from error
 
 
-async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: Readiness) -> ASGIApp:
+async def _build_app(bus: Bus, settings: GatewaySettings, access: Access, readiness: Readiness) -> ASGIApp:
     installer = PackageInstaller(
         bus.caller,
         await open_object_store(bus, PACKAGES),
@@ -72,26 +73,29 @@ async def _app(bus: Bus, settings: GatewaySettings, access: Access, readiness: R
     )
     run_files = await open_object_store(bus, RUN_FILES)
     runner = SkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
-    skills = SkillRoutes(bus.caller, installer, readiness, bus.metrics.registry)
-    importers = Importers(
+    parts = GatewayParts(
+        bus.caller,
+        installer,
+        runner,
         ToolImporter(bus.caller, patience_s=settings.upload_patience_s),
         KnowledgeImporter(bus.caller, patience_s=settings.upload_patience_s),
+        SystemRoutes(readiness, SystemAuditor(bus.caller), bus.metrics.registry),
     )
-    router = build_router(routes_over(bus.caller, skills, runner, importers), StrictJsonRoute)
-    return build_app(router, settings, access, HttpMetrics(bus.metrics.registry))
+    router = build_router(parts, StrictJsonRoute)
+    return build_app(router, TAGS, settings, access, HttpMetrics(bus.metrics.registry))
 
 
-async def _access(settings: GatewaySettings) -> Access:
-    access = access_by(await asyncio.to_thread(_key, settings))
+async def _load_access(settings: GatewaySettings) -> Access:
+    access = make_access(await asyncio.to_thread(_read_key, settings))
     try:
         found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except OSError:
-        return access  # listening will fail, and say why
+        return access  # listening will fail with the reason
     check_address(settings.host, [str(address[4][0]) for address in found], access)
     return access
 
 
-def _key(settings: GatewaySettings) -> str | None:
+def _read_key(settings: GatewaySettings) -> str | None:
     if settings.owner_key is not None:
         return settings.owner_key.get_secret_value()
     if settings.owner_key_file is None:

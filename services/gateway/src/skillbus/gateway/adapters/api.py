@@ -1,10 +1,14 @@
-"""The HTTP application: routes, their documentation, and the layers around them."""
+"""The HTTP application: routes, API documentation, and the layers around them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
+from starlette.responses import HTMLResponse
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from skillbus.contracts.http import OpenAiErrorBody, Problem
@@ -12,25 +16,24 @@ from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
 from skillbus.gateway.adapters.boundary import Boundary
-from skillbus.gateway.adapters.docs_page import add_docs
 from skillbus.gateway.adapters.guard import Guard
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
-from skillbus.gateway.adapters.problem_response import answer_errors
+from skillbus.gateway.adapters.problem_response import add_error_handlers
 from skillbus.gateway.domain.access import Access
 from skillbus.gateway.settings import GatewaySettings
 
 _FORM_BYTES: Final = 64 * 1024
-"""What a form may add to the package in it."""
-_DESCRIPTION: Final = """Keep tools of any kind: skills, those of MCP servers, builtin ones, and your own.
-Find the few that fit a request in any language, call them, and run skills in a sandbox.
-Keep what a team knows, with its versions, and find it, or have it written as a context for a model.
+"""Size that a form may add to its package."""
+_DESCRIPTION: Final = """skillbus keeps tools of every type: skills, tools of MCP servers, builtin tools, and your own.
+It finds the few tools that fit a query in any language, calls them, and runs skills in a sandbox.
+It also keeps a team's knowledge with its versions, finds it, and writes it as context for a model.
 
-Every error is a problem document (RFC 9457) whose `code` is one of a closed set;
-below `/v1`, where the API is OpenAI's, an error is as OpenAI writes it."""
+Errors are problem documents (RFC 9457) with a `code` from a closed set.
+Below `/v1`, which follows OpenAI's API, errors have OpenAI's form."""
 
 
 class GatewayApi(FastAPI):
-    """FastAPI with what its documentation cannot derive: problem documents, and the owner's key."""
+    """FastAPI application that also documents problem documents and the owner's key."""
 
     with_key = False
 
@@ -41,25 +44,51 @@ class GatewayApi(FastAPI):
         return self.openapi_schema or {}
 
 
-def build_app(router: APIRouter, settings: GatewaySettings, access: Access, metrics: HttpMetrics) -> ASGIApp:
-    """The application with all its layers, outermost first: boundary, body limit, guard, routes."""
+def build_app(
+    router: APIRouter,
+    tags: Sequence[Mapping[str, str]],
+    settings: GatewaySettings,
+    access: Access,
+    metrics: HttpMetrics,
+) -> ASGIApp:
+    """Return the application with its layers, outermost first: boundary, body limit, guard, routes."""
     app = GatewayApi(
         title="skillbus",
         version="0.1.0",
         description=_DESCRIPTION,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        servers=[{"url": "/", "description": "The gateway that serves this document."}],
+        openapi_tags=[dict(tag) for tag in tags],
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     app.with_key = access.key_digest is not None
-    answer_errors(app, router)
+    add_error_handlers(app, router)
     app.include_router(router)
-    add_docs(app)
-    return Boundary(BodyLimit(Guard(app, access), body_limits(settings)), metrics)
+    _add_docs_page(app)
+    return Boundary(BodyLimit(Guard(app, access), make_body_limits(settings)), metrics)
 
 
-def body_limits(settings: GatewaySettings) -> LimitOf:
-    """How large the body of a request may be."""
+def _add_docs_page(app: FastAPI) -> None:
+    """Serve the page `/docs`: Swagger UI from an installed package, so that it works without the internet."""
+
+    async def show_docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="/openapi.json",
+            title="skillbus",
+            swagger_js_url="/docs/assets/swagger-ui-bundle.js",
+            swagger_css_url="/docs/assets/swagger-ui.css",
+            swagger_favicon_url="/docs/assets/favicon.png",
+        )
+
+    app.add_api_route("/docs", show_docs, include_in_schema=False)
+    # Uses only the files of the package: its own application would add ReDoc and another page.
+    app.mount("/docs/assets", StaticFiles(packages=[("fastapi_offline", "static")]), name="docs-assets")
+
+
+def make_body_limits(settings: GatewaySettings) -> LimitOf:
+    """Return a function from method and path to the largest body in bytes."""
 
     def limit_of(method: str, path: str) -> int:
         if method == "POST" and path in {"/api/skills", "/api/skills/check"}:
@@ -80,7 +109,7 @@ def body_limits(settings: GatewaySettings) -> LimitOf:
 def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
     components = document.setdefault("components", {})
     if not isinstance(components, dict):
-        raise TypeError("the components of an OpenAPI document are an object")
+        raise TypeError("the components of an OpenAPI document must be an object")
     schemas = components.setdefault("schemas", {})
     _, documents = models_json_schema(
         [

@@ -1,7 +1,7 @@
-"""Bodies over their limit are refused while they stream; answers that come before a body has ended are brought home.
+"""Limit of request bodies, enforced while they stream, and delivery of replies that precede the end of a body.
 
-Closing a connection on which the other side still writes makes its kernel throw away what it has not read: the answer.
-So what comes after an early answer is discarded for a moment before the connection is closed.
+If a connection is closed while the other side still writes, its kernel discards the unread reply. So after an early
+reply, the rest of the body is read and dropped for a moment before the connection is closed.
 """
 
 import asyncio
@@ -13,24 +13,24 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.gateway.adapters.problem_response import problem_response
-from skillbus.gateway.domain.problem import problem_of
+from skillbus.gateway.adapters.problem_response import make_problem_response
+from skillbus.gateway.domain.problem import make_problem
 
 LINGER_S: Final = 2.0
 LINGER_BYTES: Final = 64 * 1024 * 1024
 LimitOf = Callable[[str, str], int]
-"""The limit in bytes of a method and a path."""
+"""Function from method and path to the limit in bytes."""
 
 
 class BodyTooLargeError(HTTPException):
-    """The body is over its limit. An HTTPException, as that is what passes through FastAPI's reading of bodies."""
+    """The body exceeds its limit. An HTTPException, because FastAPI passes these on while it reads a body."""
 
     def __init__(self, limit_bytes: int) -> None:
-        super().__init__(413, f"The body is over the limit of {limit_bytes} bytes.")
+        super().__init__(413, f"The body exceeds the limit of {limit_bytes} bytes.")
 
 
 class BodyLimit:
-    """Keeps what the app reads under a limit."""
+    """ASGI layer that limits the body of each request."""
 
     def __init__(self, app: ASGIApp, limit_of: LimitOf) -> None:
         self._app = app
@@ -44,13 +44,13 @@ class BodyLimit:
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isascii() and declared.isdigit() and int(declared) > exchange.limit_bytes:
             refused = RequestError(ErrorCode.PAYLOAD_TOO_LARGE, str(BodyTooLargeError(exchange.limit_bytes).detail))
-            await problem_response(problem_of(refused, scope["path"]))(scope, exchange.receive, exchange.send)
+            await make_problem_response(make_problem(refused, scope["path"]))(scope, exchange.receive, exchange.send)
             return
         await self._app(scope, exchange.receive, exchange.send)
 
 
 class _Exchange:
-    """One request and its answer."""
+    """One request and its reply."""
 
     def __init__(self, limit_bytes: int, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -61,18 +61,14 @@ class _Exchange:
         self._ended = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
 
     async def receive(self) -> Message:
-        """The next part of the body.
-
-        Raises:
-            BodyTooLargeError: With this part the body is over its limit.
-        """
+        """Return the next part of the body. Raises BodyTooLargeError if the body exceeds its limit with it."""
         message = await self._next()
         if self._received_bytes > self.limit_bytes:
             raise BodyTooLargeError(self.limit_bytes)
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass on the answer; close the connection behind an early one."""
+        """Pass on the reply, and close the connection after an early one."""
         if not self._ended and message["type"] == "http.response.start":
             MutableHeaders(scope=message)["Connection"] = "close"
         last = message["type"] == "http.response.body" and not message.get("more_body", False)

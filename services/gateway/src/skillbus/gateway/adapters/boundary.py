@@ -1,4 +1,4 @@
-"""The outermost layer: trace context, one log line and one count a request, and an answer whatever happens."""
+"""Outermost layer: trace context, one log line and one count for each request, and a reply in every case."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillbus.common.bus import headers as bus_headers
 from skillbus.gateway.adapters.http_metrics import HttpMetrics
-from skillbus.gateway.adapters.problem_response import internal_problem, problem_response
+from skillbus.gateway.adapters.problem_response import make_internal_problem, make_problem_response
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """W3C Trace Context, section 3.2."""
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class Boundary:
-    """Wraps the whole app."""
+    """ASGI layer around the whole app."""
 
     def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
         self._app = app
@@ -31,28 +31,28 @@ class Boundary:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace = _trace_of(scope)
+        trace = _get_trace(scope)
         token = bus_headers.traceparent.set(trace)
-        answer = _Answer(send, trace)
+        reply = _Reply(send, trace)
         start = time.perf_counter()
         try:
-            await self._app(scope, receive, answer.send)
+            await self._app(scope, receive, reply.send)
         except Exception:
-            log.exception("http_request_failed", method=scope["method"], route=_route_of(scope))
-            if not answer.status:
-                await problem_response(internal_problem(scope["path"]))(scope, receive, answer.send)
+            log.exception("http_request_failed", method=scope["method"], route=_get_route(scope))
+            if not reply.status:
+                await make_problem_response(make_internal_problem(scope["path"]))(scope, receive, reply.send)
         finally:
-            self._note(scope, answer.status, time.perf_counter() - start)
+            self._record(scope, reply.status, time.perf_counter() - start)
             bus_headers.traceparent.reset(token)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        method, route = scope["method"], _route_of(scope)
-        self._metrics.answered(method, route, status, seconds)
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        method, route = scope["method"], _get_route(scope)
+        self._metrics.count_reply(method, route, status, seconds)
         log.info("http_request", method=method, route=route, status=status, ms=round(seconds * 1000, 2))
 
 
-class _Answer:
-    """The answer on its way out; `status` is 0 until it has begun."""
+class _Reply:
+    """Reply that is being sent. `status` is 0 until it starts."""
 
     def __init__(self, send: Send, trace: str) -> None:
         self._send = send
@@ -66,12 +66,12 @@ class _Answer:
         await self._send(message)
 
 
-def _trace_of(scope: Scope) -> str:
-    """The caller's trace context, or a new one when there is none or it is not well formed."""
+def _get_trace(scope: Scope) -> str:
+    """Return the caller's trace context, or a new one if it is absent or malformed."""
     given = Headers(scope=scope).get("traceparent", "")
     return given if _TRACEPARENT.fullmatch(given) else f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
 
 
-def _route_of(scope: Scope) -> str:
-    """The template of the route that matched."""
+def _get_route(scope: Scope) -> str:
+    """Return the path template of the matched route."""
     return str(getattr(scope.get("route"), "path", _UNMATCHED))

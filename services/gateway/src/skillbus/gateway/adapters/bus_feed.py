@@ -1,4 +1,4 @@
-"""What runs print, from the bus."""
+"""Live output of runs, from the bus."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -10,7 +10,7 @@ from skillbus.contracts.sandbox.run_history import RUN_PRINTED, RunEvent
 
 
 class BusRunFeed:
-    """`RunFeed` on a connection."""
+    """`RunFeed` over a NATS connection."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Counters and times of HTTP, by route template: paths are the callers' and without number."""
+"""Counters and durations of HTTP requests by route template; the number of paths is unbounded."""
 
 from typing import Final
 
@@ -9,23 +9,26 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class HttpMetrics:
-    """What was asked, how it was answered, and how long that took."""
+    """Metrics of HTTP requests: count by status, and duration."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._requests = Counter(
-            "skillbus_http_requests", "HTTP requests answered.", ["method", "route", "status"], registry=registry
+            "skillbus_http_requests",
+            "HTTP requests that got a reply.",
+            ["method", "route", "status"],
+            registry=registry,
         )
         self._seconds = Histogram(
             "skillbus_http_request_seconds",
-            "Time to answer an HTTP request.",
+            "Time to reply to an HTTP request.",
             ["method", "route"],
             buckets=_SECONDS,
             registry=registry,
         )
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+    def count_reply(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a reply and its duration."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, status).inc()
         self._seconds.labels(known, route).observe(seconds)

@@ -1,6 +1,6 @@
-"""JSON bodies read by the rules: UTF-8, and text that can be encoded again.
+"""Strict parsing of JSON bodies: UTF-8, without lone surrogates.
 
-Python's own reader lets lone surrogates pass, which then fail where they are written.
+Python's parser accepts lone surrogates, which fail later when the text is encoded.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from starlette.responses import Response
 
 _IN_THREAD_BYTES: Final = 256 * 1024
 _VALUES_MAX: Final = 1024 * 1024
-"""Values of a body. What a run says beside its files must fit a NATS message of so many bytes, and files are one value
-each; a body of tens of millions would take tens of seconds to read and to refuse, in which nothing else is answered."""
+"""Most values of a body. Valid bodies must fit into a NATS message of as many bytes, apart from files, which are one
+value each. Parsing tens of millions of values would block every other request for tens of seconds."""
 
 
 class _StrictRequest(Request):
     async def json(self) -> object:
         body = await self.body()
         if len(body) > _VALUES_MAX and sum(map(body.count, (b",", b"[", b"{"))) > _VALUES_MAX:
-            raise HTTPException(413, f"The body holds more than {_VALUES_MAX} values.")
+            raise HTTPException(413, f"The body has more than {_VALUES_MAX} values.")
         try:
             if len(body) > _IN_THREAD_BYTES:
                 return await asyncio.to_thread(from_json, body, allow_inf_nan=False)
@@ -33,12 +33,12 @@ class _StrictRequest(Request):
 
 
 class StrictJsonRoute(APIRoute):
-    """A route whose JSON body is read so."""
+    """Route that parses its JSON body strictly."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         handle = super().get_route_handler()
 
-        async def strictly(request: Request) -> Response:
+        async def handle_strictly(request: Request) -> Response:
             return await handle(_StrictRequest(request.scope, request.receive))
 
-        return strictly
+        return handle_strictly

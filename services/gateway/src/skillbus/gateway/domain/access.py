@@ -1,8 +1,8 @@
-"""Who may ask what.
+"""Access rules: which requests the gateway lets in.
 
-With an owner's key, every request carries it, but for probes and the documentation of the API. Without one the gateway
-listens on loopback only, and the browser of the person who runs it is the way in for strangers. So the host must be a
-loopback name (else a name of theirs could be made to resolve to 127.0.0.1), and no page of another origin changes
+With an owner's key, every request must carry it, except probes and the API documentation. Without a key the gateway
+listens on loopback only, where the browser of its user is the one way in for strangers. So the Host header must be a
+loopback name (otherwise a foreign name that resolves to 127.0.0.1 would do), and pages of other origins may not change
 anything.
 """
 
@@ -20,12 +20,12 @@ from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequire
 MIN_KEY_CHARACTERS: Final = 16
 _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_FOLDERS: Final = ("/docs/",)
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What of a request decides whether it is let in; headers are None when they are absent."""
+    """Parts of a request that decide about access. Absent headers are None."""
 
     method: str
     path: str
@@ -36,36 +36,30 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rule in force: by the digest of the owner's key, or by loopback when there is none."""
+    """Access rule: the owner's key, or loopback if there is no key."""
 
     key_digest: bytes | None = None
+    """SHA-256 of the owner's key."""
 
-    def check(self, visit: Visit) -> None:
-        """Let a request in.
-
-        Raises:
-            RequestError: `unauthorized` or `forbidden`.
-        """
+    def check_visit(self, visit: Visit) -> None:
+        """Raise RequestError (`unauthorized` or `forbidden`) unless the request may enter."""
         if self.key_digest is None:
             _check_local(visit)
         elif visit.path not in _OPEN_PATHS and not visit.path.startswith(_OPEN_FOLDERS):
-            self._check_key(visit.authorization, self.key_digest)
-
-    def _check_key(self, authorization: str | None, key_digest: bytes) -> None:
-        scheme, _, given = (authorization or "").partition(" ")
-        digest = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
-        # Digests are of one length, so that the comparison tells nothing about the key.
-        if not hmac.compare_digest(digest, key_digest) or scheme.lower() != "bearer":
-            raise RequestError(
-                ErrorCode.UNAUTHORIZED, "Send the owner's key in the header `Authorization: Bearer <key>`."
-            )
+            scheme, _, given = (visit.authorization or "").partition(" ")
+            digest = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
+            # Both digests have the same length, so the time of the comparison reveals nothing about the key.
+            if not hmac.compare_digest(digest, self.key_digest) or scheme.lower() != "bearer":
+                raise RequestError(
+                    ErrorCode.UNAUTHORIZED, "Send the owner's key in the header `Authorization: Bearer <key>`."
+                )
 
 
-def access_by(key: str | None) -> Access:
-    """The rule for a key; surrounding white space is not part of it.
+def make_access(key: str | None) -> Access:
+    """Return the access rule for a key. White space around the key is ignored.
 
     Raises:
-        OwnerKeyInvalidError: It is too short to protect anything, or cannot be sent in a header.
+        OwnerKeyInvalidError: The key is too short, or cannot be sent in a header.
     """
     if key is None:
         return Access()
@@ -79,17 +73,13 @@ def access_by(key: str | None) -> Access:
 
 
 def check_address(host: str, addresses: Iterable[str], access: Access) -> None:
-    """Refuse to listen for strangers without a key; `addresses` is what `host` resolves to.
-
-    Raises:
-        OwnerKeyRequiredError: One of them is not loopback, and there is no key.
-    """
+    """Raise OwnerKeyRequiredError if `host` resolves to an address beyond loopback and there is no key."""
     if access.key_digest is None and not all(is_loopback(address) for address in addresses):
         raise OwnerKeyRequiredError(host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address can only mean this machine."""
+    """Return True if a name or address always means this machine."""
     if host == "localhost":
         return True
     try:
@@ -99,27 +89,19 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_local(visit: Visit) -> None:
-    if not is_loopback(_name_of(visit.host or "")):
+    try:
+        host = urlsplit(f"//{visit.host or ''}").hostname or ""
+    except ValueError:
+        host = ""
+    if not is_loopback(host):
         raise RequestError(
-            ErrorCode.FORBIDDEN, "Without an owner's key only loopback names are served: use http://127.0.0.1."
+            ErrorCode.FORBIDDEN, "Without an owner's key, only loopback names are served: use http://127.0.0.1."
         )
-    if visit.origin is None or visit.method in _READING:
+    if visit.origin is None or visit.method in _READ_METHODS:
         return
-    if _authority_of(visit.origin) != (visit.host or "").lower():
+    try:
+        origin = urlsplit(visit.origin).netloc.lower()
+    except ValueError:
+        origin = ""
+    if origin != (visit.host or "").lower():
         raise RequestError(ErrorCode.FORBIDDEN, "A page of another origin may not change anything here.")
-
-
-def _authority_of(origin: str) -> str:
-    """Host and port of an Origin header; nothing of `null`."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
-
-
-def _name_of(host: str) -> str:
-    """The name in a Host header: without port, and without the brackets of IPv6."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""

@@ -1,7 +1,7 @@
-"""What keeps the gateway from starting. Errors of requests are the contract's `RequestError`.
+"""Errors that keep the gateway from starting. Errors of requests are the contract's `RequestError`.
 
 GatewayError
-├── OwnerKeyRequiredError   the address can be reached by others, and there is no key
+├── OwnerKeyRequiredError   the address can be reached by other machines, and there is no key
 └── OwnerKeyInvalidError    the key, or the file that should hold it, cannot be used
 """
 
@@ -19,4 +19,4 @@ class OwnerKeyRequiredError(GatewayError):
 
 
 class OwnerKeyInvalidError(GatewayError):
-    """The message never holds the key."""
+    """The message never contains the key."""

@@ -1,4 +1,4 @@
-"""Skill packages on their way from a caller to the indexer."""
+"""Installation and validation of uploaded skill packages by the indexer."""
 
 import asyncio
 import hashlib
@@ -17,81 +17,80 @@ from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skills import CHECK_SKILL, INSTALL_SKILL, InstallSkill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
-from skillbus.gateway.domain.ports import BusCaller, Objects
-from skillbus.gateway.domain.retry import patiently
+from skillbus.gateway.domain.ports import BusCaller, ObjectFiles
+from skillbus.gateway.domain.retry import retry_while_away
 
 INLINE_BYTES: Final = 256 * 1024
-"""What travels in a message: as base64 a third more, and NATS takes 1 MiB."""
+"""Largest package inside a message. Base64 makes it a third larger, and NATS takes 1 MiB."""
 _DISCARD_S: Final = 2.0
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
-    """A package as it came, in a file of ours."""
+class UploadedPackage:
+    """Uploaded package in a temporary file."""
 
     file: BinaryIO
     size_bytes: int
 
 
-def uploaded_skill(reply: SkillInstalled) -> UploadedSkill:
-    """The indexer's reply, flat."""
+def make_uploaded_skill(reply: SkillInstalled) -> UploadedSkill:
+    """Return the indexer's reply as one flat object."""
     return UploadedSkill.model_validate({**reply.skill.model_dump(), "outcome": reply.outcome})
 
 
 class PackageInstaller:
-    """Hands packages to the indexer: small ones in the message, others through the object store.
+    """Sends packages to the indexer: small ones in the message, others through the object store.
 
-    What may be done twice is done again while the bus or the indexer is away, for `patience_s` at most.
+    Idempotent calls are repeated for `patience_s` while the bus or the indexer is away.
     """
 
-    def __init__(self, caller: BusCaller, packages: Objects, *, max_bytes: int, patience_s: float) -> None:
+    def __init__(self, caller: BusCaller, packages: ObjectFiles, *, max_bytes: int, patience_s: float) -> None:
         self._caller = caller
         self._packages = packages
         self._max_bytes = max_bytes
         self._patience_s = patience_s
 
-    async def install(self, package: Package, project: str) -> UploadedSkill:
-        """Install a package, or update the skill of its name.
+    async def install_package(self, package: UploadedPackage, project: str) -> UploadedSkill:
+        """Install a package, or update the skill with the same name.
 
         Raises:
             RequestError: The package is too large or not a valid skill, or the bus or the indexer stayed away.
         """
-        until = self._until()
-        async with self._offered(package, project, until) as offer:
+        until = asyncio.get_running_loop().time() + self._patience_s
+        async with self._offer(package, project, until) as offer:
             try:
-                return await self._ask(offer, until)
+                reply = await retry_while_away(lambda: self._caller.call(INSTALL_SKILL, offer), until)
             except RequestError as error:
                 if error.code is not ErrorCode.NOT_FOUND or offer.package.object_name is None:
                     raise
-            # The indexer takes the object out when it is done: it was done, its reply was lost, and it was asked again.
-            await self._stage(package, offer.package.object_name, until)
-            return await self._ask(offer, until)
+                # An earlier attempt succeeded, and the indexer deleted the object, but its reply was lost.
+                await self._stage(package, offer.package.object_name, until)
+                reply = await retry_while_away(lambda: self._caller.call(INSTALL_SKILL, offer), until)
+        return make_uploaded_skill(reply)
 
-    async def check(self, package: Package, project: str) -> SkillChecked:
-        """What the validation says of a package, which is not installed.
+    async def check_package(self, package: UploadedPackage, project: str) -> SkillChecked:
+        """Validate a package without installing it.
 
         Raises:
             RequestError: The package is too large, or the bus or the indexer stayed away.
         """
-        until = self._until()
-        async with self._offered(package, project, until) as offer:
-            checked = await patiently(lambda: self._caller.call(CHECK_SKILL, offer), until)
+        until = asyncio.get_running_loop().time() + self._patience_s
+        async with self._offer(package, project, until) as offer:
+            checked = await retry_while_away(lambda: self._caller.call(CHECK_SKILL, offer), until)
             await self._discard(offer.package.object_name)
             return checked
 
-    def _until(self) -> float:
-        return asyncio.get_running_loop().time() + self._patience_s
-
     @asynccontextmanager
-    async def _offered(self, package: Package, project: str, until: float) -> AsyncGenerator[InstallSkill]:
-        """The request that brings a package along or says where it lies; what lies there goes if nothing came of it."""
+    async def _offer(self, package: UploadedPackage, project: str, until: float) -> AsyncGenerator[InstallSkill]:
+        """Yield the request with the package, inline or as an object. The object is deleted after an error."""
         if package.size_bytes > self._max_bytes:
             raise RequestError(
-                ErrorCode.PAYLOAD_TOO_LARGE, f"A package may be {self._max_bytes} bytes, this one is larger."
+                ErrorCode.PAYLOAD_TOO_LARGE,
+                f"The package has {package.size_bytes} bytes; the limit is {self._max_bytes} bytes.",
             )
-        digest = await asyncio.to_thread(_sha256, package.file)
+        digest = await asyncio.to_thread(_hash_file, package.file)
         if package.size_bytes <= INLINE_BYTES:
             package.file.seek(0)
             content = Content(size_bytes=package.size_bytes, sha256=digest, inline=package.file.read())
@@ -106,15 +105,12 @@ class PackageInstaller:
             await self._discard(name)
             raise
 
-    async def _ask(self, request: InstallSkill, until: float) -> UploadedSkill:
-        return uploaded_skill(await patiently(lambda: self._caller.call(INSTALL_SKILL, request), until))
-
-    async def _stage(self, package: Package, name: str, until: float) -> None:
+    async def _stage(self, package: UploadedPackage, name: str, until: float) -> None:
         async def put() -> None:
             package.file.seek(0)
-            await self._packages.put_file(name, _Reader(package.file))
+            await self._packages.put_file(name, _BufferedFile(package.file))
 
-        await patiently(put, until)
+        await retry_while_away(put, until)
 
     async def _discard(self, name: str | None) -> None:
         if name is None:
@@ -123,12 +119,12 @@ class PackageInstaller:
             async with asyncio.timeout(_DISCARD_S):
                 await self._packages.delete(name)
         except (RequestError, TimeoutError) as error:
-            # What the caller must hear is what became of the package; an object that stays only costs space.
-            log.warning("incoming_package_left", name=name, error=repr(error))
+            # The caller needs the result of the request; a left object only costs space.
+            log.warning("incoming_package_not_deleted", name=name, error=repr(error))
 
 
-class _Reader(io.BufferedIOBase):
-    """A file of a form, as the object store wants it."""
+class _BufferedFile(io.BufferedIOBase):
+    """A form's file with the interface that the object store needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -146,7 +142,7 @@ class _Reader(io.BufferedIOBase):
         return True
 
 
-def _sha256(file: BinaryIO) -> str:
+def _hash_file(file: BinaryIO) -> str:
     file.seek(0)
     digest = hashlib.sha256()
     while chunk := file.read(INLINE_BYTES):

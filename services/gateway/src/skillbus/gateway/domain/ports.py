@@ -1,4 +1,4 @@
-"""What the gateway needs from the outside."""
+"""Ports of the gateway: the bus, the object store, and the output of runs."""
 
 import io
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -14,7 +14,7 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class BusCaller(Protocol):
-    """Asks services."""
+    """Client of the services."""
 
     async def call(
         self,
@@ -24,60 +24,56 @@ class BusCaller(Protocol):
         timeout_s: float | None = None,
         content_type: str = JSON,
     ) -> ReplyT:
-        """The reply; `content_type` is how it crosses the bus. Raises `RequestError` for every other outcome."""
+        """Send a request and return the reply. Raises RequestError for every other outcome."""
         ...
 
 
-class StoredObject(Protocol):
-    """An object that is there."""
+class OpenedObject(Protocol):
+    """Object that is being read."""
 
     @property
-    def size_bytes(self) -> int:
-        """How large it is."""
-        ...
+    def size_bytes(self) -> int: ...
 
     @property
     def pieces(self) -> AsyncGenerator[bytes]:
-        """Its bytes in order; to be closed when not read to the end. Raises `RequestError` when one does not come."""
+        """Bytes in order. Close it if you do not read to the end. Raises RequestError if a piece does not arrive."""
         ...
 
 
-class Objects(Protocol):
-    """A bucket of files on the bus. Every method raises `RequestError` when the bus is away."""
+class ObjectFiles(Protocol):
+    """Bucket of the object store. Every method raises RequestError if the bus is away."""
 
     async def put(self, name: str, data: bytes) -> None:
         """Store bytes under a name."""
         ...
 
     async def put_file(self, name: str, file: io.BufferedIOBase) -> None:
-        """Store what a file holds from its current position on."""
+        """Store the rest of a file, from its current position."""
         ...
 
     async def get(self, name: str, max_bytes: int) -> bytes:
-        """The bytes of an object; `not_found`, or `payload_too_large` above `max_bytes`."""
+        """Return the bytes of an object. Raises `not_found`, or `payload_too_large` above `max_bytes`."""
         ...
 
-    async def open(self, name: str, max_bytes: int) -> StoredObject:
-        """An object to be read piece by piece; `not_found`, or `payload_too_large` above `max_bytes`."""
+    async def open(self, name: str, max_bytes: int) -> OpenedObject:
+        """Open an object to read it in pieces. Raises `not_found`, or `payload_too_large` above `max_bytes`."""
         ...
 
     async def delete(self, name: str) -> None:
-        """Remove an object, which need not be there."""
+        """Delete an object if it exists."""
         ...
 
 
 class RunFeed(Protocol):
-    """What runs print, while they run."""
+    """Live output of runs."""
 
     def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
-        """What is told of a run from now on, without end. Raises `RequestError` when the bus is away."""
+        """Subscribe to the events of a run. The iterator has no end. Raises RequestError if the bus is away."""
         ...
 
 
 class Connection(Protocol):
-    """The connection to the bus."""
+    """Connection to the bus."""
 
     @property
-    def is_connected(self) -> bool:
-        """Whether it is there now."""
-        ...
+    def is_connected(self) -> bool: ...

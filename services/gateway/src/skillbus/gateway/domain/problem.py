@@ -16,10 +16,10 @@ _CODES: Final = {
 }
 
 
-def problem_of(error: RequestError, instance: str) -> Problem:
-    """The problem document of a contract's error."""
+def make_problem(error: RequestError, instance: str) -> Problem:
+    """Return the problem document of an error. `instance` is the path of the request."""
     return Problem(
-        type=_type_of(error.code),
+        type=f"urn:skillbus:error:{error.code}",
         title=ERROR_CLASSES[error.code].title,
         status=error.status,
         detail=error.message,
@@ -30,20 +30,21 @@ def problem_of(error: RequestError, instance: str) -> Problem:
     )
 
 
-def get_retry_after_s(problem: Problem) -> int | None:
-    """Return the seconds to wait before the next attempt; None for statuses without a `Retry-After` header."""
-    return _RETRY_AFTER_S.get(HTTPStatus(problem.status))
-
-
-def http_problem(status: int, detail: str, instance: str) -> Problem:
-    """The problem document of an error that HTTP itself knows, like 405."""
+def make_http_problem(status: int, detail: str, instance: str) -> Problem:
+    """Return the problem document of an error of HTTP itself, such as 405."""
     known = HTTPStatus(status)
     code = _CODES.get(known, ErrorCode.INVALID_REQUEST if status < 500 else ErrorCode.INTERNAL)
-    title = ERROR_CLASSES[code].title if ERROR_CLASSES[code].status == status else known.phrase
     return Problem(
-        type=_type_of(code), title=title, status=status, detail=detail, instance=instance, code=code, retryable=False
+        type=f"urn:skillbus:error:{code}",
+        title=ERROR_CLASSES[code].title if ERROR_CLASSES[code].status == status else known.phrase,
+        status=status,
+        detail=detail,
+        instance=instance,
+        code=code,
+        retryable=False,
     )
 
 
-def _type_of(code: ErrorCode) -> str:
-    return f"urn:skillbus:error:{code}"
+def get_retry_after_s(problem: Problem) -> int | None:
+    """Return the seconds to wait before the next attempt; None for statuses without a `Retry-After` header."""
+    return _RETRY_AFTER_S.get(HTTPStatus(problem.status))

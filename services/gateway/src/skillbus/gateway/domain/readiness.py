@@ -1,4 +1,4 @@
-"""Whether the whole can do its work."""
+"""Readiness of the whole system."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,40 +22,40 @@ _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
     learner.SERVICE: learner.HEALTH,
 }
 _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
-"""A machine that cannot isolate runs nothing, but installs and finds: the whole is ready, and says what is not.
+"""Services that may be unready in a ready system: a machine that cannot isolate runs still installs and finds tools.
 
-A sandbox that does not answer at all is another matter: a service is missing.
+A sandbox that does not reply at all makes the system unready, because a service is missing then.
 """
 _MAY_BE_AWAY: Final[Mapping[str, str]] = {
-    agent.SERVICE: "tools are found, but MCP and builtin ones cannot be called, and MCP servers are not followed",
-    learner.SERVICE: "tools are found and skills run, but knowledge is neither kept nor found",
+    agent.SERVICE: "search and runs work, but MCP and builtin tools cannot be called, and MCP servers are not followed",
+    learner.SERVICE: "search and runs of tools work, but knowledge cannot be stored or found",
 }
-"""What does not work without a service, where the rest does: the whole is ready, and says so."""
+"""Services that may be missing in a ready system, each with what does not work without it."""
 
 
 class Readiness:
-    """Asks every service, at the same time."""
+    """Asks every service at the same time whether it is ready."""
 
     def __init__(self, caller: BusCaller, connection: Connection, *, timeout_s: float) -> None:
         self._caller = caller
         self._connection = connection
         self._timeout_s = timeout_s
 
-    async def health(self) -> Health:
-        """Ready when NATS is connected and every service that is needed says that it is."""
-        asked = await asyncio.gather(*(self._ask(service, endpoint) for service, endpoint in _SERVICES.items()))
+    async def check_health(self) -> Health:
+        """Return the health of the system: ready if NATS is connected and every required service is ready."""
+        checked = await asyncio.gather(*(self._check(service, endpoint) for service, endpoint in _SERVICES.items()))
         connected = self._connection.is_connected
         nats = HealthCheck(name="nats", ready=connected, detail="" if connected else "not connected")
-        ready = connected and all(good for _, good in asked)
-        return Health(service=SERVICE, ready=ready, checks=(nats, *(check for check, _ in asked)))
+        ready = connected and all(is_enough for _, is_enough in checked)
+        return Health(service=SERVICE, ready=ready, checks=(nats, *(check for check, _ in checked)))
 
-    async def status(self) -> SystemStatus:
-        """The same, and what the indexer holds."""
-        health, held = await asyncio.gather(self.health(), self._indexer_status())
-        return SystemStatus(ready=health.ready, services=health.checks, indexer=held)
+    async def get_status(self) -> SystemStatus:
+        """Return the health of the system and the state of the index."""
+        health, indexer_status = await asyncio.gather(self.check_health(), self._get_indexer_status())
+        return SystemStatus(ready=health.ready, services=health.checks, indexer=indexer_status)
 
-    async def _ask(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
-        """The check of a service, and whether the whole can do with it as it is."""
+    async def _check(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
+        """Return the check of a service, and True if the system can be ready with it."""
         try:
             health = await self._caller.call(endpoint, Empty(), timeout_s=self._timeout_s)
         except RequestError as error:
@@ -66,7 +66,7 @@ class Readiness:
         check = HealthCheck(name=service, ready=health.ready, detail=detail if not health.ready else "")
         return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()
 
-    async def _indexer_status(self) -> IndexerStatus | None:
+    async def _get_indexer_status(self) -> IndexerStatus | None:
         try:
             return await self._caller.call(GET_STATUS, Empty(), timeout_s=self._timeout_s)
         except RequestError:

@@ -1,4 +1,4 @@
-"""Routes of dead letters."""
+"""Dead letters: events that a consumer gave up on."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -54,10 +54,10 @@ class DeadLetterRoutes:
         return await self.caller.call(DROP_DEAD_LETTER, DeadLetterSelector(sequence=sequence))
 
 
-def add_dead_letter_routes(to: DocumentedRouter, routes: DeadLetterRoutes) -> None:
-    """Add the routes under their paths."""
+def add_dead_letter_routes(router: DocumentedRouter, routes: DeadLetterRoutes) -> None:
+    """Add the routes of dead letters."""
     path = "/api/dead-letters"
-    to.add("GET", path, routes.list_dead_letters, LIST_DEAD_LETTERS.errors)
-    to.add("GET", f"{path}/{{sequence}}", routes.get_dead_letter, GET_DEAD_LETTER.errors)
-    to.add("POST", f"{path}/{{sequence}}/replay", routes.replay_dead_letter, REPLAY_DEAD_LETTER.errors)
-    to.add("DELETE", f"{path}/{{sequence}}", routes.drop_dead_letter, DROP_DEAD_LETTER.errors)
+    router.add("GET", path, routes.list_dead_letters, LIST_DEAD_LETTERS.errors)
+    router.add("GET", f"{path}/{{sequence}}", routes.get_dead_letter, GET_DEAD_LETTER.errors)
+    router.add("POST", f"{path}/{{sequence}}/replay", routes.replay_dead_letter, REPLAY_DEAD_LETTER.errors)
+    router.add("DELETE", f"{path}/{{sequence}}", routes.drop_dead_letter, DROP_DEAD_LETTER.errors)

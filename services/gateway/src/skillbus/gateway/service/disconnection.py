@@ -1,25 +1,28 @@
-"""Work that is given up when nobody waits for its answer any more."""
+"""Cancellation of work when the caller closes its connection."""
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fastapi import Request
+
+CLIENT_CLOSED_REQUEST: Final = 499
+"""Status for the log, as in nginx. Nobody receives it."""
 
 ResultT = TypeVar("ResultT")
 
 
 class CallerLeftError(Exception):
-    """The connection was closed before the answer was there."""
+    """The caller closed its connection before the reply."""
 
 
-async def while_connected(request: Request, work: Coroutine[None, None, ResultT]) -> ResultT:
-    """The result of the work. The body of the request has been read.
+async def await_while_connected(request: Request, work: Coroutine[None, None, ResultT]) -> ResultT:
+    """Return the result of the work. The body of the request must have been read.
 
     Raises:
-        CallerLeftError: The caller hung up; the work was cancelled.
+        CallerLeftError: The caller closed its connection, and the work was cancelled.
     """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_await_disconnect(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -31,6 +34,6 @@ async def while_connected(request: Request, work: Coroutine[None, None, ResultT]
         await asyncio.wait({working, leaving})
 
 
-async def _left(request: Request) -> None:
+async def _await_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""How routes are added with what the documentation cannot derive from their handlers."""
+"""Routes with the parts of their documentation that FastAPI cannot derive from the handlers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,69 +13,73 @@ from skillbus.gateway.domain.problem import MEDIA_TYPE
 
 Errors = tuple[ErrorCode, ...]
 Documented = dict[int | str, dict[str, object]]
-NO_ERRORS: Final[Errors] = ()
-WITH_BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
+_EVERY_ROUTE: Final[Errors] = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)
+_EVERY_BODY: Final[Errors] = (ErrorCode.PAYLOAD_TOO_LARGE,)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentedRouter:
-    """Adds routes under their paths, with the errors that each can answer."""
+    """Adds routes with their tag and the errors that each can return."""
 
     router: APIRouter
-    also: Documented = field(default_factory=dict)
-    """What is said of answers beside what is derived: their headers, other forms of them, other statuses."""
+    tag: str = ""
+    replies: Documented = field(default_factory=dict)
+    """Documentation of replies that FastAPI does not derive: headers, other media types, other statuses."""
 
-    def saying(self, also: Documented) -> "DocumentedRouter":
-        """One that says this of the answers."""
-        return replace(self, also=also)
+    def with_tag(self, tag: str) -> "DocumentedRouter":
+        """Return a router that adds routes with this tag."""
+        return replace(self, tag=tag)
+
+    def with_replies(self, replies: Documented) -> "DocumentedRouter":
+        """Return a router that documents these replies."""
+        return replace(self, replies=replies)
 
     def add(
         self,
         method: str,
         path: str,
         handler: Callable[..., object],
-        errors: Errors,
+        errors: Errors = (),
         *,
         status: int = 200,
         response: type[Response] = JSONResponse,
         example: Mapping[str, object] | None = None,
         body: dict[str, object] | None = None,
     ) -> None:
-        """Add a route; `example` is a body that it takes, `body` what is said of one that its handler reads itself."""
+        """Add a route. `example` is a valid body; `body` documents a body that the handler reads itself."""
+        body_errors = _EVERY_BODY if method in {"POST", "PUT", "PATCH"} else ()
         self.router.add_api_route(
             path,
             handler,
             methods=[method],
             status_code=status,
             response_class=response,
-            responses={**problems(errors), **self.also},
+            responses={**document_errors((*errors, *body_errors), MEDIA_TYPE, "Problem"), **self.replies},
             operation_id=handler.__name__,
-            openapi_extra=body if example is None else body_example(example),
+            openapi_extra=body if example is None else document_example(example),
+            tags=[self.tag],
         )
 
-    def add_probe(self, path: str, handler: Callable[..., object], also: Documented) -> None:
-        """Add a probe, for those that ask with HEAD too."""
-        self.router.add_api_route(path, handler, methods=["GET"], responses=also, operation_id=handler.__name__)
+    def add_probe(self, path: str, handler: Callable[..., object], replies: Documented) -> None:
+        """Add a probe, which is answered for HEAD too."""
+        self.router.add_api_route(
+            path, handler, methods=["GET"], responses=replies, operation_id=handler.__name__, tags=[self.tag]
+        )
         self.router.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
 
 
-def body_example(example: Mapping[str, object]) -> dict[str, object]:
-    """What of an operation shows a body."""
+def document_example(example: Mapping[str, object]) -> dict[str, object]:
+    """Return the part of an operation that shows an example of its body."""
     return {"requestBody": {"content": {"application/json": {"example": dict(example)}}}}
 
 
-def problems(errors: Errors) -> Documented:
-    """How the documentation lists the errors of a route: by status, with the codes that have it."""
-    return documented_errors(errors, MEDIA_TYPE, "Problem")
-
-
-def documented_errors(errors: Errors, media_type: str, schema: str) -> Documented:
-    """The same for errors of another form, by the name of its schema."""
+def document_errors(errors: Errors, media_type: str, schema: str) -> Documented:
+    """Return the documentation of error replies: one entry for each status, with its codes. `schema` is a name."""
     content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    codes = sorted({*errors, ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN}, key=lambda code: ERROR_CLASSES[code].status)
+    codes = sorted({*errors, *_EVERY_ROUTE}, key=lambda code: ERROR_CLASSES[code].status)
     documented: Documented = {}
-    for status, of_status in groupby(codes, key=lambda code: ERROR_CLASSES[code].status):
-        said = ", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in of_status)
-        documented[status] = {"description": said, "content": content}
-    documented["default"] = {"description": "Any other error has this form too.", "content": content}
+    for status, group in groupby(codes, key=lambda code: ERROR_CLASSES[code].status):
+        description = ", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in group)
+        documented[status] = {"description": description, "content": content}
+    documented["default"] = {"description": "Every other error has this form too.", "content": content}
     return documented

@@ -1,9 +1,9 @@
-"""MCP servers whose tools are in the catalogue."""
+"""MCP servers."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Response
 
 from skillbus.contracts.agent.mcp_servers import (
     GET_MCP_SERVER,
@@ -19,9 +19,10 @@ from skillbus.contracts.agent.mcp_servers import (
     McpServersListed,
     RegisterMcpServer,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Project
+from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import DocumentedRouter
+from skillbus.gateway.service.parameters import ProjectInQuery
 
 _SERVERS: Final = "/api/mcp-servers"
 _SERVER: Final = f"{_SERVERS}/{{name}}"
@@ -30,36 +31,36 @@ _EXAMPLE: Final[dict[str, object]] = {
     "url": "https://mcp.example.com/mcp",
     "headers": {"Authorization": "env:FILES_MCP_AUTHORIZATION"},
 }
-ServerInPath = Annotated[McpServerName, Path()]
-ProjectInQuery = Annotated[Project, Query()]
+ServerInPath = Annotated[McpServerName, Path(description="Name of the MCP server.")]
 
 
 @dataclass(frozen=True, slots=True)
 class McpServerRoutes:
-    """The handlers, over what they need."""
+    """Handlers of MCP servers."""
 
     caller: BusCaller
 
     async def register_mcp_server(self, body: RegisterMcpServer, response: Response) -> McpServer:
-        """Register an MCP server by `url` or `command`: its tools are listed, put into the catalogue, and followed.
+        """Register an MCP server by `url` or `command`, add its tools to the catalogue, and follow its changes.
 
-        One of that name is replaced. Values of `headers` and `env` are never told again; `env:NAME` and `file:PATH`, of
-        the agent, stand for what is there. A server that does not answer is registered and tried again: see `state`.
+        A server with the same name is replaced. Values of `headers` and `env` are never returned; `env:NAME` and
+        `file:PATH` are references that the agent service resolves. A server that does not reply is registered anyway,
+        and the connection is retried: see `state`.
         """
         registered = await self.caller.call(REGISTER_MCP_SERVER, body)
         response.headers["Location"] = f"{_SERVERS}/{registered.name}"
         return registered
 
     async def list_mcp_servers(self, project: ProjectInQuery = DEFAULT_PROJECT) -> McpServersListed:
-        """The MCP servers of a project, and how they are."""
+        """List the MCP servers of a project with their states."""
         return await self.caller.call(LIST_MCP_SERVERS, ListMcpServers(project=project))
 
     async def get_mcp_server(self, name: ServerInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> McpServer:
-        """One MCP server, and how it is."""
+        """Return one MCP server with its state."""
         return await self.caller.call(GET_MCP_SERVER, McpServerSelector(project=project, name=name))
 
     async def refresh_mcp_server(self, name: ServerInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> McpServer:
-        """List an MCP server's tools again, now."""
+        """List the tools of an MCP server again, now."""
         return await self.caller.call(REFRESH_MCP_SERVER, McpServerSelector(project=project, name=name))
 
     async def remove_mcp_server(
@@ -69,11 +70,11 @@ class McpServerRoutes:
         return await self.caller.call(REMOVE_MCP_SERVER, McpServerSelector(project=project, name=name))
 
 
-def add_mcp_server_routes(to: DocumentedRouter, routes: McpServerRoutes) -> None:
-    """Put them under their paths."""
-    errors = (*REGISTER_MCP_SERVER.errors, *WITH_BODY)
-    to.add("POST", _SERVERS, routes.register_mcp_server, errors, status=201, example=_EXAMPLE)
-    to.add("GET", _SERVERS, routes.list_mcp_servers, LIST_MCP_SERVERS.errors)
-    to.add("GET", _SERVER, routes.get_mcp_server, GET_MCP_SERVER.errors)
-    to.add("POST", f"{_SERVER}/refresh", routes.refresh_mcp_server, REFRESH_MCP_SERVER.errors)
-    to.add("DELETE", _SERVER, routes.remove_mcp_server, REMOVE_MCP_SERVER.errors)
+def add_mcp_server_routes(router: DocumentedRouter, routes: McpServerRoutes) -> None:
+    """Add the routes of MCP servers."""
+    registered = REGISTER_MCP_SERVER.errors
+    router.add("POST", _SERVERS, routes.register_mcp_server, registered, status=201, example=_EXAMPLE)
+    router.add("GET", _SERVERS, routes.list_mcp_servers, LIST_MCP_SERVERS.errors)
+    router.add("GET", _SERVER, routes.get_mcp_server, GET_MCP_SERVER.errors)
+    router.add("POST", f"{_SERVER}/refresh", routes.refresh_mcp_server, REFRESH_MCP_SERVER.errors)
+    router.add("DELETE", _SERVER, routes.remove_mcp_server, REMOVE_MCP_SERVER.errors)

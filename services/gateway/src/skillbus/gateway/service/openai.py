@@ -1,4 +1,4 @@
-"""Embeddings and models as OpenAI's API has them, for the clients that there are for it."""
+"""Embeddings and models in OpenAI's format, for existing clients of that API."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,68 +14,76 @@ from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty, PlainText
 from skillbus.gateway.domain.openai.embeddings import EmbeddingsBody, TextEmbedder
-from skillbus.gateway.domain.openai.replies import PART_FLOATS, embedding_parts, model_list, model_object
+from skillbus.gateway.domain.openai.replies import PART_FLOATS, find_openai_model, list_openai_models, write_embeddings
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
-from skillbus.gateway.service.documented_router import WITH_BODY, Documented, Errors, body_example, documented_errors
+from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
+from skillbus.gateway.service.documented_router import Documented, Errors, document_errors, document_example
 
 _JSON: Final = "application/json"
-_CLIENT_CLOSED_REQUEST: Final = 499
-"""What nginx logs for it; nobody gets this answer."""
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}
-ModelInPath = Annotated[PlainText, Path(min_length=1, max_length=300, description="As `model` of `/v1/embeddings`.")]
+OpenAiModelInPath = Annotated[
+    PlainText, Path(min_length=1, max_length=300, description="Name as for `model` of `/v1/embeddings`.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAiRoutes:
-    """The handlers, over what they need."""
+    """Handlers of the OpenAI API."""
 
     caller: BusCaller
     embedder: TextEmbedder
 
     async def create_embeddings(self, body: EmbeddingsBody, request: Request) -> Response:
-        """Embed texts, as OpenAI does. The answer names the model that made the vectors."""
+        """Embed texts, as in OpenAI's API. The reply names the model that made the vectors."""
         try:
-            embedded = await while_connected(request, self.embedder.embed(body))
+            vectors = await await_while_connected(request, self.embedder.embed_texts(body))
         except CallerLeftError:
-            return Response(status_code=_CLIENT_CLOSED_REQUEST)
-        parts = embedding_parts(embedded, base64=body.encoding_format == "base64")
-        if sum(matrix.count * matrix.dim for matrix in embedded.matrices) <= PART_FLOATS:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        parts = write_embeddings(vectors, base64=body.encoding_format == "base64")
+        if sum(matrix.count * matrix.dim for matrix in vectors.matrices) <= PART_FLOATS:
             return Response(b"".join(parts), media_type=_JSON)
         return StreamingResponse(parts, media_type=_JSON)  # written in a thread, part by part
 
     async def list_openai_models(self) -> OpenAiModels:
-        """The models that texts can be embedded with, the default first."""
-        return model_list(*await self._registered())
+        """List the models that can embed texts, the default model first."""
+        return list_openai_models(*await self._list_registered())
 
-    async def get_openai_model(self, model: ModelInPath) -> OpenAiModel:
-        """One of them."""
-        return model_object(*await self._registered(), model)
+    async def get_openai_model(self, model: OpenAiModelInPath) -> OpenAiModel:
+        """Return one model that can embed texts."""
+        return find_openai_model(*await self._list_registered(), model)
 
-    async def _registered(self) -> tuple[tuple[ProviderRecord, ...], tuple[ModelRecord, ...]]:
+    async def _list_registered(self) -> tuple[tuple[ProviderRecord, ...], tuple[ModelRecord, ...]]:
         providers, models = await asyncio.gather(
             self.caller.call(LIST_PROVIDERS, Empty()), self.caller.call(LIST_MODELS, Empty())
         )
         return providers.providers, models.models
 
 
-def add_openai_routes(router: APIRouter, routes: OpenAiRoutes) -> None:
-    """Put them under their paths."""
+def add_openai_routes(router: APIRouter, routes: OpenAiRoutes, tag: str) -> None:
+    """Add the routes of the OpenAI API. Their errors have OpenAI's form."""
+    reply: Documented = {HTTPStatus.OK.value: {"model": OpenAiEmbeddings}}
     router.add_api_route(
         "/v1/embeddings",
         routes.create_embeddings,
         methods=["POST"],
-        responses=_answers((*EMBED_TEXTS.errors, *WITH_BODY), OpenAiEmbeddings),
+        responses={**reply, **_document_errors((*EMBED_TEXTS.errors, ErrorCode.PAYLOAD_TOO_LARGE))},
         operation_id=routes.create_embeddings.__name__,
-        openapi_extra=body_example(_EXAMPLE),
+        openapi_extra=document_example(_EXAMPLE),
+        tags=[tag],
     )
     for path, handler, errors in (
         ("/v1/models", routes.list_openai_models, LIST_MODELS.errors),
         ("/v1/models/{model:path}", routes.get_openai_model, (*LIST_MODELS.errors, ErrorCode.NOT_FOUND)),
     ):
-        router.add_api_route(path, handler, methods=["GET"], responses=_answers(errors), operation_id=handler.__name__)
+        router.add_api_route(
+            path,
+            handler,
+            methods=["GET"],
+            responses=_document_errors(errors),
+            operation_id=handler.__name__,
+            tags=[tag],
+        )
 
 
-def _answers(errors: Errors, reply: type[OpenAiEmbeddings] | None = None) -> Documented:
-    answers = documented_errors(errors, _JSON, "OpenAiErrorBody")
-    return answers if reply is None else {HTTPStatus.OK.value: {"model": reply}, **answers}
+def _document_errors(errors: Errors) -> Documented:
+    return document_errors(errors, _JSON, "OpenAiErrorBody")

@@ -1,94 +1,85 @@
 """All routes together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from skillbus.gateway.domain.audit import Auditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
 from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.openai.embeddings import TextEmbedder
+from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.domain.runs.runner import SkillRunner
-from skillbus.gateway.service.audit import AuditRoutes, add_audit_routes
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
+from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
 from skillbus.gateway.service.knowledge.base import KnowledgeBaseRoutes, add_knowledge_base_routes
 from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
-from skillbus.gateway.service.models import ModelRoutes, add_model_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
-from skillbus.gateway.service.providers import ProviderRoutes, add_provider_routes
 from skillbus.gateway.service.runs import RunRoutes, add_run_routes
-from skillbus.gateway.service.skill_versions import SkillVersionRoutes, add_skill_version_routes
 from skillbus.gateway.service.skills import SkillRoutes, add_skill_routes
+from skillbus.gateway.service.system import SystemRoutes, add_system_routes
 from skillbus.gateway.service.tools import ToolRoutes, add_tool_routes
 
+_SKILLS: Final = "skills"
+_RUNS: Final = "runs"
+_TOOLS: Final = "tools"
+_KNOWLEDGE: Final = "knowledge"
+_MCP_SERVERS: Final = "MCP servers"
+_EMBEDDING: Final = "embedding"
+_INDEXES: Final = "indexes"
+_DEAD_LETTERS: Final = "dead letters"
+_OPENAI: Final = "OpenAI"
+_SYSTEM: Final = "system"
+TAGS: Final[Sequence[dict[str, str]]] = (
+    {"name": _SKILLS, "description": "Install, update, pin and remove skills."},
+    {"name": _RUNS, "description": "Run skills in the sandbox, follow and cancel runs, fetch their files."},
+    {"name": _TOOLS, "description": "Search, describe, review and call tools of every type."},
+    {"name": _KNOWLEDGE, "description": "Write, search, review, import and export knowledge; build contexts."},
+    {"name": _MCP_SERVERS, "description": "Register MCP servers, whose tools become part of the catalogue."},
+    {"name": _EMBEDDING, "description": "Register embedding providers and models."},
+    {"name": _INDEXES, "description": "Follow and control the switch of an index to another model."},
+    {"name": _DEAD_LETTERS, "description": "List, replay and drop events that a consumer gave up on."},
+    {"name": _OPENAI, "description": "Embeddings and models in the format of OpenAI's API."},
+    {"name": _SYSTEM, "description": "Status, audit, probes and metrics."},
+)
+"""Tags of the operations, for the API documentation."""
+
 
 @dataclass(frozen=True, slots=True)
-class Routes:
-    """The handlers of every path."""
+class GatewayParts:
+    """Parts of the domain that the handlers need."""
 
-    skills: SkillRoutes
-    skill_versions: SkillVersionRoutes
-    runs: RunRoutes
-    tools: ToolRoutes
-    knowledge_base: KnowledgeBaseRoutes
-    knowledge: KnowledgeRoutes
-    mcp_servers: McpServerRoutes
-    audit: AuditRoutes
-    providers: ProviderRoutes
-    models: ModelRoutes
-    indexes: IndexRoutes
-    dead_letters: DeadLetterRoutes
-    openai: OpenAiRoutes
+    caller: BusCaller
+    installer: PackageInstaller
+    runner: SkillRunner
+    tool_importer: ToolImporter
+    knowledge_importer: KnowledgeImporter
+    system: SystemRoutes
 
 
-@dataclass(frozen=True, slots=True)
-class Importers:
-    """What takes bodies of many objects."""
-
-    tools: ToolImporter
-    knowledge: KnowledgeImporter
-
-
-def routes_over(caller: BusCaller, skills: SkillRoutes, runner: SkillRunner, importers: Importers) -> Routes:
-    """The handlers, those that need nothing but the bus over `caller`."""
-    return Routes(
-        skills,
-        SkillVersionRoutes(caller, skills.installer),
-        RunRoutes(caller, runner),
-        ToolRoutes(caller, importers.tools),
-        KnowledgeBaseRoutes(caller, importers.knowledge, KnowledgeExporter(caller)),
-        KnowledgeRoutes(caller),
-        McpServerRoutes(caller),
-        AuditRoutes(Auditor(caller)),
-        ProviderRoutes(caller),
-        ModelRoutes(caller),
-        IndexRoutes(caller),
-        DeadLetterRoutes(caller),
-        OpenAiRoutes(caller, TextEmbedder(caller)),
-    )
-
-
-def build_router(routes: Routes, route_class: type[APIRoute]) -> APIRouter:
-    """The routes under their paths. `route_class` reads the bodies."""
+def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
+    """Return a router with every route. `route_class` reads the bodies."""
+    caller = parts.caller
     router = APIRouter(route_class=route_class)
     to = DocumentedRouter(router)
-    add_skill_version_routes(to, routes.skill_versions)
-    add_skill_routes(to, routes.skills)
-    add_run_routes(to, routes.runs)
-    add_tool_routes(to, routes.tools)
-    add_knowledge_base_routes(to, routes.knowledge_base)
-    add_knowledge_routes(to, routes.knowledge)
-    add_mcp_server_routes(to, routes.mcp_servers)
-    add_audit_routes(to, routes.audit)
-    add_provider_routes(to, routes.providers)
-    add_model_routes(to, routes.models)
-    add_index_routes(to, routes.indexes)
-    add_dead_letter_routes(to, routes.dead_letters)
-    add_openai_routes(router, routes.openai)
+    add_skill_routes(to.with_tag(_SKILLS), SkillRoutes(caller, parts.installer))
+    add_run_routes(to.with_tag(_RUNS), RunRoutes(caller, parts.runner))
+    add_tool_routes(to.with_tag(_TOOLS), ToolRoutes(caller, parts.tool_importer))
+    add_knowledge_base_routes(
+        to.with_tag(_KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer, KnowledgeExporter(caller))
+    )
+    add_knowledge_routes(to.with_tag(_KNOWLEDGE), KnowledgeRoutes(caller))
+    add_mcp_server_routes(to.with_tag(_MCP_SERVERS), McpServerRoutes(caller))
+    add_embedding_registry_routes(to.with_tag(_EMBEDDING), EmbeddingRegistryRoutes(caller))
+    add_index_routes(to.with_tag(_INDEXES), IndexRoutes(caller))
+    add_dead_letter_routes(to.with_tag(_DEAD_LETTERS), DeadLetterRoutes(caller))
+    add_system_routes(to.with_tag(_SYSTEM), parts.system)
+    add_openai_routes(router, OpenAiRoutes(caller, TextEmbedder(caller)), _OPENAI)
     return router

@@ -1,4 +1,4 @@
-"""The answer to a run that is followed: events as they come, until the caller leaves."""
+"""Reply to a followed run: Server-Sent Events until the run ends or the caller leaves."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,24 +12,24 @@ from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import RunReply
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.domain.runs.event_stream import HEARTBEAT, EventWriter
-from skillbus.gateway.service.disconnection import CallerLeftError, while_connected
+from skillbus.gateway.service.disconnection import CallerLeftError, await_while_connected
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0
-Parts = AsyncGenerator[RunEvent | RunReply]
+RunParts = AsyncGenerator[RunEvent | RunReply]
 
 
-async def first_part(parts: Parts) -> RunEvent | RunReply:
-    """What comes first. Raises RequestError when the run was refused: then the answer is no stream."""
+async def get_next_part(parts: RunParts) -> RunEvent | RunReply:
+    """Return the next part. Raises RequestError for the first part if the run was refused: then no stream starts."""
     return await anext(parts)
 
 
 class RunStream(Response):
-    """Server-Sent Events of one run. A caller that leaves closes `parts`, which ends the run."""
+    """Server-Sent Events of one run. If the caller leaves, `parts` is closed, which cancels the run."""
 
     media_type = EVENT_STREAM
 
-    def __init__(self, first: RunEvent | RunReply, parts: Parts, path: str) -> None:
+    def __init__(self, first: RunEvent | RunReply, parts: RunParts, path: str) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["Content-Length"]
         self._first = first
@@ -37,52 +37,46 @@ class RunStream(Response):
         self._writer = EventWriter(path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all."""
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         try:
             async with aclosing(self._parts):
                 await send(start)
-                await while_connected(Request(scope, receive), self._send(send))
+                await await_while_connected(Request(scope, receive), self._send_chunks(send))
         except CallerLeftError:
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _send(self, send: Send) -> None:
-        async for chunk in self._chunks():
+    async def _send_chunks(self, send: Send) -> None:
+        async for chunk in self._encode_chunks():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        yield self._writer.written(self._first)
+    async def _encode_chunks(self) -> AsyncIterator[bytes]:
+        yield self._writer.encode_part(self._first)
         try:
-            async with aclosing(_with_pauses(self._parts)) as parts:
+            async with aclosing(_yield_pauses(self._parts)) as parts:
                 async for part in parts:
-                    yield HEARTBEAT if part is None else self._writer.written(part)
+                    yield HEARTBEAT if part is None else self._writer.encode_part(part)
         except RequestError as error:
-            yield self._writer.failed(error)
+            yield self._writer.encode_error(error)
 
 
-async def _with_pauses(parts: Parts) -> AsyncGenerator[RunEvent | RunReply | None]:
-    """The parts, with None where none came for a while."""
+async def _yield_pauses(parts: RunParts) -> AsyncGenerator[RunEvent | RunReply | None]:
+    """Yield the parts, and None after every `HEARTBEAT_S` without one."""
     getting: asyncio.Future[RunEvent | RunReply] | None = None
     try:
         while True:
-            getting = getting or asyncio.ensure_future(first_part(parts))
+            getting = getting or asyncio.ensure_future(get_next_part(parts))
             await asyncio.wait([getting], timeout=HEARTBEAT_S)
             if not getting.done():
                 yield None
                 continue
-            part, getting = await _result(getting), None
-            if part is None:
+            try:
+                part = await getting
+            except StopAsyncIteration:
                 return
+            getting = None
             yield part
     finally:
         if getting is not None:
             getting.cancel()
             await asyncio.wait([getting])
-
-
-async def _result(getting: asyncio.Future[RunEvent | RunReply]) -> RunEvent | RunReply | None:
-    try:
-        return await getting
-    except StopAsyncIteration:
-        return None

@@ -1,127 +1,160 @@
-"""Skills, and how everything is."""
+"""Skills: installation, updates, history, pins and network approval."""
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import File, Form, Path, Query, Response, UploadFile
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from fastapi import File, Form, Query, UploadFile
+from pydantic import Field
 
-from skillbus.contracts.endpoint import Health
-from skillbus.contracts.http import SystemStatus, UploadedSkill
+from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import (
+    APPROVE_NETWORK,
+    CHECK_SKILL,
     GET_SKILL,
+    GET_SKILL_HISTORY,
     INSTALL_SKILL,
     LIST_SKILLS,
+    PIN_SKILL,
+    ROLL_BACK_SKILL,
     UNINSTALL_SKILL,
     UPDATE_SKILL,
+    ApproveNetwork,
     ListSkills,
     NewDescription,
+    PinSkill,
+    RollBackSkill,
+    SkillChecked,
+    SkillHistory,
     SkillSelector,
     SkillsListed,
     SkillUninstalled,
     UpdateSkill,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
-from skillbus.gateway.domain.package_installer import Package, PackageInstaller, uploaded_skill
+from skillbus.contracts.indexer.tools import SET_TOOL_STATE, SetToolState
+from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.network import PLACES_MAX, NetworkPlace
+from skillbus.gateway.domain.package_installer import PackageInstaller, UploadedPackage, make_uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.service.documented_router import NO_ERRORS, WITH_BODY, Documented, DocumentedRouter
+from skillbus.gateway.service.documented_router import DocumentedRouter
+from skillbus.gateway.service.parameters import ProjectInQuery, SkillInPath
 
-NameInPath = Annotated[SkillName, Path()]
-ProjectInQuery = Annotated[Project, Query()]
+_SKILLS: Final = "/api/skills"
+_SKILL: Final = f"{_SKILLS}/{{name}}"
+PackageInForm = Annotated[UploadFile, File(description="Zip with a SKILL.md.")]
+ProjectInForm = Annotated[Project, Form()]
 
 
-class Description(Message):
-    """A skill's new description."""
+class DescriptionBody(Message):
+    """New description of a skill."""
 
     description: NewDescription
 
 
-class Alive(Message):
-    """The gateway's loop runs."""
+class RollBackBody(Message):
+    """Target of a rollback."""
 
-    status: str = "ok"
+    content_digest: str | None = None
+    """Package to return to, from the skill's history. Absent means the one before the current package."""
 
 
-class MetricsResponse(Response):
-    """Metrics in Prometheus's text format."""
+class NetworkBody(Message):
+    """Network places that the runs of a skill may reach."""
 
-    media_type = CONTENT_TYPE_LATEST
+    approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
+    """Approved places, each one from the skill's `network`. An empty list approves none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillRoutes:
-    """The handlers, over what they need."""
+    """Handlers of skills."""
 
     caller: BusCaller
     installer: PackageInstaller
-    readiness: Readiness
-    registry: CollectorRegistry
 
-    async def install_skill(
-        self, package: Annotated[UploadFile, File()], project: Annotated[Project, Form()] = DEFAULT_PROJECT
-    ) -> UploadedSkill:
-        """Install a skill package (a zip with a SKILL.md), or update the skill of its name; `outcome` says which."""
-        return await self.installer.install(Package(package.file, package.size or 0), project)
+    async def install_skill(self, package: PackageInForm, project: ProjectInForm = DEFAULT_PROJECT) -> UploadedSkill:
+        """Install a skill package, or update the skill with the same name. `outcome` says which."""
+        return await self.installer.install_package(UploadedPackage(package.file, package.size or 0), project)
+
+    async def check_skill(self, package: PackageInForm, project: ProjectInForm = DEFAULT_PROJECT) -> SkillChecked:
+        """Validate a skill package without installing it."""
+        return await self.installer.check_package(UploadedPackage(package.file, package.size or 0), project)
 
     async def list_skills(self, page: Annotated[ListSkills, Query()]) -> SkillsListed:
-        """A page of the installed skills, by name. `next` is the `after` of the next page.
-
-        `tag`, `enabled` and `text`, which is in the name or the description, leave out others.
-        """
+        """List one page of the installed skills, ordered by name. `next` is the `after` of the next page."""
         return await self.caller.call(LIST_SKILLS, page)
 
-    async def get_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
-        """One installed skill."""
+    async def get_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
+        """Return one installed skill."""
         return await self.caller.call(GET_SKILL, SkillSelector(name=name, project=project))
 
     async def update_skill(
-        self, name: NameInPath, body: Description, project: ProjectInQuery = DEFAULT_PROJECT
+        self, name: SkillInPath, body: DescriptionBody, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> UploadedSkill:
-        """Change a skill's description. All else of a skill changes by installing a new package."""
+        """Change the description of a skill. To change anything else, install a new package."""
         request = UpdateSkill(name=name, project=project, description=body.description)
-        return uploaded_skill(await self.caller.call(UPDATE_SKILL, request))
+        return make_uploaded_skill(await self.caller.call(UPDATE_SKILL, request))
 
-    async def uninstall_skill(self, name: NameInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> SkillUninstalled:
-        """Remove a skill: folder, vectors, package and catalogue entry."""
+    async def uninstall_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> SkillUninstalled:
+        """Uninstall a skill: delete its folder, vectors, package and catalogue entry."""
         return await self.caller.call(UNINSTALL_SKILL, SkillSelector(name=name, project=project))
 
-    async def get_status(self) -> SystemStatus:
-        """How every service is, and what the indexer holds."""
-        return await self.readiness.status()
+    async def get_skill_history(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> SkillHistory:
+        """List the packages of a skill, the current one first."""
+        return await self.caller.call(GET_SKILL_HISTORY, SkillSelector(name=name, project=project))
 
-    async def healthz(self) -> Alive:
-        """Whether the gateway's loop runs."""
-        return Alive()
+    async def roll_back_skill(
+        self, name: SkillInPath, body: RollBackBody | None = None, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> UploadedSkill:
+        """Roll a skill back to an earlier package; without a body, to the one before the current package."""
+        digest = None if body is None else body.content_digest
+        request = RollBackSkill(name=name, project=project, content_digest=digest)
+        return make_uploaded_skill(await self.caller.call(ROLL_BACK_SKILL, request))
 
-    async def readyz(self, response: Response) -> Health:
-        """Whether every service that is needed is ready.
+    async def approve_network(
+        self, name: SkillInPath, body: NetworkBody, project: ProjectInQuery = DEFAULT_PROJECT
+    ) -> Skill:
+        """Set the network places that the runs of a skill may reach."""
+        request = ApproveNetwork(name=name, project=project, approved=body.approved)
+        return await self.caller.call(APPROVE_NETWORK, request)
 
-        A sandbox that cannot isolate and an agent that is away are reported, and are no obstacle: the rest works.
-        """
-        health = await self.readiness.health()
-        response.status_code = HTTPStatus.OK if health.ready else HTTPStatus.SERVICE_UNAVAILABLE
-        return health
+    async def pin_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
+        """Pin a skill to its current package. Other packages are refused."""
+        return await self.caller.call(PIN_SKILL, PinSkill(name=name, project=project, pinned=True))
 
-    async def metrics(self) -> Response:
-        """Metrics of this process for Prometheus."""
-        return MetricsResponse(generate_latest(self.registry))
+    async def unpin_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
+        """Remove the pin of a skill, so that every package is accepted again."""
+        return await self.caller.call(PIN_SKILL, PinSkill(name=name, project=project, pinned=False))
+
+    async def enable_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
+        """Enable a disabled skill: it is found and run again."""
+        return await self._set_state(name, project, enabled=True)
+
+    async def disable_skill(self, name: SkillInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> Skill:
+        """Disable a skill: it stays installed but is neither found nor run."""
+        return await self._set_state(name, project, enabled=False)
+
+    async def _set_state(self, name: str, project: str, *, enabled: bool) -> Skill:
+        state = SetToolState(project=project, id=f"skill:{name}", enabled=enabled)
+        await self.caller.call(SET_TOOL_STATE, state)
+        return await self.caller.call(GET_SKILL, SkillSelector(name=name, project=project))
 
 
-_NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Something is missing; `checks` says what."}}
-
-
-def add_skill_routes(to: DocumentedRouter, routes: SkillRoutes) -> None:
-    """Put them under their paths."""
-    to.add("POST", "/api/skills", routes.install_skill, (*INSTALL_SKILL.errors, *WITH_BODY), status=201)
-    to.add("GET", "/api/skills", routes.list_skills, LIST_SKILLS.errors)
-    to.add("GET", "/api/skills/{name}", routes.get_skill, GET_SKILL.errors)
-    to.add("PATCH", "/api/skills/{name}", routes.update_skill, (*UPDATE_SKILL.errors, *WITH_BODY))
-    to.add("DELETE", "/api/skills/{name}", routes.uninstall_skill, UNINSTALL_SKILL.errors)
-    to.add("GET", "/api/status", routes.get_status, NO_ERRORS)
-    to.add("GET", "/metrics", routes.metrics, NO_ERRORS, response=MetricsResponse)
-    to.add_probe("/healthz", routes.healthz, {})
-    to.add_probe("/readyz", routes.readyz, _NOT_READY)
+def add_skill_routes(router: DocumentedRouter, routes: SkillRoutes) -> None:
+    """Add the routes of skills."""
+    state_errors = (*SET_TOOL_STATE.errors, *GET_SKILL.raises)
+    rollback: dict[str, object] = {"content_digest": "0" * 64}
+    approved: dict[str, object] = {"approved": ["api.example.org:443"]}
+    router.add("POST", f"{_SKILLS}/check", routes.check_skill, CHECK_SKILL.errors)
+    router.add("GET", f"{_SKILL}/history", routes.get_skill_history, GET_SKILL_HISTORY.errors)
+    router.add("POST", f"{_SKILL}/rollback", routes.roll_back_skill, ROLL_BACK_SKILL.errors, example=rollback)
+    router.add("POST", f"{_SKILL}/pin", routes.pin_skill, PIN_SKILL.errors)
+    router.add("POST", f"{_SKILL}/unpin", routes.unpin_skill, PIN_SKILL.errors)
+    router.add("PUT", f"{_SKILL}/network", routes.approve_network, APPROVE_NETWORK.errors, example=approved)
+    router.add("POST", f"{_SKILL}/enable", routes.enable_skill, state_errors)
+    router.add("POST", f"{_SKILL}/disable", routes.disable_skill, state_errors)
+    router.add("POST", _SKILLS, routes.install_skill, INSTALL_SKILL.errors, status=201)
+    router.add("GET", _SKILLS, routes.list_skills, LIST_SKILLS.errors)
+    router.add("GET", _SKILL, routes.get_skill, GET_SKILL.errors)
+    router.add("PATCH", _SKILL, routes.update_skill, UPDATE_SKILL.errors)
+    router.add("DELETE", _SKILL, routes.uninstall_skill, UNINSTALL_SKILL.errors)

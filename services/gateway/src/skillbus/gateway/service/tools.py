@@ -1,4 +1,4 @@
-"""Tools of any kind: what the catalogue has, what others describe, search and calls."""
+"""Tools of every type: the catalogue, descriptions by others, search and calls."""
 
 import json
 from dataclasses import dataclass
@@ -30,112 +30,119 @@ from skillbus.contracts.indexer.tools import (
     ToolSource,
     ToolsRemoved,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-from skillbus.gateway.domain.imports.tool_importer import ImportWishes, ToolImporter, is_reserved, reserved
+from skillbus.gateway.domain.imports.tool_importer import (
+    ToolImporter,
+    ToolImportOptions,
+    explain_reserved,
+    is_reserved,
+)
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import WITH_BODY, DocumentedRouter
+from skillbus.gateway.service.documented_router import DocumentedRouter
+from skillbus.gateway.service.parameters import ProjectInQuery
 
 _TOOLS: Final = "/api/tools"
 _TOOL: Final = f"{_TOOLS}/{{id:path}}"
-"""Ids hold slashes and whatever else; what is done with a tool stands behind the last one."""
+"""Ids contain slashes and other characters. Actions on a tool follow its id."""
 _SKILL: Final = "skill:"
-IdInPath = Annotated[
+ToolInPath = Annotated[
     ToolId,
-    Path(alias="id", description="The tool's id; slashes may stand as they are: `mcp:files/read_file`."),
+    Path(alias="id", description="Id of the tool. Slashes need no escaping: `mcp:files/read_file`."),
 ]
-ProjectInQuery = Annotated[Project, Query()]
 
 
 class AcceptBody(Message):
-    """What is accepted."""
+    """Accepted description."""
 
     digest: str
-    """`pending_digest` of the tool as it was looked at, or `digest` of one that is quarantined since it came."""
+    """`pending_digest` of the tool, or its `digest` if it has no pending description."""
 
 
 class CallBody(Message):
-    """A call."""
+    """Call of a tool."""
 
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    """By name, as the tool's `parameters` want them."""
+    """Arguments by name, validated against the tool's `parameters`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRoutes:
-    """The handlers, over what they need."""
+    """Handlers of tools."""
 
     caller: BusCaller
     importer: ToolImporter
 
     async def search_tools(self, body: SearchTools) -> ToolsFound:
-        """Find the few tools that fit a request, in any language. When nothing fits, nothing comes back."""
+        """Find the few tools that fit a query in any language. If nothing fits, `results` is empty."""
         return await self.caller.call(SEARCH_TOOLS, body)
 
-    async def put_tools(self, request: Request, wishes: Annotated[ImportWishes, Query()]) -> ToolsImported:
-        """Describe tools, new ones or known ones again: NDJSON, a description a line, or one JSON array of them.
+    async def put_tools(self, request: Request, options: Annotated[ToolImportOptions, Query()]) -> ToolsImported:
+        """Add or update tool descriptions. The body is NDJSON, one description per line, or one JSON array.
 
-        The body is read as it comes, up to 64 MiB of it and 200,000 lines. A line that is bad, or longer than 512 KiB,
-        is told by its number, and the others are taken. What did not change is not embedded again.
+        The body is processed while it arrives, up to 64 MiB and 200,000 lines. An invalid line, or one over 512 KiB, is
+        reported by its number, and the other lines are imported. Unchanged tools are not embedded again.
         """
         try:
-            return await self.importer.take(request.stream(), wishes)
+            return await self.importer.import_body(request.stream(), options)
         except ClientDisconnect as error:
-            raise RequestError(ErrorCode.INVALID_REQUEST, "The body broke off.") from error
+            raise RequestError(ErrorCode.INVALID_REQUEST, "The body is incomplete.") from error
 
     async def list_tools(self, page: Annotated[ListTools, Query()]) -> ToolsListed:
-        """A page of the catalogue by id, skills too. `next` is the `after` of the next page."""
+        """List one page of the catalogue by id, including skills. `next` is the `after` of the next page."""
         return await self.caller.call(LIST_TOOLS, page)
 
     async def remove_tools(
         self,
-        ids: Annotated[list[ToolId] | None, Query(alias="id", max_length=MAX_IDS)] = None,
-        source: Annotated[ToolSource | None, Query()] = None,
+        ids: Annotated[
+            list[ToolId] | None, Query(alias="id", max_length=MAX_IDS, description="Tools to remove.")
+        ] = None,
+        source: Annotated[ToolSource | None, Query(description="Remove only tools of this source.")] = None,
         project: ProjectInQuery = DEFAULT_PROJECT,
     ) -> ToolsRemoved:
-        """Take tools out of the catalogue and the index: all of a `source`, or each `id`, which may be repeated."""
+        """Remove tools from the catalogue and the index: every `id`, which may be repeated, or all of a `source`."""
         if not ids and source is None:
-            raise RequestError(ErrorCode.INVALID_REQUEST, "Say what is removed: `source`, or `id` once or more.")
+            raise RequestError(ErrorCode.INVALID_REQUEST, "Name the tools to remove: `source`, or `id` once or more.")
         if source is not None and is_reserved(source):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"{reserved(source)}. An MCP server is removed with its tools, a skill is uninstalled.",
+                f"{explain_reserved(source)}. Remove an MCP server to remove its tools; uninstall a skill.",
             )
         removal = RemoveTools(project=project, ids=tuple(ids or ()), source=source)
         return await self.caller.call(REMOVE_TOOLS, removal)
 
-    async def get_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
-        """One tool: how it is described, what was found in it, and what it would become if it is quarantined."""
+    async def get_tool(self, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
+        """Return one tool with its findings and, if it is in quarantine, its pending description."""
         return await self.caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
 
-    async def remove_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> ToolsRemoved:
-        """Take one tool out of the catalogue and the index."""
+    async def remove_tool(self, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> ToolsRemoved:
+        """Remove one tool from the catalogue and the index."""
         removed = await self.caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=(tool_id,)))
         if not removed.ids:
             raise RequestError(ErrorCode.NOT_FOUND, f"There is no tool {tool_id!r} that can be removed.")
         return removed
 
     async def accept_tool(
-        self, tool_id: IdInPath, body: AcceptBody, project: ProjectInQuery = DEFAULT_PROJECT
+        self, tool_id: ToolInPath, body: AcceptBody, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> CatalogueTool:
-        """Accept a quarantined tool as it was looked at; if it is described otherwise since, that is a conflict."""
+        """Accept the description of a quarantined tool. A description that has changed since is a conflict."""
         return await self.caller.call(ACCEPT_TOOL, AcceptTool(project=project, id=tool_id, digest=body.digest))
 
-    async def enable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
-        """Have a disabled tool found and called again."""
+    async def enable_tool(self, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
+        """Enable a disabled tool: it is found and called again."""
         return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=True))
 
-    async def disable_tool(self, tool_id: IdInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
-        """Have a tool neither found nor called; it stays so when it is described again."""
+    async def disable_tool(self, tool_id: ToolInPath, project: ProjectInQuery = DEFAULT_PROJECT) -> CatalogueTool:
+        """Disable a tool: it is neither found nor called, also after a new description."""
         return await self.caller.call(SET_TOOL_STATE, SetToolState(project=project, id=tool_id, enabled=False))
 
     async def call_tool(
-        self, tool_id: IdInPath, body: CallBody, project: ProjectInQuery = DEFAULT_PROJECT
+        self, tool_id: ToolInPath, body: CallBody, project: ProjectInQuery = DEFAULT_PROJECT
     ) -> ToolCalled:
-        """Call an MCP or a builtin tool. That it fails is an answer too: see `is_error`. Skills are run instead."""
+        """Call an MCP tool or a builtin tool. A failure of the tool is a normal reply: see `is_error`."""
         if tool_id.startswith(_SKILL):
             path = f"/api/skills/{tool_id.removeprefix(_SKILL)}/run"
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill, which is run: POST {path}.")
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{tool_id!r} is a skill: run it with POST {path}.")
         request = CallTool(project=project, id=tool_id, arguments=body.arguments)
         return await self.caller.call(CALL_TOOL, request)
 
@@ -144,7 +151,6 @@ _EXAMPLE: Final = {
     "id": "weather.forecast",
     "name": "forecast",
     "description": "Weather forecast of a city. 查询城市的天气预报。",
-    "tool_type": "builtin",
     "tags": ["weather"],
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     "source": "weather",
@@ -154,7 +160,7 @@ _DESCRIPTIONS: Final[dict[str, object]] = {
         "required": True,
         "content": {
             "application/x-ndjson": {
-                "schema": {"type": "string", "description": "A `ToolDescription` a line."},
+                "schema": {"type": "string", "description": "One `ToolDescription` per line."},
                 "example": f"{json.dumps(_EXAMPLE, ensure_ascii=False)}\n",
             },
             "application/json": {
@@ -164,23 +170,21 @@ _DESCRIPTIONS: Final[dict[str, object]] = {
         },
     }
 }
-"""As the handler reads the body itself, the documentation cannot know it."""
+"""Documentation of a body that the handler reads itself."""
 
 
-def add_tool_routes(to: DocumentedRouter, routes: ToolRoutes) -> None:
-    """Put them under their paths."""
-    found, put, state = SEARCH_TOOLS, (*PUT_TOOLS.errors, *WITH_BODY), SET_TOOL_STATE
-    accept_errors, call_errors = (*ACCEPT_TOOL.errors, *WITH_BODY), (*CALL_TOOL.errors, *WITH_BODY)
-    remove_errors = (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
+def add_tool_routes(router: DocumentedRouter, routes: ToolRoutes) -> None:
+    """Add the routes of tools."""
+    state_errors, remove_errors = SET_TOOL_STATE.errors, (*REMOVE_TOOLS.errors, ErrorCode.NOT_FOUND)
     accepted: dict[str, object] = {"digest": "0" * 64}
     call: dict[str, object] = {"arguments": {"expression": "(1 + 2) * 3"}}
-    to.add("POST", f"{_TOOLS}/search", routes.search_tools, (*found.errors, *WITH_BODY), example=found.example)
-    to.add("PUT", _TOOLS, routes.put_tools, put, body=_DESCRIPTIONS)
-    to.add("GET", _TOOLS, routes.list_tools, LIST_TOOLS.errors)
-    to.add("DELETE", _TOOLS, routes.remove_tools, REMOVE_TOOLS.errors)
-    to.add("POST", f"{_TOOL}/accept", routes.accept_tool, accept_errors, example=accepted)
-    to.add("POST", f"{_TOOL}/enable", routes.enable_tool, state.errors)
-    to.add("POST", f"{_TOOL}/disable", routes.disable_tool, state.errors)
-    to.add("POST", f"{_TOOL}/call", routes.call_tool, call_errors, example=call)
-    to.add("GET", _TOOL, routes.get_tool, GET_TOOL.errors)
-    to.add("DELETE", _TOOL, routes.remove_tool, remove_errors)
+    router.add("POST", f"{_TOOLS}/search", routes.search_tools, SEARCH_TOOLS.errors, example=SEARCH_TOOLS.example)
+    router.add("PUT", _TOOLS, routes.put_tools, PUT_TOOLS.errors, body=_DESCRIPTIONS)
+    router.add("GET", _TOOLS, routes.list_tools, LIST_TOOLS.errors)
+    router.add("DELETE", _TOOLS, routes.remove_tools, REMOVE_TOOLS.errors)
+    router.add("POST", f"{_TOOL}/accept", routes.accept_tool, ACCEPT_TOOL.errors, example=accepted)
+    router.add("POST", f"{_TOOL}/enable", routes.enable_tool, state_errors)
+    router.add("POST", f"{_TOOL}/disable", routes.disable_tool, state_errors)
+    router.add("POST", f"{_TOOL}/call", routes.call_tool, CALL_TOOL.errors, example=call)
+    router.add("GET", _TOOL, routes.get_tool, GET_TOOL.errors)
+    router.add("DELETE", _TOOL, routes.remove_tool, remove_errors)

@@ -1,6 +1,6 @@
-"""Many JSON objects in one body: cut while it streams, and taken some hundreds at a time.
+"""Import of a body with many JSON objects: the body is cut while it streams, and the objects are sent in batches.
 
-What they are of, and who takes them, an `Intake` says.
+An `ImportTarget` decides what the objects are and which service receives them.
 """
 
 import asyncio
@@ -12,36 +12,35 @@ from typing import Final, Generic, Protocol, TypeVar
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import check_json
-from skillbus.gateway.domain.imports.cutter import LINE_BYTES, Cutter, Piece
-from skillbus.gateway.domain.retry import patiently
+from skillbus.gateway.domain.imports.cutter import LINE_BYTES, BodyCutter, BodyPiece
+from skillbus.gateway.domain.retry import retry_while_away
 
-BATCH_BYTES: Final = 700_000
-"""Of one request on the bus, which takes 1 MiB with all that is around them."""
-AT_ONCE: Final = 2
-"""Requests of one body at the same time: one is embedded while the next is checked."""
+CONCURRENT_BATCHES: Final = 2
+"""Batches of one body in flight: one is embedded while the next is validated."""
 LINES_MAX: Final = 200_000
-"""What became of each is held until the body ends."""
+"""Most lines of a body. The result of each is kept until the body ends."""
 STRANGE_MAX: Final = 100
-"""After so many values that are no objects, and none that is one, the body is something else."""
+"""A body that starts with values other than objects is refused as a whole after this many."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What stands at a line: `value` is an object, unless there is a `problem`."""
+class ImportEntry:
+    """Value of one line. `value` is an object, unless there is a `problem`."""
 
     line: int
     value: dict[str, JsonValue] | None = None
     names: frozenset[str] = frozenset()
-    """What it is of: of two with a name in common the later must come later."""
+    """Names of the described thing. Two entries with a common name must be written in their order."""
     size_bytes: int = 0
-    """As it travels."""
+    """Size as JSON in a message."""
     problem: str | None = None
 
 
 class LineResult(Protocol):
-    """What became of a line."""
+    """Result for one line."""
 
     @property
     def line(self) -> int: ...
@@ -54,7 +53,7 @@ class LineResult(Protocol):
 
     @property
     def is_problem(self) -> bool:
-        """Whether somebody should look at it."""
+        """True if an operator should look at the line."""
         ...
 
 
@@ -62,53 +61,53 @@ ResultT = TypeVar("ResultT", bound=LineResult)
 T = TypeVar("T")
 
 
-class Intake(Protocol[ResultT]):
-    """What the objects of a body are, and who takes them."""
+class ImportTarget(Protocol[ResultT]):
+    """Kind of the objects in a body, and the service that receives them."""
 
     @property
-    def what(self) -> str:
-        """For people: `descriptions of tools`."""
+    def objects(self) -> str:
+        """Plural noun for people, such as `descriptions of tools`."""
         ...
 
     @property
-    def most(self) -> int:
-        """Entries of one request."""
+    def batch_items(self) -> int:
+        """Most objects of one request."""
         ...
 
-    def names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
-        """What an object is of."""
+    def list_names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
+        """Return the names of the described thing."""
         ...
 
-    def problem(self, value: Mapping[str, JsonValue]) -> str | None:
-        """Why an object is not even handed on."""
+    def find_problem(self, value: Mapping[str, JsonValue]) -> str | None:
+        """Return the reason to reject an object without sending it; None if there is none."""
         ...
 
-    def rejected(self, entry: Entry, problem: str) -> ResultT:
-        """The result of an entry that is not handed on."""
+    def reject_entry(self, entry: ImportEntry, problem: str) -> ResultT:
+        """Return the result of an entry that is not sent."""
         ...
 
-    async def put(self, entries: Sequence[Entry]) -> "Taken[ResultT]":
-        """Hand entries on. Raises `RequestError`; it may be asked again with the same ones."""
+    async def put_entries(self, entries: Sequence[ImportEntry]) -> "ImportResult[ResultT]":
+        """Send entries to the service. It may be called again with the same entries. Raises RequestError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[ResultT]):
-    """What became of entries."""
+class ImportResult(Generic[ResultT]):
+    """Results of entries."""
 
     results: tuple[ResultT, ...]
-    """In their order."""
+    """Results in the order of the entries."""
     indexed: bool
-    """Whether search knows all of them."""
+    """True if search finds all of them."""
     unindexed: int = 0
-    """Number of entries that search does not know yet."""
+    """Number of entries that search does not find yet."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """By outcome, of the whole body: also of those that are left out of the results."""
+    """Number of lines by outcome in the whole body, including lines that are left out of `results`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Which part of something a body is, and what is said of it."""
+class BodyPart:
+    """Position of a body in a larger import, and the extent of its report."""
 
     first_line: int = 1
     only_problems: bool = False
@@ -118,131 +117,128 @@ class Part:
 class _Batch:
     """Entries of one request."""
 
-    held: list[Entry] = field(default_factory=list)
+    entries: list[ImportEntry] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     size_bytes: int = 0
 
-    def has_room(self, entry: Entry, most: int) -> bool:
-        return not self.held or (len(self.held) < most and self.size_bytes + entry.size_bytes <= BATCH_BYTES)
+    def has_room(self, entry: ImportEntry, max_entries: int) -> bool:
+        return not self.entries or (
+            len(self.entries) < max_entries and self.size_bytes + entry.size_bytes <= MESSAGE_BYTES
+        )
 
-    def add(self, entry: Entry) -> None:
-        self.held.append(entry)
+    def add(self, entry: ImportEntry) -> None:
+        self.entries.append(entry)
         self.names |= entry.names
         self.size_bytes += entry.size_bytes
 
 
 class BulkImport(Generic[ResultT]):
-    """One body on its way."""
+    """Import of one body."""
 
-    def __init__(self, intake: Intake[ResultT], part: Part, patience_s: float) -> None:
-        self._intake = intake
+    def __init__(self, target: ImportTarget[ResultT], part: BodyPart, patience_s: float) -> None:
+        self._target = target
         self._part = part
         self._patience_s = patience_s
         self._batch = _Batch()
-        self._flying: dict[asyncio.Task[None], _Batch] = {}
+        self._in_flight: dict[asyncio.Task[None], _Batch] = {}
         self._results: list[ResultT] = []
         self._counts: Counter[str] = Counter()
         self._indexed = True
         self._unindexed = 0
         self._has_objects = False
 
-    async def take(self, body: AsyncIterable[bytes]) -> Taken[ResultT]:
-        """Hand on every object of a body that can be.
+    async def import_body(self, body: AsyncIterable[bytes]) -> ImportResult[ResultT]:
+        """Send every valid object of a body to the service.
 
         Raises:
-            RequestError: The body is something else; or the bus or the service stayed away, and `details` say how far
-                it came. To send all of it again does no harm.
+            RequestError: The body is not a list of objects, or the bus or the service stayed away. Then `details` say
+                how far the import came, and sending the whole body again does no harm.
         """
-        cutter = Cutter()
+        cutter = BodyCutter()
         try:
             async for chunk in body:
-                await self._add(cutter.feed(chunk))
-            await self._add(cutter.end())
-            return await self._finished()
+                await self._add_pieces(cutter.feed(chunk))
+            await self._add_pieces(cutter.end())
+            return await self._finish()
         finally:
-            await self._give_up()
+            for task in self._in_flight:
+                task.cancel()
+            await asyncio.gather(*self._in_flight, return_exceptions=True)
 
-    async def _add(self, pieces: Iterable[Piece]) -> None:
-        """Take what is good in them, and note what is not."""
+    async def _add_pieces(self, pieces: Iterable[BodyPiece]) -> None:
         for piece in pieces:
             if piece.line > LINES_MAX:
                 raise RequestError(
-                    ErrorCode.PAYLOAD_TOO_LARGE, f"A body holds {LINES_MAX} lines at most: send the rest in another."
+                    ErrorCode.PAYLOAD_TOO_LARGE, f"A body may have {LINES_MAX} lines: send the rest in another request."
                 )
-            entry = self._read(replace(piece, line=piece.line + self._part.first_line - 1))
+            entry = self._parse(replace(piece, line=piece.line + self._part.first_line - 1))
             self._has_objects = self._has_objects or entry.value is not None
-            if entry.problem is None:
-                await self._take(entry)
-            else:
-                self._note(self._intake.rejected(entry, entry.problem))
+            if entry.problem is not None:
+                self._note(self._target.reject_entry(entry, entry.problem))
                 self._check_form(strange_max=STRANGE_MAX)
+                continue
+            if not self._batch.has_room(entry, self._target.batch_items):
+                await self._send_batch()
+            self._batch.add(entry)
 
-    def _read(self, piece: Piece) -> Entry:
+    def _parse(self, piece: BodyPiece) -> ImportEntry:
         if piece.problem is not None:
-            return Entry(piece.line, problem=piece.problem)
+            return ImportEntry(piece.line, problem=piece.problem)
         try:
             value = from_json(piece.text, allow_inf_nan=False)
         except ValueError as error:
-            return Entry(piece.line, problem=f"is not JSON: {error}")
+            return ImportEntry(piece.line, problem=f"is not JSON: {error}")
         if not isinstance(value, dict):
-            return Entry(piece.line, problem="is no JSON object")
-        if problem := _not_carried(value):
-            return Entry(piece.line, value, problem=problem)
-        size_bytes = len(to_json(value))  # another one than on the line: 1e15 is written out
-        problem = f"is longer than {LINE_BYTES} bytes" if size_bytes > LINE_BYTES else self._intake.problem(value)
-        return Entry(piece.line, value, self._intake.names(value), size_bytes, problem)
+            return ImportEntry(piece.line, problem="is not a JSON object")
+        if problem := _find_json_problem(value):
+            return ImportEntry(piece.line, value, problem=problem)
+        size_bytes = len(to_json(value))  # the size of the line is different: 1e15 is written out
+        too_long = f"is longer than {LINE_BYTES} bytes" if size_bytes > LINE_BYTES else None
+        problem = too_long or self._target.find_problem(value)
+        return ImportEntry(piece.line, value, self._target.list_names(value), size_bytes, problem)
 
-    async def _finished(self) -> Taken[ResultT]:
-        """What became of all, once it is done."""
+    async def _finish(self) -> ImportResult[ResultT]:
         self._check_form(strange_max=0)
-        await self._send()
-        while self._flying:
-            await self._land()
+        await self._send_batch()
+        while self._in_flight:
+            await self._await_batch()
         if not self._counts and self._part.first_line == 1:
             raise RequestError(
-                ErrorCode.INVALID_REQUEST, f"The body is empty: send {self._intake.what}, a JSON object a line."
+                ErrorCode.INVALID_REQUEST, f"The body is empty: send {self._target.objects}, one JSON object per line."
             )
         kept = (result for result in self._results if result.is_problem or not self._part.only_problems)
-        return Taken(tuple(sorted(kept, key=lambda result: result.line)), self._indexed, self._unindexed, self._counts)
+        results = tuple(sorted(kept, key=lambda result: result.line))
+        return ImportResult(results, self._indexed, self._unindexed, self._counts)
 
-    async def _give_up(self) -> None:
-        """Wait for nothing any more."""
-        for task in self._flying:
-            task.cancel()
-        await asyncio.gather(*self._flying, return_exceptions=True)
-
-    async def _take(self, entry: Entry) -> None:
-        if not self._batch.has_room(entry, self._intake.most):
-            await self._send()
-        self._batch.add(entry)
-
-    async def _send(self) -> None:
+    async def _send_batch(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        if not batch.held:
+        if not batch.entries:
             return
-        # Of two objects of one name the later must come later.
-        while len(self._flying) >= AT_ONCE or any(batch.names & other.names for other in self._flying.values()):
-            await self._land()
-        self._flying[asyncio.create_task(self._put(batch))] = batch
+        # Entries with a common name must be written in their order, so they are never in flight together.
+        while len(self._in_flight) >= CONCURRENT_BATCHES or any(
+            batch.names & other.names for other in self._in_flight.values()
+        ):
+            await self._await_batch()
+        self._in_flight[asyncio.create_task(self._put_batch(batch))] = batch
 
-    async def _land(self) -> None:
-        """Wait for the first of the requests on their way. What is done is counted as done, whatever else failed."""
-        done, _ = await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED)
+    async def _await_batch(self) -> None:
+        """Wait for the first batch in flight. Batches that succeeded are counted, even if another one failed."""
+        done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
         failed = [task for task in done if task.exception() is not None]
         for task in done.difference(failed):
-            del self._flying[task]
+            del self._in_flight[task]
         for task in failed:
             try:
                 task.result()
             except RequestError as error:
-                raise self._stopped(error) from error
+                raise self._add_progress(error) from error
 
-    async def _put(self, batch: _Batch) -> None:
+    async def _put_batch(self, batch: _Batch) -> None:
         until = asyncio.get_running_loop().time() + self._patience_s
-        taken = await patiently(lambda: self._intake.put(batch.held), until)
-        self._indexed = self._indexed and taken.indexed
-        self._unindexed += taken.unindexed
-        for result in taken.results:
+        put = await retry_while_away(lambda: self._target.put_entries(batch.entries), until)
+        self._indexed = self._indexed and put.indexed
+        self._unindexed += put.unindexed
+        for result in put.results:
             self._note(result)
 
     def _note(self, result: ResultT) -> None:
@@ -250,40 +246,41 @@ class BulkImport(Generic[ResultT]):
         self._results.append(result)
 
     def _check_form(self, *, strange_max: int) -> None:
-        """Refuse a body that is no objects at all, before its every line is called bad."""
+        """Refuse a body without any object, instead of reporting every line."""
         is_whole = self._part.first_line == 1
         if is_whole and not self._has_objects and len(self._results) > strange_max:
             first = self._results[0]
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "The body is neither NDJSON, a JSON object a line, nor a JSON array of objects: "
+                "The body is neither NDJSON (one JSON object per line) nor a JSON array of objects: "
                 f"line {first.line} {first.error}.",
             )
 
-    def _stopped(self, error: RequestError) -> RequestError:
-        """The error, with how far the import came."""
-        line = min(batch.held[0].line for batch in self._flying.values())
-        said = f"{error.message} Lines before {line} are done; to send all of them again does no harm."
-        details: dict[str, JsonValue] = {"line": line, "counts": {str(it): n for it, n in self._counts.items()}}
-        return RequestError(error.code, said, details=error.details | details, retryable=error.retryable)
+    def _add_progress(self, error: RequestError) -> RequestError:
+        line = min(batch.entries[0].line for batch in self._in_flight.values())
+        message = f"{error.message} Lines before {line} are done; sending the whole body again does no harm."
+        details: dict[str, JsonValue] = {
+            "line": line,
+            "counts": {str(outcome): count for outcome, count in self._counts.items()},
+        }
+        return RequestError(error.code, message, details=error.details | details, retryable=error.retryable)
 
 
-def paired(service: str, entries: Sequence[Entry], told: Sequence[T]) -> Iterator[tuple[Entry, T]]:
-    """Each entry with what a service said of it.
+def pair_results(service: str, entries: Sequence[ImportEntry], results: Sequence[T]) -> Iterator[tuple[ImportEntry, T]]:
+    """Return each entry with its result.
 
     Raises:
-        RequestError: `internal`: it did not speak of each.
+        RequestError: `internal`: the number of results is wrong.
     """
-    if len(told) != len(entries):
+    if len(results) != len(entries):
         raise RequestError(
-            ErrorCode.INTERNAL,
-            f"The {service} said of {len(told)} objects what became of them, not of {len(entries)}.",
+            ErrorCode.INTERNAL, f"The {service} returned {len(results)} results for {len(entries)} objects."
         )
-    return zip(entries, told, strict=True)
+    return zip(entries, results, strict=True)
 
 
-def _not_carried(value: Mapping[str, JsonValue]) -> str | None:
-    """Why the bus would refuse a whole request for what is in one object."""
+def _find_json_problem(value: Mapping[str, JsonValue]) -> str | None:
+    """Return the reason why the bus would refuse a whole request because of this object."""
     for name, inner in value.items():
         try:
             check_json(inner)

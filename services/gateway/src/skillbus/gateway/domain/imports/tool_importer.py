@@ -1,4 +1,4 @@
-"""Many tool descriptions in one body, put into the catalogue."""
+"""Import of tool descriptions into the catalogue."""
 
 from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,114 +15,106 @@ from skillbus.contracts.indexer.tools import (
     PUT_TOOLS,
     SKILLS_SOURCE,
     PutTools,
-    ToolPut,
     ToolPutOutcome,
     ToolSource,
 )
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.gateway.domain.imports.bulk import BulkImport, Entry, Part, Taken, paired
+from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.ports import BusCaller
 
 _ID_CHARACTERS: Final = 300
 
 
-class ImportWishes(Message):
-    """How the descriptions of a body are taken."""
+class ToolImportOptions(Message):
+    """Options of an import of tool descriptions."""
 
     project: Project = DEFAULT_PROJECT
     source: ToolSource | None = None
-    """Of all of them, whatever they say themselves."""
+    """Source of all descriptions. It overrides the `source` of each."""
     review_changes: bool = False
-    """Whether a known tool that is described otherwise, or a suspicious one, waits for an operator to accept it."""
+    """True holds changed descriptions of known tools and suspicious descriptions until an operator accepts them."""
     first_line: int = Field(default=1, ge=1)
-    """Its number, where the body is a part of something larger: then a part with no description in it is no error."""
+    """Number of the first line, for a body that is part of a larger import. Such a part may be empty."""
     only: Literal["problems"] | None = None
-    """Leave what went well out of `results`; `counts` has it all the same."""
+    """`problems` leaves lines without a problem out of `results`. `counts` still counts them."""
 
 
 class ToolImporter:
-    """Hands descriptions to the indexer.
-
-    It asks again while the bus or the indexer is away: what is known already changes nothing.
-    """
+    """Sends tool descriptions to the indexer, and retries while the bus or the indexer is away."""
 
     def __init__(self, caller: BusCaller, *, patience_s: float) -> None:
         self._caller = caller
         self._patience_s = patience_s
 
-    async def take(self, body: AsyncIterable[bytes], wishes: ImportWishes) -> ToolsImported:
-        """Put every description of a body into the catalogue that is one.
+    async def import_body(self, body: AsyncIterable[bytes], options: ToolImportOptions) -> ToolsImported:
+        """Put every valid description of a body into the catalogue.
 
         Raises:
-            RequestError: The body is something else; or the bus or the indexer stayed away, and `details` say how far
-                it came. To send all of it again does no harm.
+            RequestError: The body is not a list of objects, or the bus or the indexer stayed away. Then `details` say
+                how far the import came, and sending the whole body again does no harm.
         """
-        if wishes.source is not None and is_reserved(wishes.source):
-            raise RequestError(ErrorCode.INVALID_REQUEST, reserved(wishes.source))
-        part = Part(wishes.first_line, only_problems=wishes.only is not None)
-        taken = await BulkImport(_Descriptions(self._caller, wishes), part, self._patience_s).take(body)
+        if options.source is not None and is_reserved(options.source):
+            raise RequestError(ErrorCode.INVALID_REQUEST, explain_reserved(options.source))
+        part = BodyPart(options.first_line, only_problems=options.only is not None)
+        done = await BulkImport(_ToolTarget(self._caller, options), part, self._patience_s).import_body(body)
         return ToolsImported(
-            total=sum(taken.counts.values()),
-            counts={outcome: taken.counts.get(outcome, 0) for outcome in ToolPutOutcome},
-            indexed=taken.indexed,
-            results=taken.results,
+            total=sum(done.counts.values()),
+            counts={outcome: done.counts.get(outcome, 0) for outcome in ToolPutOutcome},
+            indexed=done.indexed,
+            results=done.results,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Descriptions:
-    """Descriptions of tools, which the indexer takes."""
+class _ToolTarget:
+    """`ImportTarget` for tool descriptions, over the indexer."""
 
     caller: BusCaller
-    wishes: ImportWishes
-    what: str = "descriptions of tools"
-    most: int = MAX_TOOLS
+    options: ToolImportOptions
+    objects: str = "descriptions of tools"
+    batch_items: int = MAX_TOOLS
 
-    def names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
-        """Its id."""
-        tool_id = _id_of(value)
+    def list_names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
+        tool_id = _get_id(value)
         return frozenset() if tool_id is None else frozenset({tool_id})
 
-    def problem(self, value: Mapping[str, JsonValue]) -> str | None:
-        """Whether it is of a source that others may not describe."""
-        own = value.get("source")
-        is_own = self.wishes.source is None and isinstance(own, str) and is_reserved(own)
-        return reserved(str(own)) if is_own else None
+    def find_problem(self, value: Mapping[str, JsonValue]) -> str | None:
+        source = value.get("source")
+        is_refused = self.options.source is None and isinstance(source, str) and is_reserved(source)
+        return explain_reserved(str(source)) if is_refused else None
 
-    def rejected(self, entry: Entry, problem: str) -> ToolLineImported:
-        """The result of one that is not handed on."""
-        return ToolLineImported(
-            line=entry.line, id=_id_of(entry.value or {}), outcome=ToolPutOutcome.REJECTED, error=problem
-        )
+    def reject_entry(self, entry: ImportEntry, problem: str) -> ToolLineImported:
+        tool_id = _get_id(entry.value or {})
+        return ToolLineImported(line=entry.line, id=tool_id, outcome=ToolPutOutcome.REJECTED, error=problem)
 
-    async def put(self, entries: Sequence[Entry]) -> Taken[ToolLineImported]:
-        """Hand them to the indexer."""
-        wishes, tools = self.wishes, tuple(entry.value for entry in entries)
+    async def put_entries(self, entries: Sequence[ImportEntry]) -> ImportResult[ToolLineImported]:
         request = PutTools(
-            project=wishes.project, tools=tools, source=wishes.source, review_changes=wishes.review_changes
+            project=self.options.project,
+            tools=tuple(entry.value for entry in entries),
+            source=self.options.source,
+            review_changes=self.options.review_changes,
         )
         reply = await self.caller.call(PUT_TOOLS, request)
-        results = (_result(entry, put) for entry, put in paired(PUT_TOOLS.service, entries, reply.results))
-        return Taken(tuple(results), reply.indexed)
+        results = (
+            ToolLineImported(line=entry.line, id=put.id, outcome=put.outcome, error=put.error, findings=put.findings)
+            for entry, put in pair_results(PUT_TOOLS.service, entries, reply.results)
+        )
+        return ImportResult(tuple(results), reply.indexed)
 
 
 def is_reserved(source: str) -> bool:
-    """Whether only skillbus itself describes tools of this source."""
+    """Return True if only skillbus itself may describe tools of this source."""
     return source in {BUILTIN_SOURCE, SKILLS_SOURCE} or source.startswith(MCP_SOURCE_PREFIX)
 
 
-def reserved(source: str) -> str:
-    """Why a source is refused."""
+def explain_reserved(source: str) -> str:
+    """Return the reason why a reserved source is refused."""
     return (
-        f"source {source[:100]!r} is of tools that skillbus itself describes, as `{BUILTIN_SOURCE}`, `{SKILLS_SOURCE}` "
-        f"and `{MCP_SOURCE_PREFIX}<server>` are: choose another name"
+        f"source {source[:100]!r} is reserved for tools that skillbus itself describes, like `{BUILTIN_SOURCE}`, "
+        f"`{SKILLS_SOURCE}` and `{MCP_SOURCE_PREFIX}<server>`: choose another name"
     )
 
 
-def _id_of(value: Mapping[str, JsonValue]) -> str | None:
+def _get_id(value: Mapping[str, JsonValue]) -> str | None:
     tool_id = value.get("id")
     return tool_id[:_ID_CHARACTERS] if isinstance(tool_id, str) else None
-
-
-def _result(entry: Entry, put: ToolPut) -> ToolLineImported:
-    return ToolLineImported(line=entry.line, id=put.id, outcome=put.outcome, error=put.error, findings=put.findings)

@@ -1,4 +1,4 @@
-"""All items of a knowledge base, a JSON object a line, a page at a time: no more than one page is held."""
+"""Export of knowledge items as NDJSON. At most one page is held in memory."""
 
 from collections.abc import AsyncGenerator
 from typing import Final
@@ -7,30 +7,27 @@ from skillbus.contracts.learner.bulk import EXPORT_KNOWLEDGE, ExportKnowledge, K
 from skillbus.gateway.domain.ports import BusCaller
 
 MEDIA_TYPE: Final = "application/x-ndjson"
-_PAGE: Final = 200
+_PAGE_ITEMS: Final = 200
 
 
 class KnowledgeExporter:
-    """Reads from the learner what can be imported again."""
+    """Reads items from the learner, in the form that an import takes."""
 
     def __init__(self, caller: BusCaller) -> None:
         self._caller = caller
 
-    async def open(self, wanted: ExportKnowledge) -> AsyncGenerator[bytes]:
-        """The items as NDJSON, after the first page is there.
+    async def open_export(self, query: ExportKnowledge) -> AsyncGenerator[bytes]:
+        """Return the items as NDJSON, after the first page has arrived.
 
         Raises:
-            RequestError: The learner does not answer. Then or later: what was read by then is not all.
+            RequestError: The learner does not reply, now or for a later page. Then the export is incomplete.
         """
-        asked = wanted.model_copy(update={"limit": _PAGE})
-        return self._lines(asked, await self._caller.call(EXPORT_KNOWLEDGE, asked))
+        query = query.model_copy(update={"limit": _PAGE_ITEMS})
+        return self._write_pages(query, await self._caller.call(EXPORT_KNOWLEDGE, query))
 
-    async def _lines(self, asked: ExportKnowledge, page: KnowledgeExported) -> AsyncGenerator[bytes]:
-        yield _ndjson(page)
-        while page.next is not None:
-            page = await self._caller.call(EXPORT_KNOWLEDGE, asked.model_copy(update={"after": page.next}))
-            yield _ndjson(page)
-
-
-def _ndjson(page: KnowledgeExported) -> bytes:
-    return "".join(f"{item.model_dump_json()}\n" for item in page.items).encode()
+    async def _write_pages(self, query: ExportKnowledge, page: KnowledgeExported) -> AsyncGenerator[bytes]:
+        while True:
+            yield "".join(f"{item.model_dump_json()}\n" for item in page.items).encode()
+            if page.next is None:
+                return
+            page = await self._caller.call(EXPORT_KNOWLEDGE, query.model_copy(update={"after": page.next}))

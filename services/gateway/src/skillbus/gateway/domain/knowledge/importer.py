@@ -1,4 +1,4 @@
-"""Many items of knowledge in one body, or one as Markdown, put into the knowledge base."""
+"""Import of knowledge items: a body of many, or one item as Markdown."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -10,160 +10,152 @@ from pydantic_core import to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
-from skillbus.contracts.learner.bulk import (
-    MAX_ITEMS,
-    PUT_KNOWLEDGE,
-    KnowledgeItemPut,
-    KnowledgePutOutcome,
-    PutKnowledge,
-)
+from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.gateway.domain.imports.bulk import BulkImport, Entry, Part, Taken, paired
-from skillbus.gateway.domain.knowledge.markdown import from_markdown
+from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
+from skillbus.gateway.domain.knowledge.markdown import parse_markdown
 from skillbus.gateway.domain.ports import BusCaller
 
 MARKDOWN_BYTES: Final = 1024 * 1024
-"""Of an item as Markdown, which is held as a whole. Its content is at most 32,000 characters."""
+"""Largest item as Markdown, which is held as a whole. Its content has at most 32,000 characters."""
 _ID_CHARACTERS: Final = 300
 _WAIT_INDEXED_S: Final = 120.0
-"""Longest wait of one body for the index; `PutKnowledge.wait_indexed_s` allows no more."""
+"""Longest wait of one body for the index, and the limit of `PutKnowledge.wait_indexed_s`."""
 
 
-class KnowledgeWishes(Message):
-    """How the items of a body are taken."""
+class KnowledgeImportOptions(Message):
+    """Options of an import of knowledge items."""
 
     project: Project = DEFAULT_PROJECT
     source: KnowledgeSource | None = None
-    """Of items that name none; `import` if absent."""
+    """Source of items that name none. Absent means `import`."""
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
-    """Of new items."""
+    """Status of new items."""
     dry_run: bool = False
-    """Tell what would become of them, and write nothing."""
+    """True reports the results without writing anything."""
     reason: ReasonText = ""
     first_line: int = Field(default=1, ge=1)
-    """Its number, where the body is a part of something larger: then a part with no item in it is no error."""
+    """Number of the first line, for a body that is part of a larger import. Such a part may be empty."""
     wait: Literal["indexed"] | None = None
-    """`indexed` waits up to two minutes until search finds all items; without it the reply waits two seconds for each
-    200 items."""
+    """`indexed` waits up to two minutes until search finds all items. Absent waits two seconds for each 200 items."""
     only: Literal["problems"] | None = None
-    """Leave what went well out of `results`; `counts` has it all the same."""
+    """`problems` leaves lines without a problem out of `results`. `counts` still counts them."""
 
 
 class KnowledgeImporter:
-    """Hands items to the learner.
-
-    It asks again while the bus or the learner is away: what is as it was is left as it is.
-    """
+    """Sends knowledge items to the learner, and retries while the bus or the learner is away."""
 
     def __init__(self, caller: BusCaller, *, patience_s: float) -> None:
         self._caller = caller
         self._patience_s = patience_s
 
-    async def take(self, body: AsyncIterable[bytes], wishes: KnowledgeWishes, actor: str) -> KnowledgeImported:
-        """Put every item of a body into the knowledge base that is one: NDJSON, or one JSON array.
+    async def import_body(
+        self, body: AsyncIterable[bytes], options: KnowledgeImportOptions, actor: str
+    ) -> KnowledgeImported:
+        """Put every valid item of a body, NDJSON or one JSON array, into the knowledge base.
 
         Raises:
-            RequestError: The body is something else; or the bus or the learner stayed away, and `details` say how far
-                it came. To send all of it again does no harm.
+            RequestError: The body is not a list of objects, or the bus or the learner stayed away. Then `details` say
+                how far the import came, and sending the whole body again does no harm.
         """
-        part = Part(wishes.first_line, only_problems=wishes.only is not None)
-        wait_until = asyncio.get_running_loop().time() + _WAIT_INDEXED_S if wishes.wait else None
-        taken = await BulkImport(_Items(self._caller, wishes, actor, wait_until), part, self._patience_s).take(body)
+        part = BodyPart(options.first_line, only_problems=options.only is not None)
+        wait_until = asyncio.get_running_loop().time() + _WAIT_INDEXED_S if options.wait else None
+        target = _KnowledgeTarget(self._caller, options, actor, wait_until)
+        done = await BulkImport(target, part, self._patience_s).import_body(body)
         return KnowledgeImported(
-            total=sum(taken.counts.values()),
-            counts={outcome: taken.counts.get(outcome, 0) for outcome in KnowledgePutOutcome},
-            dry_run=wishes.dry_run,
-            indexed=taken.indexed,
-            unindexed=taken.unindexed,
-            results=taken.results,
+            total=sum(done.counts.values()),
+            counts={outcome: done.counts.get(outcome, 0) for outcome in KnowledgePutOutcome},
+            dry_run=options.dry_run,
+            indexed=done.indexed,
+            unindexed=done.unindexed,
+            results=done.results,
         )
 
-    async def take_markdown(self, body: AsyncIterable[bytes], wishes: KnowledgeWishes, actor: str) -> KnowledgeImported:
-        """The same of one item with its front matter."""
-        text = await _text(body)
-        # YAML is read in Python, and slowly: elsewhere others are answered meanwhile.
-        item = await asyncio.to_thread(from_markdown, text)
-        return await self.take(_whole(to_json(item)), wishes, actor)
+    async def import_markdown(
+        self, body: AsyncIterable[bytes], options: KnowledgeImportOptions, actor: str
+    ) -> KnowledgeImported:
+        """Put one item in Markdown with front matter into the knowledge base. Raises RequestError."""
+        text = await _read_text(body)
+        # In a thread: parsing YAML in Python is slow, and other requests must not wait for it.
+        item = await asyncio.to_thread(parse_markdown, text)
+        return await self.import_body(_stream_once(to_json(item)), options, actor)
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
-    """Items of knowledge, which the learner takes."""
+class _KnowledgeTarget:
+    """`ImportTarget` for knowledge items, over the learner."""
 
     caller: BusCaller
-    wishes: KnowledgeWishes
+    options: KnowledgeImportOptions
     actor: str
     wait_until: float | None
-    """Time of the loop until which the index is waited for; None leaves it to the learner."""
-    what: str = "items of knowledge"
-    most: int = MAX_ITEMS
+    """Time of the event loop until which to wait for the index. None leaves the wait to the learner."""
+    objects: str = "knowledge items"
+    batch_items: int = MAX_ITEMS
 
-    def names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
-        """Its own id and that of others, as far as it tells them: either may be that of another line."""
-        return frozenset(name for name in (_name(value, "id"), _name(value, "external_id")) if name is not None)
+    def list_names(self, value: Mapping[str, JsonValue]) -> frozenset[str]:
+        """Return id and external id: either can be the name that another line uses for the same item."""
+        return frozenset(name for name in (_get_text(value, "id"), _get_text(value, "external_id")) if name is not None)
 
-    def problem(self, value: Mapping[str, JsonValue]) -> str | None:
-        """Nothing: the learner judges them."""
+    def find_problem(self, value: Mapping[str, JsonValue]) -> str | None:
+        """Return None: the learner validates items."""
         return None
 
-    def rejected(self, entry: Entry, problem: str) -> KnowledgeLineImported:
-        """The result of one that is not handed on."""
+    def reject_entry(self, entry: ImportEntry, problem: str) -> KnowledgeLineImported:
         value = entry.value or {}
-        named = _name(value, "external_id") or _name(value, "id")
+        name = _get_text(value, "external_id") or _get_text(value, "id")
         return KnowledgeLineImported(
-            line=entry.line, external_id=named, outcome=KnowledgePutOutcome.REJECTED, error=problem
+            line=entry.line, external_id=name, outcome=KnowledgePutOutcome.REJECTED, error=problem
         )
 
-    async def put(self, entries: Sequence[Entry]) -> Taken[KnowledgeLineImported]:
-        """Hand them to the learner."""
-        wishes, wait_s = self.wishes, None
+    async def put_entries(self, entries: Sequence[ImportEntry]) -> ImportResult[KnowledgeLineImported]:
+        wait_s = None
         if self.wait_until is not None:
             wait_s = max(0.0, self.wait_until - asyncio.get_running_loop().time())
         request = PutKnowledge(
-            project=wishes.project,
+            project=self.options.project,
             items=tuple(entry.value for entry in entries),
-            source=wishes.source,
-            status=wishes.status,
-            dry_run=wishes.dry_run,
+            source=self.options.source,
+            status=self.options.status,
+            dry_run=self.options.dry_run,
             actor=self.actor,
-            reason=wishes.reason,
+            reason=self.options.reason,
             wait_indexed_s=wait_s,
         )
         reply = await self.caller.call(PUT_KNOWLEDGE, request, timeout_s=PUT_KNOWLEDGE.timeout_s + (wait_s or 0.0))
-        results = (_result(entry, put) for entry, put in paired(PUT_KNOWLEDGE.service, entries, reply.results))
-        return Taken(tuple(results), reply.indexed, reply.unindexed)
+        results = (
+            KnowledgeLineImported(
+                line=entry.line,
+                id=put.id,
+                external_id=put.external_id,
+                outcome=put.outcome,
+                version=put.version,
+                error=put.error,
+            )
+            for entry, put in pair_results(PUT_KNOWLEDGE.service, entries, reply.results)
+        )
+        return ImportResult(tuple(results), reply.indexed, reply.unindexed)
 
 
-def _name(value: Mapping[str, JsonValue], field: str) -> str | None:
-    name = value.get(field)
-    return name[:_ID_CHARACTERS] if isinstance(name, str) else None
+def _get_text(value: Mapping[str, JsonValue], field: str) -> str | None:
+    text = value.get(field)
+    return text[:_ID_CHARACTERS] if isinstance(text, str) else None
 
 
-def _result(entry: Entry, put: KnowledgeItemPut) -> KnowledgeLineImported:
-    return KnowledgeLineImported(
-        line=entry.line,
-        id=put.id,
-        external_id=put.external_id,
-        outcome=put.outcome,
-        version=put.version,
-        error=put.error,
-    )
-
-
-async def _text(body: AsyncIterable[bytes]) -> str:
-    held = bytearray()
+async def _read_text(body: AsyncIterable[bytes]) -> str:
+    text = bytearray()
     async for chunk in body:
-        held += chunk
-        if len(held) > MARKDOWN_BYTES:
+        text += chunk
+        if len(text) > MARKDOWN_BYTES:
             raise RequestError(
-                ErrorCode.PAYLOAD_TOO_LARGE, f"An item as Markdown has {MARKDOWN_BYTES} bytes at most: cut it in two."
+                ErrorCode.PAYLOAD_TOO_LARGE, f"An item in Markdown may have {MARKDOWN_BYTES} bytes: split it."
             )
     try:
-        return held.decode("utf-8")
+        return text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(ErrorCode.INVALID_REQUEST, f"The body is not UTF-8: {error}.") from error
 
 
-async def _whole(body: bytes) -> AsyncIterator[bytes]:
+async def _stream_once(body: bytes) -> AsyncIterator[bytes]:
     yield body

@@ -32,20 +32,20 @@ from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem
 
 MEDIA_TYPE: Final = "text/markdown"
 FRONT_MATTER_CHARACTERS: Final = 100_000
-"""Limit in bytes. Enough for every field at its longest, each character written as an escape of ten."""
+"""Longest front matter. Enough for every field at its limit, with each character written as an escape of ten."""
 _FIELDS: Final = ("id", *(name for name in KnowledgeDraft.model_fields if name != "content"))
 _EMPTY: Final[tuple[JsonValue, ...]] = (None, "", [])
 _BLANK_LINE: Final = re.compile(r"\r?\n")
 
 
-def to_markdown(item: KnowledgeItem) -> str:
+def format_markdown(item: KnowledgeItem) -> str:
     """Format an item as Markdown. Empty fields are left out."""
     values = item.model_dump(mode="json", include=set(_FIELDS))
     fields = {name: values[name] for name in _FIELDS if values[name] not in _EMPTY}
     return f"---\n{format_front_matter(fields)}---\n\n{item.content}\n"
 
 
-def from_markdown(text: str) -> dict[str, JsonValue]:
+def parse_markdown(text: str) -> dict[str, JsonValue]:
     """Parse Markdown into the fields that `put_knowledge` takes and validates. Unknown fields are ignored.
 
     Raises:

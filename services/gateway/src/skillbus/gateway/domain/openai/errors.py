@@ -1,4 +1,4 @@
-"""Errors of `/v1` as OpenAI's API has them."""
+"""Errors of `/v1` in OpenAI's format."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ _CODES: Final = {
     ErrorCode.OVERLOADED: "rate_limit_exceeded",
     ErrorCode.INTERNAL: "server_error",
 }
-"""Codes that OpenAI has another word for."""
+"""Codes with another name in OpenAI's API."""
 
 
-def openai_error_of(problem: Problem) -> OpenAiErrorBody:
-    """The same error in OpenAI's form."""
-    param = _param(problem)
+def convert_problem(problem: Problem) -> OpenAiErrorBody:
+    """Return a problem document as an error in OpenAI's format."""
+    param = _find_param(problem)
     code = "model_not_found" if (problem.code, param) == (ErrorCode.NOT_FOUND, "model") else None
     return OpenAiErrorBody(
         error=OpenAiError(
@@ -29,7 +29,7 @@ def openai_error_of(problem: Problem) -> OpenAiErrorBody:
     )
 
 
-def _param(problem: Problem) -> str | None:
+def _find_param(problem: Problem) -> str | None:
     param = problem.details.get("param")
     fields = problem.details.get("fields")
     if param is None and isinstance(fields, list) and fields and isinstance(fields[0], dict):

@@ -1,4 +1,4 @@
-"""Runs that are followed while they go on, and ended when nobody waits for them any more."""
+"""Events of a run while it lasts, and cancellation of runs that nobody waits for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,19 +12,19 @@ from skillbus.contracts.sandbox.skill_runs import SkillRan
 from skillbus.gateway.domain.ports import BusCaller
 
 _LAST_EVENTS_S: Final = 2.0
-"""How long the rest of what is told may take behind the reply: it was sent before, on the same way."""
-_TRIES: Final = 5
-_BETWEEN_TRIES_S: Final = 0.1
-_CANCEL_S: Final = 3.0
+"""Longest wait for the remaining events after the reply. They were sent before it, on the same connection."""
+_ATTEMPTS: Final = 5
+_PAUSE_S: Final = 0.1
+_CANCEL_TIMEOUT_S: Final = 3.0
 
 log = structlog.get_logger(__name__)
 
 
-async def until_the_end(events: AsyncIterator[RunEvent], running: asyncio.Task[SkillRan]) -> AsyncGenerator[RunEvent]:
-    """What is told of a run until it ended. One that is refused tells nothing: `running` has the error."""
+async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[SkillRan]) -> AsyncGenerator[RunEvent]:
+    """Yield the events of a run until its end. A refused run has no events; `running` then holds the error."""
     wait_s: float | None = None
     while True:
-        getting = asyncio.ensure_future(_next(events))
+        getting = asyncio.ensure_future(_get_next(events))
         waited_for = {getting} if running.done() else {getting, running}
         try:
             await asyncio.wait(waited_for, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -43,21 +43,21 @@ async def until_the_end(events: AsyncIterator[RunEvent], running: asyncio.Task[S
             wait_s = _LAST_EVENTS_S
 
 
-async def _next(events: AsyncIterator[RunEvent]) -> RunEvent | None:
-    """The next one; None when the connection is gone for good."""
+async def _get_next(events: AsyncIterator[RunEvent]) -> RunEvent | None:
+    """Return the next event; None if the connection is closed for good."""
     return await anext(events, None)
 
 
-async def cancel_for_good(caller: BusCaller, run: RunSelector) -> None:
-    """End a run that nobody waits for. It may not have reached its sandbox yet, so that it is tried a few times."""
-    for _ in range(_TRIES):
+async def cancel_run(caller: BusCaller, run: RunSelector) -> None:
+    """Cancel a run that nobody waits for. The attempts are repeated, because its sandbox may not have it yet."""
+    for _ in range(_ATTEMPTS):
         try:
-            await caller.call(CANCEL_RUN, run, timeout_s=_CANCEL_S)
+            await caller.call(CANCEL_RUN, run, timeout_s=_CANCEL_TIMEOUT_S)
         except RequestError as error:
             if error.code is not ErrorCode.NOT_FOUND:
-                # It ends at its limit, and its caller is gone: there is nobody to be told.
+                # The run ends at its limit anyway, and its caller is gone.
                 log.warning("run_not_cancelled", run_id=run.run_id, code=error.code)
                 return
-            await asyncio.sleep(_BETWEEN_TRIES_S)
+            await asyncio.sleep(_PAUSE_S)
         else:
             return

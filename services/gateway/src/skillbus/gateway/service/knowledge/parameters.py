@@ -1,4 +1,4 @@
-"""What requests about knowledge have in common over HTTP: what stands in their paths, queries, headers and bodies."""
+"""Parameters and bodies of the routes about knowledge."""
 
 from typing import Annotated, Final
 
@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from skillbus.contracts.learner.bulk import ExportKnowledge
 from skillbus.contracts.learner.items import ListKnowledge
 from skillbus.contracts.learner.knowledge import (
+    EXAMPLE_ID,
     Actor,
     Instant,
     KnowledgeId,
@@ -23,33 +24,30 @@ from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Pr
 from skillbus.contracts.scope import Scope
 
 HTTP: Final = "http"
-"""Who did what came without a name over HTTP."""
-EXAMPLE_ID: Final = "01890000-0000-7000-8000-000000000000"
+"""Actor of requests that name none."""
 _EXAMPLE_TAG: Final = '"3"'
 
 
-def _as_utf8(value: object) -> object:
-    """A header as clients send it; Starlette reads every byte as a character."""
+def _decode_utf8(value: object) -> object:
+    """Return a header as UTF-8. Starlette decodes every byte as one character."""
     if not isinstance(value, str):
         return value
     try:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeError as error:
-        raise ValueError("is not UTF-8: send it so") from error
+        raise ValueError("is not UTF-8: encode it as UTF-8") from error
 
 
-_UTF8: Final = BeforeValidator(_as_utf8)
-ItemInPath = Annotated[
-    KnowledgeId, Path(alias="id", description="The item's id, as skillbus gave it.", examples=[EXAMPLE_ID])
-]
-ProjectInQuery = Annotated[Project, Query()]
-WhyInQuery = Annotated[ReasonText, Query(description="For the history and the audit.")]
+_UTF8: Final = BeforeValidator(_decode_utf8)
+ItemInPath = Annotated[KnowledgeId, Path(alias="id", description="Id of the item.", examples=[EXAMPLE_ID])]
+ReasonInQuery = Annotated[ReasonText, Query(description="Reason of the change, for history and audit.")]
 ActorInHeader = Annotated[
     Actor | None,
     _UTF8,
     Header(
         alias="Skillbus-Actor",
-        description="Who does it, for the history and the audit, in UTF-8; what the body says, or `http`, if absent.",
+        description="Person or program that makes the request, in UTF-8, for history and audit. Absent means the "
+        "`actor` of the body, or `http`.",
         examples=["lin"],
     ),
 ]
@@ -58,7 +56,8 @@ KeyInHeader = Annotated[
     _UTF8,
     Header(
         alias="Idempotency-Key",
-        description="The same key with the same body again, within a day, is answered with what was made first.",
+        description="Key that makes a repetition safe: the same key with the same body within one day returns the "
+        "first result.",
         examples=["6f1b0a52-3f1c-4c1e-9d57-8d1f0a6b1d2e"],
     ),
 ]
@@ -66,7 +65,7 @@ IfMatch = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        description='The `ETag` of the version that was read, as `"3"`: 412 when the item is at another one.',
+        description='`ETag` of the version that you read, such as `"3"`. The reply is 412 if the item has another one.',
         examples=[_EXAMPLE_TAG],
     ),
 ]
@@ -74,84 +73,96 @@ IfNoneMatch = Annotated[
     str | None,
     Header(
         alias="If-None-Match",
-        description='The `ETag` of a version that is at hand, as `"3"`: 304 when it is still that one.',
+        description='`ETag` of the version that you have, such as `"3"`. The reply is 304 if the item still has it.',
         examples=[_EXAMPLE_TAG],
     ),
 ]
 
 
-def acting(header: str | None, body: Message | None = None) -> str:
-    """Who does it: by the header, else by the body if it says so itself."""
-    said = getattr(body, "actor", None) if body is not None and "actor" in body.model_fields_set else None
-    return header or said or HTTP
+def choose_actor(header: str | None, body: Message | None = None) -> str:
+    """Return the actor of a request: from the header, else from the body, else `http`."""
+    in_body = getattr(body, "actor", None) if body is not None and "actor" in body.model_fields_set else None
+    return header or in_body or HTTP
 
 
-class KnowledgePage(Message):
-    """A page of items, by what they must have; lists are given by naming a parameter again."""
+class KnowledgePageQuery(Message):
+    """Query for one page of items. Repeat a parameter to give several values."""
 
     project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
+    """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """`next` of the page before."""
+    """`next` of the previous page."""
     type: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """List only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
+    """List only these statuses."""
     tags: Tags = ()
-    """Items that have one of them."""
+    """List only items with at least one of these tags."""
     all_tags: Tags = ()
-    """Items that have each of them."""
+    """List only items with all of these tags."""
     scope: Scope | None = None
-    """Items of exactly this scope; given and empty: general ones."""
+    """List only items with exactly this scope. An empty value means general items."""
     source: KnowledgeSource | None = None
+    """List only items of this source."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
+    """List only items of this owner."""
     text: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """Items with all of these words in title or content, whatever the case."""
+    """List only items with all of these words in title or content, ignoring case."""
 
-    def request(self) -> ListKnowledge:
-        """The same as it crosses the bus."""
-        said = self.model_dump(exclude={"type", "status"})
-        return ListKnowledge(types=self.type, statuses=self.status, **said)
+    def to_request(self) -> ListKnowledge:
+        """Return the request on the bus."""
+        fields = self.model_dump(exclude={"type", "status"})
+        return ListKnowledge(types=self.type, statuses=self.status, **fields)
 
 
-class KnowledgeWanted(Message):
-    """Items to export; lists are given by naming a parameter again."""
+class KnowledgeExportQuery(Message):
+    """Query for items to export. Repeat a parameter to give several values."""
 
     project: Project = DEFAULT_PROJECT
     type: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
+    """Export only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
+    """Export only these statuses."""
 
-    def request(self) -> ExportKnowledge:
-        """The same as it crosses the bus."""
+    def to_request(self) -> ExportKnowledge:
+        """Return the request on the bus."""
         return ExportKnowledge(project=self.project, types=self.type, statuses=self.status)
 
 
-class ItemWanted(Message):
-    """An item as it is; or at a version, or as it was at a time."""
+class KnowledgeItemQuery(Message):
+    """Version of the wanted item."""
 
     project: Project = DEFAULT_PROJECT
     version: VersionNumber | None = None
+    """Wanted version. Absent means the current one."""
     as_of: Instant | None = None
-    """As the record had it then. Not together with `version`."""
+    """Return the version of this time. Cannot be combined with `version`."""
 
 
 class RestoreBody(Message):
-    """What an item becomes again: what it was, out of the archive; or, with `version`, as it was then."""
+    """Version to restore."""
 
     version: VersionNumber | None = None
+    """Version to restore as a new version. Absent takes the item out of the archive."""
     reason: ReasonText = ""
 
 
 class FeedbackBody(Message):
-    """Whether an item helped with a query. The last word of an actor about a query counts."""
+    """Feedback on an item. For each actor and query only the latest feedback counts."""
 
     helpful: bool
+    """True if the item helped with the query."""
     query: UsedFor = ""
+    """Query that the item was found for."""
     request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
-    """Of the search or the context, where it is known."""
+    """Id of the search or context, if it is known."""
     comment: ReasonText = ""
+    """Comment of the actor."""
 
 
 class ParentBody(Message):
-    """Where a project looks beside its own items."""
+    """Parent of a project."""
 
     parent: Project | None
-    """None: nowhere else."""
+    """Parent project. Null removes the parent."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.gateway.domain.imports.cutter import Cutter, Piece
+from skillbus.gateway.domain.imports.cutter import BodyCutter, BodyPiece
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -17,8 +17,8 @@ JSON = st.recursive(
 OBJECTS = st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=6)
 
 
-def cut(chunks: Iterable[bytes], longest_bytes: int = 1000) -> list[Piece]:
-    cutter = Cutter(longest_bytes)
+def cut(chunks: Iterable[bytes], longest_bytes: int = 1000) -> list[BodyPiece]:
+    cutter = BodyCutter(longest_bytes)
     return [*(piece for chunk in chunks for piece in cutter.feed(chunk)), *cutter.end()]
 
 
@@ -40,7 +40,9 @@ def test_any_bytes_are_cut_the_same_however_they_arrive_and_no_piece_is_over_the
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line), max_size=8))
 def test_what_is_no_array_is_cut_at_its_line_ends_and_nothing_else_of_it_is_lost(lines: list[bytes]) -> None:
     body = b"{}\n" + b"\n".join(lines)
-    expected = [Piece(at, line.strip(b" \t\r")) for at, line in enumerate([b"{}", *lines], 1) if line.strip(b" \t\r")]
+    expected = [
+        BodyPiece(at, line.strip(b" \t\r")) for at, line in enumerate([b"{}", *lines], 1) if line.strip(b" \t\r")
+    ]
     assert cut([body]) == expected
 
 
@@ -55,13 +57,24 @@ def test_an_array_is_cut_into_its_elements_however_it_is_written(
 
 
 def test_blank_lines_are_counted_and_left_out() -> None:
-    assert cut([b"\xef\xbb\xbf", b"\n \r\n", b'{"a": 1}\r\n\n', b"[]"]) == [Piece(3, b'{"a": 1}'), Piece(5, b"[]")]
+    assert cut([b"\xef\xbb\xbf", b"\n \r\n", b'{"a": 1}\r\n\n', b"[]"]) == [
+        BodyPiece(3, b'{"a": 1}'),
+        BodyPiece(5, b"[]"),
+    ]
 
 
 def test_a_value_over_the_limit_is_passed_over_and_told() -> None:
     told = "is longer than 10 bytes"
-    assert cut([b"{}\n", b"x" * 8, b"y" * 8, b"\n{}"], 10) == [Piece(1, b"{}"), Piece(2, problem=told), Piece(3, b"{}")]
-    assert cut([b'[{}, "', b"x" * 80, b'", {}]'], 10) == [Piece(1, b"{}"), Piece(2, problem=told), Piece(3, b"{}")]
+    assert cut([b"{}\n", b"x" * 8, b"y" * 8, b"\n{}"], 10) == [
+        BodyPiece(1, b"{}"),
+        BodyPiece(2, problem=told),
+        BodyPiece(3, b"{}"),
+    ]
+    assert cut([b'[{}, "', b"x" * 80, b'", {}]'], 10) == [
+        BodyPiece(1, b"{}"),
+        BodyPiece(2, problem=told),
+        BodyPiece(3, b"{}"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,10 +82,10 @@ def test_a_value_over_the_limit_is_passed_over_and_told() -> None:
     [
         (b"[]", []),
         (b"[{},]", []),
-        (b"[{},,{}]", [(2, "there is nothing before this comma")]),
-        (b'[{}, {"a": 1}', [(2, "the body ends before this array does")]),
-        (b'[{"a": "}]', [(1, "the body ends before this array does")]),
-        (b"[{}] {}", [(2, "the body goes on after its array has ended")]),
+        (b"[{},,{}]", [(2, "is missing before a comma")]),
+        (b'[{}, {"a": 1}', [(2, "the body ends before the array ends")]),
+        (b'[{"a": "}]', [(1, "the body ends before the array ends")]),
+        (b"[{}] {}", [(2, "the body continues after the end of the array")]),
     ],
 )
 def test_an_array_that_is_not_whole_is_told(body: bytes, problems: list[tuple[int, str]]) -> None:

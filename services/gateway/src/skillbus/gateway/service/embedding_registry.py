@@ -1,0 +1,145 @@
+"""The registry of embedding providers and models."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import Path, Response
+
+from skillbus.contracts.embedder.registry import (
+    CREATE_MODEL,
+    CREATE_PROVIDER,
+    DELETE_MODEL,
+    DELETE_PROVIDER,
+    GET_DEFAULT_MODEL,
+    GET_MODEL,
+    GET_PROVIDER,
+    LIST_MODELS,
+    LIST_PROVIDERS,
+    TEST_PROVIDER,
+    UPDATE_MODEL,
+    UPDATE_PROVIDER,
+    CreateModel,
+    CreateProvider,
+    ModelChanges,
+    ModelName,
+    ModelRecord,
+    ModelSelector,
+    ModelsListed,
+    ProviderChanges,
+    ProviderName,
+    ProviderRecord,
+    ProviderSelector,
+    ProvidersListed,
+    ProviderTested,
+    TestProvider,
+    UpdateModel,
+    UpdateProvider,
+)
+from skillbus.contracts.message import Empty, Message
+from skillbus.gateway.domain.ports import BusCaller
+from skillbus.gateway.service.documented_router import DocumentedRouter
+from skillbus.gateway.service.parameters import ModelInPath
+
+_PROVIDERS: Final = "/api/embedding/providers"
+_PROVIDER: Final = f"{_PROVIDERS}/{{name}}"
+_MODELS: Final = "/api/embedding/models"
+_MODEL: Final = f"{_MODELS}/{{id:path}}"
+"""Names of models contain slashes, and so does `provider/name`."""
+ProviderInPath = Annotated[ProviderName, Path(description="Name of the provider.")]
+
+
+class ProviderTestBody(Message):
+    """Model for a provider test."""
+
+    model: ModelName | None = None
+    """Name of any model of the provider. Absent means the provider's first registered model."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRegistryRoutes:
+    """Handlers of providers and models."""
+
+    caller: BusCaller
+
+    async def list_providers(self) -> ProvidersListed:
+        """List all providers, ordered by name. Replies hold references to keys, never keys."""
+        return await self.caller.call(LIST_PROVIDERS, Empty())
+
+    async def create_provider(self, body: CreateProvider, response: Response) -> ProviderRecord:
+        """Register a provider. `api_key` is a reference, `env:NAME` or `file:PATH` at the embedder, never the key."""
+        created = await self.caller.call(CREATE_PROVIDER, body)
+        response.headers["Location"] = f"{_PROVIDERS}/{created.name}"
+        return created
+
+    async def get_provider(self, name: ProviderInPath) -> ProviderRecord:
+        """Return one provider."""
+        return await self.caller.call(GET_PROVIDER, ProviderSelector(name=name))
+
+    async def update_provider(self, name: ProviderInPath, body: ProviderChanges) -> ProviderRecord:
+        """Change a provider. Absent fields stay, an empty text clears. The change applies to the next text."""
+        changes = UpdateProvider.model_validate({**body.model_dump(exclude_unset=True), "name": name})
+        return await self.caller.call(UPDATE_PROVIDER, changes)
+
+    async def delete_provider(self, name: ProviderInPath) -> None:
+        """Delete a provider that has no models."""
+        await self.caller.call(DELETE_PROVIDER, ProviderSelector(name=name))
+
+    async def test_provider(self, name: ProviderInPath, body: ProviderTestBody | None = None) -> ProviderTested:
+        """Test a provider by asking it for one vector, bypassing every cache. `ok` and `error` hold the result."""
+        request = TestProvider(name=name, model=body and body.model)
+        return await self.caller.call(TEST_PROVIDER, request)
+
+    async def list_models(self) -> ModelsListed:
+        """List all models: the default model first, the others in the order in which they are tried."""
+        return await self.caller.call(LIST_MODELS, Empty())
+
+    async def create_model(self, body: CreateModel, response: Response) -> ModelRecord:
+        """Register a model of a provider. Without `dimensions`, the provider is asked for one vector."""
+        created = await self.caller.call(CREATE_MODEL, body)
+        response.headers["Location"] = f"{_MODELS}/{created.id}"
+        return created
+
+    async def get_default_model(self) -> ModelRecord:
+        """Return the default model, which embeds texts when a request names no model."""
+        return await self.caller.call(GET_DEFAULT_MODEL, Empty())
+
+    async def get_model(self, id: ModelInPath) -> ModelRecord:  # noqa: A002 (the name in the path)
+        """Return one model."""
+        return await self.caller.call(GET_MODEL, ModelSelector(id=id))
+
+    async def update_model(self, id: ModelInPath, body: ModelChanges) -> ModelRecord:  # noqa: A002
+        """Change a model. Absent fields stay, an empty text clears. `is_default: true` makes it the default model.
+
+        A new default model starts the switch of every index to its vectors. `GET /api/indexes` shows the progress.
+        """
+        changes = UpdateModel.model_validate({**body.model_dump(exclude_unset=True), "id": id})
+        return await self.caller.call(UPDATE_MODEL, changes)
+
+    async def delete_model(self, id: ModelInPath) -> None:  # noqa: A002
+        """Delete a model that is not the default."""
+        await self.caller.call(DELETE_MODEL, ModelSelector(id=id))
+
+
+def add_embedding_registry_routes(router: DocumentedRouter, routes: EmbeddingRegistryRoutes) -> None:
+    """Add the routes of providers and models. `default` precedes names: address a model of that name by its id."""
+    change: dict[str, object] = {"timeout_s": 5, "enabled": True}
+    test: dict[str, object] = {"model": "text-embedding-3-small"}
+    router.add("GET", _PROVIDERS, routes.list_providers, LIST_PROVIDERS.errors)
+    router.add(
+        "POST",
+        _PROVIDERS,
+        routes.create_provider,
+        CREATE_PROVIDER.errors,
+        status=201,
+        example=CREATE_PROVIDER.example,
+    )
+    router.add("GET", _PROVIDER, routes.get_provider, GET_PROVIDER.errors)
+    router.add("PATCH", _PROVIDER, routes.update_provider, UPDATE_PROVIDER.errors, example=change)
+    router.add("DELETE", _PROVIDER, routes.delete_provider, DELETE_PROVIDER.errors, status=204)
+    router.add("POST", f"{_PROVIDER}/test", routes.test_provider, TEST_PROVIDER.errors, example=test)
+    router.add("GET", _MODELS, routes.list_models, LIST_MODELS.errors)
+    router.add("POST", _MODELS, routes.create_model, CREATE_MODEL.errors, status=201, example=CREATE_MODEL.example)
+    router.add("GET", f"{_MODELS}/default", routes.get_default_model, GET_DEFAULT_MODEL.errors)
+    router.add("GET", _MODEL, routes.get_model, GET_MODEL.errors)
+    router.add("PATCH", _MODEL, routes.update_model, UPDATE_MODEL.errors, example={"is_default": True})
+    router.add("DELETE", _MODEL, routes.delete_model, DELETE_MODEL.errors, status=204)

@@ -1,0 +1,90 @@
+"""The system as a whole: status, audit, probes and metrics."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE
+from skillbus.contracts.endpoint import Health
+from skillbus.contracts.http import AuditReport, SystemStatus
+from skillbus.contracts.indexer.tools import AUDIT_INDEX
+from skillbus.contracts.message import DEFAULT_PROJECT, Message
+from skillbus.gateway.domain.audit import AuditOrder, SystemAuditor
+from skillbus.gateway.domain.readiness import Readiness
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
+from skillbus.gateway.service.parameters import ProjectInQuery
+
+_AUDIT: Final = "/api/audit"
+_NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Not ready. `checks` says what is missing."}}
+
+
+class Alive(Message):
+    """Reply of a running gateway."""
+
+    status: str = "ok"
+
+
+class MetricsResponse(Response):
+    """Metrics in Prometheus's text format."""
+
+    media_type = CONTENT_TYPE_LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRoutes:
+    """Handlers of the system as a whole."""
+
+    readiness: Readiness
+    auditor: SystemAuditor
+    registry: CollectorRegistry
+
+    async def get_status(self) -> SystemStatus:
+        """Return the readiness of every service and the state of the index."""
+        return await self.readiness.get_status()
+
+    async def get_audit(self, project: ProjectInQuery = DEFAULT_PROJECT) -> AuditReport:
+        """Compare catalogue, knowledge base, vectors and callable tools without changing anything.
+
+        `agrees` is the result in one word.
+        """
+        return await self.auditor.audit(AuditOrder(project=project))
+
+    async def audit_and_fix(self, body: AuditOrder) -> AuditReport:
+        """Compare catalogue, knowledge base, vectors and callable tools. With `fix`, repair the differences first.
+
+        `agrees` then describes the repaired state.
+        """
+        return await self.auditor.audit(body)
+
+    async def healthz(self) -> Alive:
+        """Report that the gateway is running."""
+        return Alive()
+
+    async def readyz(self, response: Response) -> Health:
+        """Report whether every required service is ready.
+
+        A sandbox that cannot isolate runs, an agent service or a learner that is away are reported but do not make the
+        system unready, because the rest works without them.
+        """
+        health = await self.readiness.check_health()
+        response.status_code = HTTPStatus.OK if health.ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return health
+
+    async def metrics(self) -> Response:
+        """Return the metrics of this process for Prometheus."""
+        return MetricsResponse(generate_latest(self.registry))
+
+
+def add_system_routes(router: DocumentedRouter, routes: SystemRoutes) -> None:
+    """Add the routes of the system."""
+    errors = tuple(dict.fromkeys((*AUDIT_INDEX.errors, *AUDIT_CALLABLE.errors)))
+    router.add("GET", _AUDIT, routes.get_audit, errors)
+    router.add("POST", _AUDIT, routes.audit_and_fix, errors, example={"fix": True})
+    router.add("GET", "/api/status", routes.get_status)
+    router.add("GET", "/metrics", routes.metrics, response=MetricsResponse)
+    router.add_probe("/healthz", routes.healthz, {})
+    router.add_probe("/readyz", routes.readyz, _NOT_READY)

@@ -57,7 +57,7 @@ from skillbus.contracts.sandbox.run_history import (
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, RunStatus
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
-from skillbus.standalone.nats_server import find_binary
+from skillbus.standalone.nats_server import find_nats_binary
 
 from ..integration.agent.catalogue import catalogue_on
 from ..integration.sandbox_service.conftest import Catalogue
@@ -85,7 +85,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     passwords = {f"NATS_{user.upper()}_PASSWORD": f'"{PASSWORD}-{user}"' for user in USERS}
     with tmp_path.joinpath("log").open("wb") as log:
         server = subprocess.Popen(
-            [find_binary(), "--config", str(path)], env={**os.environ, **passwords}, stdout=log, stderr=log
+            [find_nats_binary(), "--config", str(path)], env={**os.environ, **passwords}, stdout=log, stderr=log
         )
     try:
         yield f"nats://127.0.0.1:{port}"

@@ -1,6 +1,6 @@
 """All commands: name, module and help line. A command's module is imported only when the command is called.
 
-`skillbus --help` therefore costs what Typer costs, and a command module can import whatever it needs.
+`skillbus --help` therefore costs what Typer costs, and a command module can import all it needs.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ class CommandSpec:
     help: str
     """Text of the `--help` page: the command's docstring and its example."""
     trailing_words: str | None = None
-    """What the words after `--` are called in the usage line; None if the command takes none."""
+    """Name of the words after `--` in the usage line; None if the command takes none."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other spellings of options that are accepted and not shown."""
 
@@ -54,24 +54,24 @@ class GroupEntry:
 Entries = Mapping[str, CommandEntry | GroupEntry]
 
 COMMANDS: Final[Entries] = {
-    "up": CommandEntry("server.commands:up", "Run every service in one process until SIGINT or SIGTERM."),
-    "demo": CommandEntry("demo.commands:demo", "Start everything and play through the examples."),
-    "install": CommandEntry("skills.commands:install", "Install skills, or update installed ones."),
-    "search": CommandEntry("tools.commands:search", "Find the tools that fit a request."),
-    "run": CommandEntry("runs.commands:run", "Run a skill in the sandbox."),
-    "runs": CommandEntry("runs.commands:runs", "List the runs of the last day, or show one run."),
+    "up": CommandEntry("server.commands:start_server", "Run every service in one process until SIGINT or SIGTERM."),
+    "demo": CommandEntry("demo.commands:run_demo", "Start everything and play through the examples."),
+    "install": CommandEntry("skills.commands:install_skills", "Install skills, or update installed ones."),
+    "search": CommandEntry("tools.commands:search_tools", "Find the tools that fit a request."),
+    "run": CommandEntry("runs.commands:run_skill", "Run a skill in the sandbox."),
+    "runs": CommandEntry("runs.commands:show_runs", "List the runs of the last day, or show one run."),
     "list": CommandEntry("skills.commands:list_skills", "List the installed skills."),
-    "remove": CommandEntry("skills.commands:remove", "Remove skills with their files, vectors and history."),
-    "audit": CommandEntry("server.commands:audit", "Compare catalogue, indexes and callable tools."),
-    "status": CommandEntry("server.commands:status", "Show whether every service is ready."),
+    "remove": CommandEntry("skills.commands:remove_skills", "Remove skills with their files, vectors and history."),
+    "audit": CommandEntry("server.commands:audit_system", "Compare catalogue, indexes and callable tools."),
+    "status": CommandEntry("server.commands:show_status", "Show whether every service is ready."),
     "dead-letters": GroupEntry(
         "List, replay and drop events that could not be handled.",
         "skillbus dead-letters list",
         {
             "list": CommandEntry("server.dead_letter_commands:list_dead_letters", "List dead letters, oldest first."),
-            "show": CommandEntry("server.dead_letter_commands:show", "Show a dead letter with its event."),
-            "replay": CommandEntry("server.dead_letter_commands:replay", "Publish events again."),
-            "drop": CommandEntry("server.dead_letter_commands:drop", "Delete dead letters without replaying them."),
+            "show": CommandEntry("server.dead_letter_commands:show_dead_letter", "Show a dead letter with its event."),
+            "replay": CommandEntry("server.dead_letter_commands:replay_dead_letters", "Publish events again."),
+            "drop": CommandEntry("server.dead_letter_commands:drop_dead_letters", "Delete dead letters without replaying them."),
         },
     ),
     "import": GroupEntry(
@@ -96,22 +96,34 @@ COMMANDS: Final[Entries] = {
         "skillbus knowledge search 'headers of the live API' --scope '/api/live/*'",
         {
             "list": CommandEntry("knowledge.commands:list_items", "List items, newest change first."),
-            "show": CommandEntry("knowledge.commands:show", "Show an item, also at an earlier version or time."),
-            "add": CommandEntry("knowledge.write_commands:add", "Create an item from options or from a Markdown file."),
-            "update": CommandEntry("knowledge.write_commands:update", "Change an item, which makes a new version."),
-            "archive": CommandEntry("knowledge.commands:archive", "Archive an item: searches do not find it any more."),
-            "restore": CommandEntry("knowledge.commands:restore", "Restore an archived item or an earlier version."),
-            "history": CommandEntry("knowledge.commands:history", "List the versions of an item, newest first."),
-            "diff": CommandEntry("knowledge.commands:diff", "Show the differences between two versions of an item."),
-            "review": CommandEntry("knowledge.commands:review", "Approve or reject pending items."),
-            "search": CommandEntry("knowledge.search_commands:search", "Find the items that fit a query."),
-            "context": CommandEntry("knowledge.search_commands:context", "Build a context for a model from the hits."),
-            "feedback": CommandEntry("knowledge.commands:feedback", "Record whether an item helped."),
-            "usage": CommandEntry("knowledge.commands:usage", "Show how an item is used and rated."),
-            "stats": CommandEntry(
-                "knowledge.commands:stats", "Show counts, unused and stale items, and failed queries."
+            "show": CommandEntry("knowledge.commands:show_item", "Show an item, also at an earlier version or time."),
+            "add": CommandEntry(
+                "knowledge.write_commands:add_item", "Create an item from options or from a Markdown file."
             ),
-            "project": CommandEntry("knowledge.commands:project", "Show or set the parent of the project."),
+            "update": CommandEntry(
+                "knowledge.write_commands:update_item", "Change an item, which makes a new version."
+            ),
+            "archive": CommandEntry(
+                "knowledge.commands:archive_item", "Archive an item: searches do not find it any more."
+            ),
+            "restore": CommandEntry(
+                "knowledge.commands:restore_item", "Restore an archived item or an earlier version."
+            ),
+            "history": CommandEntry("knowledge.commands:list_versions", "List the versions of an item, newest first."),
+            "diff": CommandEntry(
+                "knowledge.commands:compare_versions", "Show the differences between two versions of an item."
+            ),
+            "review": CommandEntry("knowledge.commands:review_items", "Approve or reject pending items."),
+            "search": CommandEntry("knowledge.search_commands:search_items", "Find the items that fit a query."),
+            "context": CommandEntry(
+                "knowledge.search_commands:build_context", "Build a context for a model from the hits."
+            ),
+            "feedback": CommandEntry("knowledge.commands:rate_item", "Record whether an item helped."),
+            "usage": CommandEntry("knowledge.commands:show_usage", "Show how an item is used and rated."),
+            "stats": CommandEntry(
+                "knowledge.commands:show_stats", "Show counts, unused and stale items, and failed queries."
+            ),
+            "project": CommandEntry("knowledge.commands:manage_parents", "Show or set the parent of the project."),
         },
     ),
     "tools": GroupEntry(
@@ -119,37 +131,37 @@ COMMANDS: Final[Entries] = {
         "skillbus tools list --type mcp",
         {
             "list": CommandEntry("tools.commands:list_tools", "List the tools of the catalogue by id."),
-            "show": CommandEntry("tools.commands:show", "Show a tool with its findings and pending changes."),
-            "remove": CommandEntry("tools.commands:remove", "Remove tools from the catalogue."),
-            "accept": CommandEntry("tools.commands:accept", "Accept a quarantined tool."),
-            "enable": CommandEntry("tools.commands:enable", "Enable a disabled tool."),
-            "disable": CommandEntry("tools.commands:disable", "Disable a tool: it is neither found nor called."),
-            "call": CommandEntry("tools.commands:call", "Call an MCP tool or a builtin tool."),
+            "show": CommandEntry("tools.commands:show_tool", "Show a tool with its findings and pending changes."),
+            "remove": CommandEntry("tools.commands:remove_tools", "Remove tools from the catalogue."),
+            "accept": CommandEntry("tools.commands:accept_tool", "Accept a quarantined tool."),
+            "enable": CommandEntry("tools.commands:enable_tool", "Enable a disabled tool."),
+            "disable": CommandEntry("tools.commands:disable_tool", "Disable a tool: it is neither found nor called."),
+            "call": CommandEntry("tools.commands:call_tool", "Call an MCP tool or a builtin tool."),
         },
     ),
     "skills": GroupEntry(
         "Check, roll back, pin and disable installed skills.",
         "skillbus skills rollback git-commit",
         {
-            "check": CommandEntry("skills.commands:check", "Validate a skill without installing it."),
-            "history": CommandEntry("skills.commands:history", "List the packages installed under a name."),
-            "rollback": CommandEntry("skills.commands:rollback", "Return to an earlier package of a skill."),
-            "pin": CommandEntry("skills.commands:pin", "Keep a skill at its current package."),
-            "unpin": CommandEntry("skills.commands:unpin", "Allow updates of a pinned skill again."),
-            "enable": CommandEntry("skills.commands:enable", "Enable a disabled skill."),
-            "disable": CommandEntry("skills.commands:disable", "Disable a skill: it is neither found nor run."),
-            "network": CommandEntry("skills.commands:network", "Show or approve the network places of a skill."),
+            "check": CommandEntry("skills.commands:check_skill", "Validate a skill without installing it."),
+            "history": CommandEntry("skills.commands:list_packages", "List the packages installed under a name."),
+            "rollback": CommandEntry("skills.commands:roll_back_skill", "Return to an earlier package of a skill."),
+            "pin": CommandEntry("skills.commands:pin_skill", "Keep a skill at its current package."),
+            "unpin": CommandEntry("skills.commands:unpin_skill", "Allow updates of a pinned skill again."),
+            "enable": CommandEntry("skills.commands:enable_skill", "Enable a disabled skill."),
+            "disable": CommandEntry("skills.commands:disable_skill", "Disable a skill: it is neither found nor run."),
+            "network": CommandEntry("skills.commands:manage_network", "Show or approve the network places of a skill."),
         },
     ),
     "mcp": GroupEntry(
         "Register MCP servers and use their tools.",
         "skillbus mcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp",
         {
-            "add": CommandEntry("tools.mcp_commands:add", "Register an MCP server by URL or command."),
+            "add": CommandEntry("tools.mcp_commands:add_server", "Register an MCP server by URL or command."),
             "list": CommandEntry("tools.mcp_commands:list_servers", "List the MCP servers and their state."),
-            "show": CommandEntry("tools.mcp_commands:show", "Show an MCP server."),
-            "refresh": CommandEntry("tools.mcp_commands:refresh", "List an MCP server's tools again."),
-            "remove": CommandEntry("tools.mcp_commands:remove", "Remove an MCP server and its tools."),
+            "show": CommandEntry("tools.mcp_commands:show_server", "Show an MCP server."),
+            "refresh": CommandEntry("tools.mcp_commands:refresh_server", "List an MCP server's tools again."),
+            "remove": CommandEntry("tools.mcp_commands:remove_server", "Remove an MCP server and its tools."),
         },
     ),
     "eval": GroupEntry(
@@ -165,9 +177,9 @@ COMMANDS: Final[Entries] = {
         "skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY",
         {
             "list": CommandEntry("models.provider_commands:list_providers", "List the providers of embedding models."),
-            "add": CommandEntry("models.provider_commands:add", "Add a provider."),
-            "update": CommandEntry("models.provider_commands:update", "Change a provider."),
-            "remove": CommandEntry("models.provider_commands:remove", "Remove a provider that has no models."),
+            "add": CommandEntry("models.provider_commands:add_provider", "Add a provider."),
+            "update": CommandEntry("models.provider_commands:update_provider", "Change a provider."),
+            "remove": CommandEntry("models.provider_commands:remove_provider", "Remove a provider that has no models."),
             "test": CommandEntry("models.provider_commands:try_provider", "Request one vector from a provider."),
         },
     ),
@@ -176,10 +188,10 @@ COMMANDS: Final[Entries] = {
         "skillbus models add openai text-embedding-3-small",
         {
             "list": CommandEntry("models.commands:list_models", "List the embedding models."),
-            "add": CommandEntry("models.commands:add", "Add a model of a provider."),
-            "update": CommandEntry("models.commands:update", "Change a model."),
-            "remove": CommandEntry("models.commands:remove", "Remove a model that is not the default."),
-            "default": CommandEntry("models.commands:default", "Show the default model, or choose another one."),
+            "add": CommandEntry("models.commands:add_model", "Add a model of a provider."),
+            "update": CommandEntry("models.commands:update_model", "Change a model."),
+            "remove": CommandEntry("models.commands:remove_model", "Remove a model that is not the default."),
+            "default": CommandEntry("models.commands:choose_default", "Show the default model, or choose another one."),
             "calibrate": CommandEntry("models.calibration:calibrate", "Fit a model's scores to judged data."),
         },
     ),
@@ -187,9 +199,11 @@ COMMANDS: Final[Entries] = {
         "Show and switch the model of each index.",
         "skillbus index switch tools",
         {
-            "status": CommandEntry("models.index_commands:status", "Show the model of each index and its last switch."),
-            "switch": CommandEntry("models.index_commands:switch", "Switch an index to the default model."),
-            "rollback": CommandEntry("models.index_commands:rollback", "Undo the last switch of an index."),
+            "status": CommandEntry(
+                "models.index_commands:show_indexes", "Show the model of each index and its last switch."
+            ),
+            "switch": CommandEntry("models.index_commands:switch_index", "Switch an index to the default model."),
+            "rollback": CommandEntry("models.index_commands:roll_back_index", "Undo the last switch of an index."),
         },
     ),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
 from skillbus.cli.errors import CliError, LocalFileError
-from skillbus.cli.output import Output
+from skillbus.cli.output import CommandOutput
 
 STDIN: Final = "-"
 _CHUNK_BYTES: Final = 64 * 1024
@@ -49,7 +49,7 @@ def decode_text(content: bytes, file: str) -> str:
         raise LocalFileError(f"{file} is not UTF-8: {error}", "Save it as UTF-8.") from error
 
 
-async def upload_lines(output: Output, file: str, example: str, send: SendPart[ReportT]) -> list[ReportT]:
+async def upload_lines(output: CommandOutput, file: str, example: str, send: SendPart[ReportT]) -> list[ReportT]:
     """Upload a file of NDJSON in parts, or a JSON array as a whole, and return the report of each part.
 
     Args:

@@ -33,7 +33,7 @@ _BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class CommandOutput:
     """Both streams of the process. Rich uses no colours without a terminal, or when NO_COLOR is set."""
 
     as_json: bool
@@ -133,9 +133,9 @@ class Output:
             yield bars
 
 
-def open_output(*, as_json: bool) -> Output:
+def open_output(*, as_json: bool) -> CommandOutput:
     """Return an output to the current streams of the process."""
-    return Output(as_json, _open_console(stderr=False), _open_console(stderr=True))
+    return CommandOutput(as_json, _open_console(stderr=False), _open_console(stderr=True))
 
 
 def format_json(document: BaseModel | dict[str, object]) -> str:
@@ -174,6 +174,6 @@ def _is_control(char: str) -> bool:
 def _open_console(*, stderr: bool) -> Console:
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        # Output to a pipe is for tools like grep: no line is wrapped, whatever COLUMNS says.
+        # Output to a pipe is for tools like grep: no line is wrapped, even if COLUMNS is set.
         console.width = _UNWRAPPED_CELLS
     return console

@@ -1,6 +1,6 @@
-"""What all commands share: the options --json, --url, --key and --project, the connection, and the exit codes.
+"""Parts of all commands: the options --json, --url, --key and --project, the connection, and the exit codes.
 
-A command is an async function of a `Session` or a `ServerSession` and of its own options. The decorators
+A command is an async function that takes a `Session` or a `LocalSession` and its options. The decorators
 `remote_command` and `server_command` make from it what the command tree needs: a plain function that has the shared
 options too, and the text of its `--help` page with its example.
 """
@@ -16,11 +16,11 @@ import typer
 
 from skillbus.cli.command_tree import TRAILING_WORDS, CommandSpec
 from skillbus.cli.errors import EXIT_FAILED, CliError, ProblemError
-from skillbus.cli.output import Output, clean_line, open_output
+from skillbus.cli.output import CommandOutput, clean_line, open_output
 from skillbus.cli.server.launcher import Externals
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
@@ -39,8 +39,8 @@ CommandFunction = Callable[..., Coroutine[object, object, None]]
 class Session:
     """Context of a command that asks a server."""
 
-    output: Output
-    connection: "Connection"
+    output: CommandOutput
+    connection: "ApiConnection"
     trailing_words: tuple[str, ...] | None
     """The words after `--`; None without a `--`."""
 
@@ -77,10 +77,10 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSession:
+class LocalSession:
     """Context of a command that starts a server in this process."""
 
-    output: Output
+    output: CommandOutput
     externals: Externals
 
 
@@ -97,7 +97,7 @@ def remote_command(
     Args:
         example: A command line for the help page.
         has_project: False where the data belongs to no project.
-        url_option: Name of the server's address, for a command that has a `--url` of its own.
+        url_option: Name of the server's address, for a command with another `--url`.
         trailing_words: See `CommandSpec`.
         aliases: See `CommandSpec`.
     """
@@ -122,7 +122,7 @@ def remote_command(
             externals = ctx.ensure_object(Externals)
             remote = Remote(_check(check_url, url, url_option), _check(check_key, key, "--key"), project)
 
-            async def ask(output: Output) -> None:
+            async def ask(output: CommandOutput) -> None:
                 async with open_connection(remote, externals.transport) as connection:
                     await command(Session(output, connection, ctx.meta.get(TRAILING_WORDS)), **own)
 
@@ -145,7 +145,7 @@ def server_command(example: str) -> Callable[[CommandFunction], CommandSpec]:
             from skillbus.common.runner import run_loop  # noqa: PLC0415 (imports uvloop, structlog and prometheus)
 
             externals = ctx.ensure_object(Externals)
-            _run_command(lambda output: command(ServerSession(output, externals), **own), run_loop, as_json=as_json)
+            _run_command(lambda output: command(LocalSession(output, externals), **own), run_loop, as_json=as_json)
 
         _add_options(run, command, {})
         return CommandSpec(run, _format_help(command, example))
@@ -161,7 +161,7 @@ def _check(check: Callable[[ValueT], ValueT], value: ValueT, option: str) -> Val
 
 
 def _run_command(
-    work: Callable[[Output], Coroutine[object, object, None]],
+    work: Callable[[CommandOutput], Coroutine[object, object, None]],
     run_loop: Callable[[Coroutine[object, object, None]], None],
     *,
     as_json: bool,

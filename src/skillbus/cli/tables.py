@@ -79,7 +79,7 @@ def format_yes(value: bool) -> str:
 
 
 def format_reasons(cosine: float | None, reasons: Sequence[MatchReason]) -> list[str]:
-    """Return one line for each reason of a hit. The cosine gets a line of its own unless a reason has it."""
+    """Return one line for each reason of a hit. The cosine gets a separate line unless a reason has it."""
     lines = []
     if cosine is not None and not any(reason.side == "dense" for reason in reasons):
         lines.append(f"cosine {cosine:.3f}")

@@ -1,4 +1,4 @@
-"""Every service of skillbus in one process: one nats-server beside it, one connection, one vector store inside it."""
+"""All services of skillbus in one process, with a nats-server as child process, one connection and one vector store."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,7 +26,7 @@ from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
-from skillbus.standalone.data_directory import connection_note, owned
+from skillbus.standalone.data_directory import lock_data_directory, write_connection_note
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
 from skillbus.standalone.settings import StandaloneSettings
 from skillbus.vectors import VectorStoreLocked, open_vector_store
@@ -45,25 +45,25 @@ class Standalone:
 
     @property
     def nats_url(self) -> str:
-        """Where NATS listens; its token is in `connection.json` of the data directory."""
+        """Address of NATS. Its token is in `connection.json` of the data directory."""
         return self.nats.address.url
 
 
 @asynccontextmanager
 async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standalone]:
-    """Start everything, and stop it in the opposite order when the context is left.
+    """Start all services, and stop them in the opposite order when the context is left.
 
     Raises:
-        StartError: The data directory or the port is taken, or nats-server cannot be started.
+        StartError: The data directory or the port is in use, or nats-server does not start.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(owned(settings.data))
+        stack.enter_context(lock_data_directory(settings.data))
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
         bus = await stack.enter_async_context(_open_bus(nats))
         await _open_services(stack, bus, settings.data)
         http_url = await _open_http(stack, bus, settings)
         address = nats.address
-        stack.enter_context(connection_note(settings.data, http_url, address.url, address.token))
+        stack.enter_context(write_connection_note(settings.data, http_url, address.url, address.token))
         settle_memory()
         log.info("standalone_ready", http_url=http_url, nats_url=address.url, data=str(settings.data))
         yield Standalone(http_url, nats, settings.data, bus)
@@ -94,7 +94,7 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
 
 async def _open_http(stack: AsyncExitStack, bus: Bus, settings: StandaloneSettings) -> str:
     try:
-        return (await stack.enter_async_context(open_gateway(bus, settings.gateway()))).url
+        return (await stack.enter_async_context(open_gateway(bus, settings.build_gateway_settings()))).url
     except PortInUseError as error:
         raise StartError(str(error)) from error
 

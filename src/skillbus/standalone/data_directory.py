@@ -1,4 +1,4 @@
-"""The data directory: one process at a time, and a note that tells others how to reach it."""
+"""Data directory: a lock for one process at a time, and a file with the addresses and the NATS token."""
 
 import fcntl
 import json
@@ -15,11 +15,11 @@ _CONNECTION: Final = "connection.json"
 
 
 @contextmanager
-def owned(data: Path) -> Generator[None]:
-    """Own a data directory for as long as the context is open; it is made if it is not there.
+def lock_data_directory(data: Path) -> Generator[None]:
+    """Lock a data directory while the context is open. It is created if absent.
 
     Raises:
-        StartError: Another process owns it, or it cannot be written.
+        StartError: Another process has locked it, or it cannot be written.
     """
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -42,8 +42,8 @@ def owned(data: Path) -> Generator[None]:
 
 
 @contextmanager
-def connection_note(data: Path, http_url: str, nats_url: str, nats_token: str) -> Generator[None]:
-    """Leave `connection.json`, readable by its owner alone: how other programs here reach NATS and HTTP."""
+def write_connection_note(data: Path, http_url: str, nats_url: str, nats_token: str) -> Generator[None]:
+    """Write `connection.json`, with which other programs of the same user reach NATS and HTTP; remove it at the end."""
     path = data / _CONNECTION
     with suppress(FileNotFoundError):
         path.unlink()

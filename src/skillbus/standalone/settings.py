@@ -1,4 +1,4 @@
-"""Settings of skillbus in one process."""
+"""Settings of the one-process server."""
 
 from pathlib import Path
 
@@ -9,20 +9,20 @@ from skillbus.gateway.settings import GatewaySettings
 
 
 class StandaloneSettings(BaseSettings):
-    """Read from `SKILLBUS_*`, beneath what the command line says."""
+    """Settings from variables `SKILLBUS_*`. Options of the command line override them."""
 
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_", frozen=True)
 
     data: Path = Path("data")
-    """Everything that is kept lies below it: skills, vectors, NATS."""
+    """Data directory: skills, vectors, databases, NATS."""
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=8080, ge=0, le=65_535)
-    """0 takes a free one."""
+    """Port of the HTTP API. 0 takes a free one."""
     owner_key: SecretStr | None = None
-    """Asked of every HTTP request when set; without it, the gateway's own setting of it counts, or HTTP stays on
-    loopback."""
+    """Key that every HTTP request must carry. Default: the gateway's own setting; without either, HTTP is served on
+    loopback only."""
 
-    def gateway(self) -> GatewaySettings:
-        """Settings of the gateway: what is set for it alone holds too, and its key above all."""
+    def build_gateway_settings(self) -> GatewaySettings:
+        """Return the settings of the gateway, including its own variables `SKILLBUS_GATEWAY_*`."""
         settings = GatewaySettings(host=self.http_host, port=self.http_port)
         return settings if self.owner_key is None else settings.model_copy(update={"owner_key": self.owner_key})

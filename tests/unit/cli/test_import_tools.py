@@ -7,7 +7,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from skillbus.cli.output import Output
+from skillbus.cli.output import CommandOutput
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -168,7 +168,7 @@ class refusing(FakeTools):  # noqa: N801 (reads as what it does)
 def test_on_a_terminal_a_bar_shows_how_much_was_sent() -> None:
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    with Output(as_json=False, out=terminal, err=terminal).show_transfer("tools.jsonl", 1000) as sent:
+    with CommandOutput(as_json=False, out=terminal, err=terminal).show_transfer("tools.jsonl", 1000) as sent:
         sent(400)
         sent(600)
     assert "tools.jsonl" in stream.getvalue()

@@ -5,11 +5,11 @@ import httpx
 import pytest
 from rich.console import Console
 
-from skillbus.cli.client.connection import Connection
+from skillbus.cli.client.connection import ApiConnection
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import SwitchNotBegunError
 from skillbus.cli.models.switch_follower import follow_switch
-from skillbus.cli.output import Output, open_output
+from skillbus.cli.output import CommandOutput, open_output
 from skillbus.contracts.errors import ErrorCode
 
 from .conftest import CommandLine
@@ -242,7 +242,7 @@ async def test_a_change_that_does_not_begin_is_not_waited_for_for_ever(server: F
     transport = server.externals().transport
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
         with pytest.raises(SwitchNotBegunError, match="tools"):
-            await follow_switch(ModelsClient(Connection(http)), open_output(as_json=True), "f-new", patience_s=0)
+            await follow_switch(ModelsClient(ApiConnection(http)), open_output(as_json=True), "f-new", patience_s=0)
 
 
 def test_an_index_is_switched_and_followed(skillbus: CommandLine, server: FakeModels) -> None:
@@ -278,7 +278,7 @@ def test_the_state_of_indexes_says_until_when_the_old_one_is_kept(skillbus: Comm
 
 def test_on_a_terminal_there_is_a_bar_that_goes_away() -> None:
     console = Console(force_terminal=True, width=80, color_system=None)
-    with console.capture() as captured, Output(as_json=False, out=console, err=console).show_steps() as show:
+    with console.capture() as captured, CommandOutput(as_json=False, out=console, err=console).show_steps() as show:
         show("tools", "backfilling", 4, 10)
         show("tools", "verifying", 10, 10)
     assert "tools" in captured.get()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from skillbus.cli.output import Output, clean_line, clean_text, format_size
+from skillbus.cli.output import CommandOutput, clean_line, clean_text, format_size
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, hit
@@ -33,7 +33,7 @@ def test_colours_are_for_terminals_and_not_where_no_color_is_set(
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, color_system="standard", width=60)
 
-    Output(as_json=False, out=terminal, err=terminal).print_text(Text("x", "red"))
+    CommandOutput(as_json=False, out=terminal, err=terminal).print_text(Text("x", "red"))
 
     assert ("\x1b[31m" in stream.getvalue()) is not no_color
 
@@ -42,7 +42,7 @@ def test_a_progress_bar_is_drawn_on_terminals_only() -> None:
     drawn, silent = io.StringIO(), io.StringIO()
     for stream, terminal in ((drawn, True), (silent, False)):
         console = Console(file=stream, force_terminal=terminal, width=60)
-        with Output(as_json=False, out=console, err=console).show_progress("Installing", 2) as next_item:
+        with CommandOutput(as_json=False, out=console, err=console).show_progress("Installing", 2) as next_item:
             next_item("greet")
 
     assert "Installing" in drawn.getvalue()

@@ -16,15 +16,15 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["SKILLBUS_OWNER_KEY", "SKILLBUS_GATEWAY_OWNER_KEY"])
 def test_a_key_that_is_set_is_never_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "0123456789abcdef")
-    key = StandaloneSettings().gateway().owner_key
+    key = StandaloneSettings().build_gateway_settings().owner_key
     assert key is not None
     assert key.get_secret_value() == "0123456789abcdef"
 
 
 def test_a_key_s_file_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLBUS_GATEWAY_OWNER_KEY_FILE", "key")
-    assert StandaloneSettings().gateway().owner_key_file == Path("key")
+    assert StandaloneSettings().build_gateway_settings().owner_key_file == Path("key")
 
 
 def test_there_is_no_key_unless_it_is_set() -> None:
-    assert StandaloneSettings().gateway().owner_key is None
+    assert StandaloneSettings().build_gateway_settings().owner_key is None

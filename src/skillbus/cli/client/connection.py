@@ -45,7 +45,7 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ApiConnection:
     """HTTP client bound to one server and project. All methods raise the errors of `skillbus.cli.errors`."""
 
     http: httpx.AsyncClient
@@ -147,7 +147,7 @@ class Connection:
 @asynccontextmanager
 async def open_connection(
     remote: Remote, transport: httpx.AsyncBaseTransport | None = None
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[ApiConnection]:
     """Open a connection for the length of a command. Proxies of the environment are not used for a loopback address.
 
     Raises:
@@ -162,7 +162,7 @@ async def open_connection(
         transport=transport,
         trust_env=not _is_loopback(remote.url),
     ) as http:
-        yield Connection(http, remote.project)
+        yield ApiConnection(http, remote.project)
 
 
 def check_url(url: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skillbus.cli.client.paths import KNOWLEDGE, join_path
 from skillbus.cli.client.problems import parse_reply
-from skillbus.contracts.http import KnowledgeImported
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.projects import KnowledgeProject
@@ -26,13 +25,10 @@ from skillbus.contracts.retriever.knowledge_search import ContextBuilt, Knowledg
 if TYPE_CHECKING:
     import httpx
 
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _PAGE_SIZE: Final = 200
-_IMPORT_S: Final = 600.0
-"""Seconds between two parts of an upload: it may have to wait for a learner that restarts."""
 _SILENCE_S: Final = 60.0
-_NDJSON: Final = "application/x-ndjson"
 _MARKDOWN: Final = "text/markdown"
 
 Filters = Mapping[str, str | Sequence[str]]
@@ -43,9 +39,9 @@ Body = Mapping[str, object]
 class KnowledgeClient:
     """Each method is one request, except the lists."""
 
-    connection: Connection
+    connection: ApiConnection
     actor: str | None = None
-    """Who writes, for history and audit. The server records `http` when absent."""
+    """Author of changes, for history and audit. The server records `http` when absent."""
 
     async def list_items(self, filters: Filters, limit: int) -> tuple[tuple[KnowledgeSummary, ...], int]:
         """Return the first `limit` matching items, newest change first, and the number of all matching items."""
@@ -71,7 +67,6 @@ class KnowledgeClient:
         return response.content.decode("utf-8", errors="replace")
 
     async def create_item(self, item: Body) -> KnowledgeWritten:
-        """Create an item."""
         body = {**item, **self.connection.scope}
         return await self.connection.request(KnowledgeWritten, "POST", KNOWLEDGE, json=body, headers=self._headers())
 
@@ -111,7 +106,6 @@ class KnowledgeClient:
         )
 
     async def review_items(self, body: Body) -> KnowledgeReviewed:
-        """Approve or reject pending items."""
         body = {**body, **self.connection.scope}
         path = f"{KNOWLEDGE}/review"
         return await self.connection.request(KnowledgeReviewed, "POST", path, json=body, headers=self._headers())
@@ -150,18 +144,6 @@ class KnowledgeClient:
         body, headers = {"parent": parent}, self._headers()
         return await self.connection.request(KnowledgeProject, "PUT", self._project_path(), json=body, headers=headers)
 
-    async def import_items(self, items: AsyncIterable[bytes], params: Mapping[str, str]) -> KnowledgeImported:
-        """Import NDJSON or a JSON array. The reply counts all outcomes and lists only problems."""
-        return await self._import(items, _NDJSON, {"only": "problems", **params})
-
-    async def import_markdown(self, text: bytes, params: Mapping[str, str]) -> KnowledgeImported:
-        """Import one item from Markdown with front matter. The reply lists its outcome."""
-
-        async def stream_text() -> AsyncIterator[bytes]:
-            yield text
-
-        return await self._import(stream_text(), _MARKDOWN, params)
-
     @asynccontextmanager
     async def export_items(self, filters: Filters) -> AsyncIterator[AsyncIterator[str]]:
         """Open the export: one JSON line for each item, as they arrive. A lost connection raises `NoAnswerError`."""
@@ -173,16 +155,6 @@ class KnowledgeClient:
     async def _write(self, method: str, path: str, body: Body, expected: int | None) -> KnowledgeWritten:
         params, headers = self.connection.scope, self._headers(expected)
         return await self.connection.request(KnowledgeWritten, method, path, params=params, json=body, headers=headers)
-
-    async def _import(
-        self, body: AsyncIterable[bytes], media_type: str, params: Mapping[str, str]
-    ) -> KnowledgeImported:
-        params = {**params, **self.connection.scope}
-        headers = self._headers() | {b"Content-Type": media_type.encode()}
-        path = f"{KNOWLEDGE}/import"
-        return await self.connection.request(
-            KnowledgeImported, "POST", path, params=params, content=body, headers=headers, wait_s=_IMPORT_S
-        )
 
     def _project_path(self) -> str:
         return join_path(KNOWLEDGE, "projects", self.connection.project or DEFAULT_PROJECT)

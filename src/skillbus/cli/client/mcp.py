@@ -9,7 +9,7 @@ from skillbus.cli.client.paths import MCP_SERVERS, join_path
 from skillbus.contracts.agent.mcp_servers import McpServer, McpServerRemoved, McpServersListed, RegisterMcpServer
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _SERVER_S: Final = 330.0
 """Seconds to wait where an MCP server must answer first: its own timeout may be up to 300 s."""
@@ -19,7 +19,7 @@ _SERVER_S: Final = 330.0
 class McpClient:
     """Each method is one request."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def register_server(self, server: RegisterMcpServer) -> McpServer:
         """Register an MCP server, or replace the one with its name."""
@@ -27,11 +27,9 @@ class McpClient:
         return await self.connection.request(McpServer, "POST", MCP_SERVERS, json=body, wait_s=_SERVER_S)
 
     async def list_servers(self) -> McpServersListed:
-        """Return the MCP servers."""
         return await self.connection.request(McpServersListed, "GET", MCP_SERVERS, params=self.connection.scope)
 
     async def get_server(self, name: str) -> McpServer:
-        """Return one MCP server."""
         path = join_path(MCP_SERVERS, name)
         return await self.connection.request(McpServer, "GET", path, params=self.connection.scope)
 
@@ -41,6 +39,5 @@ class McpClient:
         return await self.connection.request(McpServer, "POST", path, params=self.connection.scope, wait_s=_SERVER_S)
 
     async def remove_server(self, name: str) -> McpServerRemoved:
-        """Remove an MCP server and its tools."""
         path = join_path(MCP_SERVERS, name)
         return await self.connection.request(McpServerRemoved, "DELETE", path, params=self.connection.scope)

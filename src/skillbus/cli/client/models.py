@@ -25,7 +25,7 @@ from skillbus.contracts.http import OpenAiEmbeddings
 from skillbus.contracts.indexer.index_switch import IndexesListed, IndexState
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _EMBEDDING_S: Final = 300.0
 """Seconds to wait for vectors: the provider may be slow, and other requests may be queued before this one."""
@@ -35,14 +35,12 @@ _EMBEDDING_S: Final = 300.0
 class ModelsClient:
     """Each method is one request. A model is named by its id, its name, or `provider/name`."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def list_providers(self) -> ProvidersListed:
-        """Return all providers by name."""
         return await self.connection.request(ProvidersListed, "GET", PROVIDERS)
 
     async def add_provider(self, new: CreateProvider) -> ProviderRecord:
-        """Add a provider."""
         body = new.model_dump(mode="json", exclude_unset=True)
         return await self.connection.request(ProviderRecord, "POST", PROVIDERS, json=body)
 
@@ -65,11 +63,9 @@ class ModelsClient:
         return await self.connection.request(ModelsListed, "GET", MODELS)
 
     async def get_default_model(self) -> ModelRecord:
-        """Return the default model."""
         return await self.connection.request(ModelRecord, "GET", f"{MODELS}/default")
 
     async def get_model(self, name: str) -> ModelRecord:
-        """Return one model."""
         return await self.connection.request(ModelRecord, "GET", join_path(MODELS, *name.split("/")))
 
     async def embed_texts(self, model: str, texts: Sequence[str], role: TextRole) -> list[bytes]:
@@ -87,7 +83,6 @@ class ModelsClient:
             raise build_strange_reply(response, "its vectors are not in base64") from error
 
     async def add_model(self, new: CreateModel) -> ModelRecord:
-        """Add a model."""
         body = new.model_dump(mode="json", exclude_unset=True)
         return await self.connection.request(ModelRecord, "POST", MODELS, json=body)
 

@@ -41,7 +41,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.SANDBOX_UNAVAILABLE: "Skills run only in isolation: allow user namespaces, or install bubblewrap.",
     ErrorCode.DEADLINE_EXCEEDED: "Try again, or give it more time.",
 }
-"""What the caller can do. Holds every code that a server sends."""
+"""Next step of the caller, for every code that a server sends."""
 
 
 def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:

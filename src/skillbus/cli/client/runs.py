@@ -15,7 +15,7 @@ from skillbus.contracts.http import RunPrinted, RunReply
 from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunsListed
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _PAGE_SIZE: Final = 200
 _RUN_S: Final = 90.0
@@ -43,12 +43,10 @@ class RunOrder:
 
     @property
     def path(self) -> str:
-        """Path of the request."""
         return join_path(SKILLS, self.name, "run")
 
     @property
     def body(self) -> dict[str, object]:
-        """Body of the request."""
         members: dict[str, object] = {
             "action": self.action,
             "args": self.args,
@@ -65,7 +63,7 @@ class RunOrder:
 class RunsClient:
     """Each method is one request, except `list_runs`."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def run_skill(self, order: RunOrder) -> RunReply:
         """Run a skill and wait for its end."""
@@ -101,7 +99,6 @@ class RunsClient:
         return await self.connection.request(RunCancelled, "DELETE", path, params=self.connection.scope)
 
     async def get_run(self, run_id: str) -> RunRecord:
-        """Return the record of a run."""
         return await self.connection.request(RunRecord, "GET", join_path(RUNS, run_id), params=self.connection.scope)
 
     async def list_runs(self, limit: int, filters: Mapping[str, str]) -> tuple[RunRecord, ...]:

@@ -12,7 +12,7 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory, SkillsListed
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _PAGE_SIZE: Final = 200
 _ZIP: Final = "application/zip"
@@ -22,7 +22,7 @@ _ZIP: Final = "application/zip"
 class SkillsClient:
     """Each method is one request, except `list_skills`."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def install_skill(self, filename: str, package: bytes | BinaryIO) -> UploadedSkill:
         """Upload a package and install it."""
@@ -43,11 +43,9 @@ class SkillsClient:
         return tuple(skill for page in pages for skill in page.skills)
 
     async def get_skill(self, name: str) -> Skill:
-        """Return an installed skill."""
         return await self.connection.request(Skill, "GET", join_path(SKILLS, name), params=self.connection.scope)
 
     async def remove_skill(self, name: str) -> None:
-        """Uninstall a skill."""
         await self.connection.send("DELETE", join_path(SKILLS, name), params=self.connection.scope)
 
     async def list_versions(self, name: str) -> SkillHistory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,16 +10,13 @@ from pydantic import JsonValue
 
 from skillbus.cli.client.paths import TOOLS, join_path
 from skillbus.contracts.agent.tool_calls import ToolCalled
-from skillbus.contracts.http import ToolsImported
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolsListed, ToolsRemoved, ToolSummary
 from skillbus.contracts.retriever.tool_search import ToolsFound
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _PAGE_SIZE: Final = 1000
-_IMPORT_S: Final = 600.0
-"""Seconds between two parts of an upload: a slow model may embed some hundred descriptions first."""
 _CALL_S: Final = 330.0
 """Seconds to wait for a call: an MCP server may take up to 300 s."""
 
@@ -28,7 +25,7 @@ _CALL_S: Final = 330.0
 class ToolsClient:
     """Each method is one request, except `list_tools`."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def search_tools(
         self,
@@ -46,18 +43,6 @@ class ToolsClient:
         body |= {"explain": True} if explain else {}
         return await self.connection.request(ToolsFound, "POST", f"{TOOLS}/search", json=body)
 
-    async def import_tools(self, descriptions: AsyncIterable[bytes], params: Mapping[str, str]) -> ToolsImported:
-        """Import NDJSON or a JSON array. The reply counts all outcomes and lists only problems."""
-        return await self.connection.request(
-            ToolsImported,
-            "PUT",
-            TOOLS,
-            params={"only": "problems", **params, **self.connection.scope},
-            content=descriptions,
-            headers={"Content-Type": "application/x-ndjson"},
-            wait_s=_IMPORT_S,
-        )
-
     async def list_tools(
         self, filters: Mapping[str, str | Sequence[str]], limit: int
     ) -> tuple[tuple[ToolSummary, ...], int]:
@@ -68,13 +53,11 @@ class ToolsClient:
         return tuple(tool for page in pages for tool in page.tools), pages[-1].total
 
     async def get_tool(self, tool_id: str) -> CatalogueTool:
-        """Return one tool."""
         return await self.connection.request(
             CatalogueTool, "GET", join_path(TOOLS, tool_id), params=self.connection.scope
         )
 
     async def remove_tool(self, tool_id: str) -> None:
-        """Remove a tool from the catalogue."""
         await self.connection.send("DELETE", join_path(TOOLS, tool_id), params=self.connection.scope)
 
     async def remove_source(self, source: str) -> ToolsRemoved:
@@ -89,12 +72,10 @@ class ToolsClient:
         return await self.connection.request(CatalogueTool, "POST", path, params=params, json=body)
 
     async def enable_tool(self, tool_id: str, *, enabled: bool) -> CatalogueTool:
-        """Enable or disable a tool."""
         path = join_path(TOOLS, tool_id, "enable" if enabled else "disable")
         return await self.connection.request(CatalogueTool, "POST", path, params=self.connection.scope)
 
     async def call_tool(self, tool_id: str, arguments: Mapping[str, JsonValue]) -> ToolCalled:
-        """Call an MCP tool or a builtin tool."""
         path = join_path(TOOLS, tool_id, "call")
         params, body = self.connection.scope, {"arguments": dict(arguments)}
         return await self.connection.request(ToolCalled, "POST", path, params=params, json=body, wait_s=_CALL_S)

@@ -22,7 +22,7 @@ from skillbus.cli.server.commands import (
     describe_server,
 )
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
-from skillbus.cli.session import ServerSession, server_command
+from skillbus.cli.session import LocalSession, server_command
 
 SkillsOption = Annotated[
     Path, typer.Option("--skills", help="Folder of skills. The folders data and knowledge next to it are used too.")
@@ -45,8 +45,8 @@ OwnKeyOption = Annotated[
 
 
 @server_command("skillbus demo --stay")
-async def demo(
-    session: ServerSession,
+async def run_demo(
+    session: LocalSession,
     skills: SkillsOption = Path("examples/skills"),
     stay: StayOption = False,
     data: DemoDataOption = None,
@@ -105,7 +105,7 @@ def list_skill_folders(skills: Path) -> tuple[Path, ...]:
 
 
 async def _start_server(
-    session: ServerSession, stack: AsyncExitStack, plan: ServerPlan, record: DemoRecord
+    session: LocalSession, stack: AsyncExitStack, plan: ServerPlan, record: DemoRecord
 ) -> RunningServer:
     started = perf_counter()
     with record.begin_step("start") as step:
@@ -117,7 +117,7 @@ async def _start_server(
 
 
 async def _play_demo(
-    session: ServerSession, running: RunningServer, folders: tuple[Path, ...], record: DemoRecord, key: str | None
+    session: LocalSession, running: RunningServer, folders: tuple[Path, ...], record: DemoRecord, key: str | None
 ) -> None:
     # httpx takes 0.1 s of CPU to import, which help pages need not wait for.
     from skillbus.cli.client.connection import Remote, open_connection  # noqa: PLC0415
@@ -144,7 +144,7 @@ async def _finish_unless_stopped(work: Coroutine[object, object, None], stopping
         await asyncio.wait({task})
 
 
-def _report_failure(session: ServerSession, record: DemoRecord, error: CliError) -> None:
+def _report_failure(session: LocalSession, record: DemoRecord, error: CliError) -> None:
     if session.output.as_json:
         session.output.show_result(record.document() | {"ok": False, "error": error.document()}, str)
         return

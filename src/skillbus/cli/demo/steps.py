@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import JsonValue
 from rich.text import Text
 
+from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.client.runs import RunOrder, RunsClient
 from skillbus.cli.client.skills import SkillsClient
@@ -18,7 +19,7 @@ from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
 from skillbus.cli.knowledge.importer import import_files, list_markdown_files
 from skillbus.cli.knowledge.search_view import format_context, render_short_hits
-from skillbus.cli.output import Output, clean_text
+from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.skills.commands import install_all, render_results
 from skillbus.cli.tools.view import render_hits
 from skillbus.contracts.http import RunReply
@@ -27,7 +28,7 @@ from skillbus.contracts.retriever.tool_search import ToolsFound
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 CHINESE_QUERY: Final = "帮我提交代码"
 ENGLISH_QUERY: Final = "how many working days are there between two dates"
@@ -112,8 +113,8 @@ class DemoRecord:
 class Demo:
     """Demo on a server that is ready. A second demo on the same data changes nothing."""
 
-    connection: "Connection"
-    output: Output
+    connection: "ApiConnection"
+    output: CommandOutput
     record: DemoRecord
     skills: tuple[Path, ...]
     """Folders of the skills to install."""
@@ -204,7 +205,7 @@ class Demo:
                     f"{self.knowledge} is not a folder", "It belongs next to the folder of the skills."
                 )
             files = list_markdown_files(self.knowledge) or ()
-            report = await import_files(self.output, self._knowledge_client, files, {})
+            report = await import_files(self.output, ImportsClient(self.connection, ACTOR), files, {})
             step.facts.update(report.model_dump(mode="json"))
             if report.results:
                 raise DemoFailedError("\n  ".join(f"{it.file}: {it.error}" for it in report.results))
@@ -233,7 +234,7 @@ class Demo:
 
     @property
     def _knowledge_client(self) -> KnowledgeClient:
-        return KnowledgeClient(self.connection, ACTOR)
+        return KnowledgeClient(self.connection)
 
     def _print_title(self, line: str) -> None:
         self.output.print_text(Text(f"\n{clean_text(line)}", "bold"))

@@ -10,7 +10,7 @@ import typer
 from skillbus.calibration.errors import CalibrationError
 from skillbus.cli.errors import CannotEvaluateError, LocalFileError
 from skillbus.cli.evaluate.view import render_knowledge_report, render_tool_report
-from skillbus.cli.session import ServerSession, server_command
+from skillbus.cli.session import LocalSession, server_command
 from skillbus.common.bus.connection import BusUnreachableError
 from skillbus.common.logs import configure_logging
 from skillbus.common.runner import StartError
@@ -56,7 +56,7 @@ _KNOWLEDGE_FORMS: Final = (
 
 @server_command("skillbus eval tools --corpus tools.jsonl --queries queries.jsonl --limit-queries 200")
 async def evaluate_tools(
-    session: ServerSession,
+    session: LocalSession,
     corpus: Corpus,
     queries: Queries,
     limit_queries: LimitQueries = None,
@@ -64,7 +64,7 @@ async def evaluate_tools(
 ) -> None:
     """Measure how well tools are found, on a catalogue and queries with known relevance.
 
-    Starts a system of its own, imports the catalogue, sends every query, and compares the hits with those of BM25. The
+    Starts a separate system, imports the catalogue, sends every query, and compares the hits with those of BM25. The
     system is removed afterwards, and a running server is not touched.
     """
     # The services take a second of CPU to import, which help pages need not wait for.
@@ -81,7 +81,7 @@ async def evaluate_tools(
 
 @server_command("skillbus eval knowledge ./judged --limit-queries 200")
 async def evaluate_knowledge(
-    session: ServerSession,
+    session: LocalSession,
     folder: Folder,
     limit_queries: LimitQueries = None,
     model: ModelOption = None,

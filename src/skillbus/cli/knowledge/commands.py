@@ -64,7 +64,7 @@ async def list_items(  # noqa: PLR0913 (one parameter for each option)
 
 
 @remote_command("skillbus knowledge show live-headers --version 2")
-async def show(
+async def show_item(
     session: Session, item: Id, version: Version = None, as_of: AsOf = None, markdown: Markdown = False
 ) -> None:
     """Show an item: its current state, a version of it, or its state at a time."""
@@ -83,7 +83,7 @@ async def show(
 
 
 @remote_command("skillbus knowledge archive live-headers --reason 'replaced by v2'")
-async def archive(session: Session, item: Id, reason: Reason = None, expect: Expect = None, by: By = None) -> None:
+async def archive_item(session: Session, item: Id, reason: Reason = None, expect: Expect = None, by: By = None) -> None:
     """Archive an item: searches do not find it any more.
 
     It is kept with its history, and `skillbus knowledge restore` brings it back.
@@ -93,7 +93,7 @@ async def archive(session: Session, item: Id, reason: Reason = None, expect: Exp
 
 
 @remote_command("skillbus knowledge restore live-headers --version 3")
-async def restore(
+async def restore_item(
     session: Session, item: Id, version: Version = None, reason: Reason = None, expect: Expect = None, by: By = None
 ) -> None:
     """Restore an archived item; with --version, write the state of that version as a new version."""
@@ -104,7 +104,7 @@ async def restore(
 
 
 @remote_command("skillbus knowledge history live-headers")
-async def history(session: Session, item: Id, limit: Limit = 50) -> None:
+async def list_versions(session: Session, item: Id, limit: Limit = 50) -> None:
     """List the versions of an item, newest first, with time, author, change and reason.
 
     --json has the content of each version.
@@ -115,7 +115,7 @@ async def history(session: Session, item: Id, limit: Limit = 50) -> None:
 
 
 @remote_command("skillbus knowledge diff live-headers 1 2")
-async def diff(session: Session, item: Id, from_version: From, to_version: To) -> None:
+async def compare_versions(session: Session, item: Id, from_version: From, to_version: To) -> None:
     """Show the differences between two versions of an item, in texts word by word."""
     found = await KnowledgeClient(session.connection).compare_versions(item, from_version, to_version)
     out = session.output.out
@@ -124,7 +124,7 @@ async def diff(session: Session, item: Id, from_version: From, to_version: To) -
 
 
 @remote_command("skillbus knowledge review approve live-headers order-limits")
-async def review(session: Session, action: Decision, items: Ids, reason: Reason = None, by: By = None) -> None:
+async def review_items(session: Session, action: Decision, items: Ids, reason: Reason = None, by: By = None) -> None:
     """Approve or reject pending items.
 
     Exits with 1 if any could not be reviewed; the others are.
@@ -142,7 +142,7 @@ async def review(session: Session, action: Decision, items: Ids, reason: Reason 
 
 
 @remote_command("skillbus knowledge feedback live-headers --helpful --query 'headers of the live API'")
-async def feedback(
+async def rate_item(
     session: Session,
     item: Id,
     helpful: Helpful,
@@ -162,14 +162,14 @@ async def feedback(
 
 
 @remote_command("skillbus knowledge usage live-headers")
-async def usage(session: Session, item: Id) -> None:
+async def show_usage(session: Session, item: Id) -> None:
     """Show how often an item is shown and applied, and how it is rated."""
     found = await KnowledgeClient(session.connection).get_usage(item)
     session.output.show_result(found, lambda: view.render_usage(found))
 
 
 @remote_command("skillbus knowledge stats --stale-after 30")
-async def stats(session: Session, stale_after: StaleAfter = 90, limit: ReportLimit = 20) -> None:
+async def show_stats(session: Session, stale_after: StaleAfter = 90, limit: ReportLimit = 20) -> None:
     """Show counts of the knowledge base, its most used, unused and stale items, and queries without hits."""
     asked = build_request(GetKnowledgeStats, {"stale_after_days": stale_after, "limit": limit})
     params = {"stale_after_days": str(asked.stale_after_days), "limit": str(asked.limit)}
@@ -178,7 +178,7 @@ async def stats(session: Session, stale_after: StaleAfter = 90, limit: ReportLim
 
 
 @remote_command("skillbus knowledge project --project shop --parent company")
-async def project(session: Session, parent: Parent = None, no_parent: NoParent = False, by: By = None) -> None:
+async def manage_parents(session: Session, parent: Parent = None, no_parent: NoParent = False, by: By = None) -> None:
     """Show the projects whose items the --project inherits, or set its parent."""
     if parent is not None and no_parent:
         raise typer.BadParameter("give --parent or --no-parent, not both", param_hint="--no-parent")

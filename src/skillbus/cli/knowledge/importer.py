@@ -9,11 +9,11 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.knowledge import KnowledgeClient
+from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.errors import LocalFileError, NotImportedError
 from skillbus.cli.input_files import STDIN, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
-from skillbus.cli.output import Output
+from skillbus.cli.output import CommandOutput
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
@@ -34,7 +34,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait up to two minutes until
 MARKDOWN_SUFFIX: Final = ".md"
 _EXAMPLE: Final = 'An item is a line: {"id": …, "type": …, "title": …, "content": …}'
 _FILES_PER_REQUEST: Final = 200
-"""As many items as the learner handles at once."""
+"""Largest number of items that the learner handles at once."""
 
 
 class KnowledgeFileImported(KnowledgeLineImported):
@@ -69,7 +69,7 @@ async def import_knowledge(
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value} | ({"dry_run": "true"} if dry_run else {})
     given |= {"wait": "indexed"} if wait else {}
-    client = KnowledgeClient(session.connection, by)
+    client = ImportsClient(session.connection, by)
     files = list_markdown_files(Path(place)) if place != STDIN else None
     report: KnowledgeImported
     if files is None:
@@ -108,7 +108,7 @@ def list_markdown_files(place: Path) -> tuple[Path, ...] | None:
 
 
 async def import_files(
-    output: Output, client: KnowledgeClient, files: Sequence[Path], params: Mapping[str, str]
+    output: CommandOutput, client: ImportsClient, files: Sequence[Path], params: Mapping[str, str]
 ) -> KnowledgeFilesImported:
     """Import the item of each file. If two files have the same id, the later one wins.
 
@@ -161,7 +161,7 @@ async def _iterate(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _import_lines(
-    output: Output, client: KnowledgeClient, file: str, params: Mapping[str, str]
+    output: CommandOutput, client: ImportsClient, file: str, params: Mapping[str, str]
 ) -> KnowledgeImported:
     async def send(part: AsyncIterator[bytes], first_line: int) -> KnowledgeImported:
         return await client.import_items(part, {**params, "first_line": str(first_line)})

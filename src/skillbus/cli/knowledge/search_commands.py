@@ -38,7 +38,7 @@ Use = Annotated[Literal["test_generation", "chat"], typer.Option("--use", help="
 @remote_command(
     "skillbus knowledge search 'headers of the live API' --scope '/api/live/*'", aliases={"--top-k": "--limit"}
 )
-async def search(  # noqa: PLR0913 (one parameter for each option)
+async def search_items(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     query: Query,
     *,
@@ -68,7 +68,7 @@ async def search(  # noqa: PLR0913 (one parameter for each option)
 
 
 @remote_command("skillbus knowledge context 'test the live API' --scope '/api/live/*' --budget 2000")
-async def context(  # noqa: PLR0913 (one parameter for each option)
+async def build_context(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     query: Query,
     *,

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
@@ -56,7 +57,7 @@ _NEEDED: Final = "give --type, --title and --content (or --content-from), or a M
 
 
 @remote_command("skillbus knowledge add --type business_rule --title 'Order limits' --content 'At most 20 items.'")
-async def add(  # noqa: PLR0913 (one parameter for each option)
+async def add_item(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     file: File = None,
     *,
@@ -82,25 +83,26 @@ async def add(  # noqa: PLR0913 (one parameter for each option)
 
     A file whose `id` or `external_id` is known changes that item.
     """
-    client = KnowledgeClient(session.connection, by)
     fields = _collect_texts(kind, title, _read_content(content, content_from), scope, tags)
     fields |= {"priority": priority, "source_ref": source_ref, "owner": owner, "lang": lang}
     fields |= {"valid_from": valid_from, "valid_to": valid_to, "external_id": external_id}
     if file is not None:
         if any(value is not None for value in fields.values()):
             raise typer.BadParameter("write these fields into the file", param_hint="FILE")
-        written = await _add_file(client, file, source, reason, pending=pending)
+        written = await _add_file(session, by, file, source, reason, pending=pending)
     else:
         if any(fields[name] is None for name in ("type", "title", "content")):
             raise typer.BadParameter(_NEEDED, param_hint="FILE")
         fields |= {"source": source, "reason": reason, "status": "pending" if pending else None}
         item = build_request(CreateKnowledge, fields)
-        written = await client.create_item(item.model_dump(mode="json", exclude_unset=True))
+        written = await KnowledgeClient(session.connection, by).create_item(
+            item.model_dump(mode="json", exclude_unset=True)
+        )
     session.output.show_result(written, lambda: format_written(written))
 
 
 @remote_command("skillbus knowledge update order-limits --content 'At most 50 items.' --expect 1")
-async def update(  # noqa: PLR0913 (one parameter for each option)
+async def update_item(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     item: Id,
     *,
@@ -143,7 +145,7 @@ async def update(  # noqa: PLR0913 (one parameter for each option)
 
 
 async def _add_file(
-    client: KnowledgeClient, file: str, source: str | None, reason: str | None, *, pending: bool
+    session: Session, by: str | None, file: str, source: str | None, reason: str | None, *, pending: bool
 ) -> KnowledgeWritten:
     """Write the item of a file, and return it as the server has it then.
 
@@ -152,12 +154,12 @@ async def _add_file(
     """
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value}
-    report = await client.import_markdown(read_input(file), given)
+    report = await ImportsClient(session.connection, by).import_markdown(read_input(file), given)
     (result,) = report.results
     if result.id is None or result.outcome is KnowledgePutOutcome.REJECTED:
         raise NotImportedError(result.error or "the item was rejected", "Correct the file and add it again.")
     version = {"version": str(result.version)} if result.version is not None else {}
-    item = await client.get_item(result.id, version)
+    item = await KnowledgeClient(session.connection).get_item(result.id, version)
     is_repeated = result.outcome is KnowledgePutOutcome.UNCHANGED
     return KnowledgeWritten(item=item, indexed=report.indexed, repeated=is_repeated)
 

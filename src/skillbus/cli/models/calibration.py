@@ -21,7 +21,7 @@ from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, lis
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
 from skillbus.cli.models.commands import ModelName
-from skillbus.cli.output import Output, clean_line
+from skillbus.cli.output import CommandOutput, clean_line
 from skillbus.cli.session import Session, remote_command
 from skillbus.cli.tables import build_table
 from skillbus.contracts.embedder.embedding import TextRole
@@ -130,7 +130,9 @@ def _read_judged(tools: Path, queries: Path) -> Judged:
     return judged
 
 
-async def _embed_judged(client: ModelsClient, output: Output, model: ModelRecord, judged: Judged) -> JudgedVectors:
+async def _embed_judged(
+    client: ModelsClient, output: CommandOutput, model: ModelRecord, judged: Judged
+) -> JudgedVectors:
     """Embed all tools and queries with this model and no other.
 
     Raises:

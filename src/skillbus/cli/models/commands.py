@@ -41,7 +41,7 @@ async def list_models(session: Session) -> None:
 
 
 @remote_command("skillbus models add openai text-embedding-3-small --default", has_project=False)
-async def add(  # noqa: PLR0913 (one parameter for each option)
+async def add_model(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     provider: Provider,
     name: NewName,
@@ -67,7 +67,7 @@ async def add(  # noqa: PLR0913 (one parameter for each option)
 
 
 @remote_command("skillbus models update text-embedding-3-small --priority 2", has_project=False)
-async def update(  # noqa: PLR0913 (one parameter for each option)
+async def update_model(  # noqa: PLR0913 (one parameter for each option)
     session: Session,
     model: ModelName,
     *,
@@ -93,7 +93,7 @@ async def update(  # noqa: PLR0913 (one parameter for each option)
 
 
 @remote_command("skillbus models remove text-embedding-3-small --yes", has_project=False)
-async def remove(session: Session, model: ModelName, yes: YesOption = False) -> None:
+async def remove_model(session: Session, model: ModelName, yes: YesOption = False) -> None:
     """Remove a model that is not the default."""
     if not yes:
         session.confirm_removal([model])
@@ -102,7 +102,7 @@ async def remove(session: Session, model: ModelName, yes: YesOption = False) -> 
 
 
 @remote_command("skillbus models default text-embedding-3-small", has_project=False)
-async def default(session: Session, model: DefaultName = None, follow: Follow = True) -> None:
+async def choose_default(session: Session, model: DefaultName = None, follow: Follow = True) -> None:
     """Show the default model, or make another model the default.
 
     A new default switches every index to its vectors. Searches work during the switch, and the command waits for its

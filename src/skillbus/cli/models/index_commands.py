@@ -14,14 +14,14 @@ Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until t
 
 
 @remote_command("skillbus index status", has_project=False)
-async def status(session: Session) -> None:
+async def show_indexes(session: Session) -> None:
     """Show the model of each index, and the progress of its last switch to another model."""
     listed = await ModelsClient(session.connection).list_indexes()
     session.output.show_result(listed, lambda: render_indexes(listed.indexes))
 
 
 @remote_command("skillbus index switch tools", has_project=False)
-async def switch(session: Session, index: Alias = "tools", follow: Follow = True) -> None:
+async def switch_index(session: Session, index: Alias = "tools", follow: Follow = True) -> None:
     """Switch an index to the default model, also after a rollback.
 
     Searches work during the switch. Ctrl-C ends the waiting, not the switch.
@@ -35,7 +35,7 @@ async def switch(session: Session, index: Alias = "tools", follow: Follow = True
 
 
 @remote_command("skillbus index rollback tools", has_project=False)
-async def rollback(session: Session, index: Alias = "tools") -> None:
+async def roll_back_index(session: Session, index: Alias = "tools") -> None:
     """Undo the last switch of an index, or cancel one that is running."""
     state = await ModelsClient(session.connection).roll_back_index(index)
     session.output.show_result(state, lambda: render_indexes((state,)))

@@ -38,7 +38,7 @@ async def list_providers(session: Session) -> None:
 
 
 @remote_command("skillbus providers add openai --kind openai --api-key env:OPENAI_API_KEY", has_project=False)
-async def add(
+async def add_provider(
     session: Session,
     name: Name,
     kind: Kind,
@@ -60,7 +60,7 @@ async def add(
 
 
 @remote_command("skillbus providers update openai --timeout 20", has_project=False)
-async def update(
+async def update_provider(
     session: Session,
     name: Name,
     base_url: BaseUrl = None,
@@ -81,7 +81,7 @@ async def update(
 
 
 @remote_command("skillbus providers remove openai --yes", has_project=False)
-async def remove(session: Session, name: Name, yes: YesOption = False) -> None:
+async def remove_provider(session: Session, name: Name, yes: YesOption = False) -> None:
     """Remove a provider that has no models."""
     if not yes:
         session.confirm_removal([name])

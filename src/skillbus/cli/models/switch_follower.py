@@ -6,7 +6,7 @@ from typing import Final
 
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import NoAnswerError, ProblemError, StoppedError, SwitchNotBegunError, SwitchRolledBackError
-from skillbus.cli.output import Output, ShowStep
+from skillbus.cli.output import CommandOutput, ShowStep
 from skillbus.contracts.indexer.index_switch import IndexState, IndexSwitch, SwitchPhase
 
 POLL_S: Final = 0.25
@@ -16,7 +16,12 @@ _RUNNING: Final = frozenset({SwitchPhase.BUILDING, SwitchPhase.BACKFILLING, Swit
 
 
 async def follow_switch(
-    client: ModelsClient, output: Output, fingerprint: str, *, only: str | None = None, patience_s: float = PATIENCE_S
+    client: ModelsClient,
+    output: CommandOutput,
+    fingerprint: str,
+    *,
+    only: str | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> tuple[IndexState, ...]:
     """Wait until each index, or `only` one, uses the model with this fingerprint, and return their states.
 

@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeVar
 
 from skillbus.cli.errors import CliError, LocalFileError, StrangeReplyError
-from skillbus.cli.output import Output, format_size
+from skillbus.cli.output import CommandOutput, format_size
 from skillbus.contracts.http import RunArtifact
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 _FORBIDDEN: Final = frozenset('\\:*?"<>|')
 _NAME_BYTES_MAX: Final = 200
@@ -41,7 +41,7 @@ class SavedArtifacts:
 
 
 async def save_artifacts(
-    output: Output, folder: Path, artifacts: Sequence[ArtifactT], fetch: Callable[[ArtifactT], Awaitable[bytes]]
+    output: CommandOutput, folder: Path, artifacts: Sequence[ArtifactT], fetch: Callable[[ArtifactT], Awaitable[bytes]]
 ) -> SavedArtifacts:
     """Save artifacts into a folder. One that fails does not stop the others."""
     saved = SavedArtifacts({}, [])
@@ -57,7 +57,7 @@ async def save_artifacts(
     return saved
 
 
-async def fetch_content(connection: "Connection", artifact: RunArtifact) -> bytes:
+async def fetch_content(connection: "ApiConnection", artifact: RunArtifact) -> bytes:
     """Return the content of an artifact, from the reply or from its URL, checked against its digest."""
     if artifact.content is not None:
         content = artifact.content

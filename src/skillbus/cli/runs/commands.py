@@ -13,7 +13,7 @@ from skillbus.cli.client.runs import RunOrder, RunsClient
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, RunFailedError, StoppedError
 from skillbus.cli.input_files import decode_text, read_input
 from skillbus.cli.options import NameArgument, check_skill_name
-from skillbus.cli.output import Output, clean_text
+from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.runs.artifacts import SavedArtifacts, fetch_content, save_artifacts
 from skillbus.cli.runs.view import render_run, render_runs
 from skillbus.cli.session import Session, remote_command
@@ -47,7 +47,7 @@ _CANCEL_S: Final = 15.0
 @remote_command(
     'skillbus run csv-summary --args \'{"file": "orders.csv"}\' --file orders.csv', trailing_words="ARGV..."
 )
-async def run(  # noqa: PLR0913, PLR0917 (one parameter for each option)
+async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     session: Session,
     name: NameArgument,
     action: Action = None,
@@ -94,7 +94,7 @@ async def run(  # noqa: PLR0913, PLR0917 (one parameter for each option)
 
 
 @remote_command("skillbus runs --skill git-commit --state failed")
-async def runs(
+async def show_runs(
     session: Session,
     run_id: RunId = None,
     skill: Skill = None,
@@ -187,7 +187,7 @@ def _build_document(reply: RunReply, saved: SavedArtifacts) -> dict[str, object]
     return document | {"errors": [error.document() for error in saved.errors]}
 
 
-def _print_part(output: Output, stream: str, text: str) -> None:
+def _print_part(output: CommandOutput, stream: str, text: str) -> None:
     if stream == "stderr":
         sys.stderr.write(clean_text(text) if output.err.is_terminal else text)
         sys.stderr.flush()
@@ -195,7 +195,7 @@ def _print_part(output: Output, stream: str, text: str) -> None:
         output.write_text(clean_text(text) if output.out.is_terminal else text)
 
 
-def _print_output(output: Output, reply: RunReply) -> None:
+def _print_output(output: CommandOutput, reply: RunReply) -> None:
     output.write_text(_end_line(clean_text(reply.stdout)) if output.out.is_terminal else reply.stdout)
     sys.stderr.write(_end_line(clean_text(reply.stderr) if output.err.is_terminal else reply.stderr))
 
@@ -204,7 +204,7 @@ def _end_line(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _print_status(output: Output, reply: RunReply) -> None:
+def _print_status(output: CommandOutput, reply: RunReply) -> None:
     cut = ", output cut at its limit" if reply.truncated else ""
     output.print_note(f"{reply.status.value} in {reply.duration_ms:.0f} ms, isolation: {reply.isolation}{cut}")
     if reply.status is RunStatus.OK:

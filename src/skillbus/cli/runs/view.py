@@ -35,7 +35,7 @@ def render_runs(found: Sequence[RunRecord], width: int) -> RenderableType:
 
 
 def render_run(record: RunRecord) -> RenderableType:
-    """Render one run: each limit beside its usage."""
+    """Render one run: the usage and limit of each resource."""
     limits, usage = record.limits, _format_usage(record)
     code = "" if record.exit_code is None else f", exit code {record.exit_code}"
     cause = f": {record.detail}" if record.detail else ""

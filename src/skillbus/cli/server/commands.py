@@ -9,13 +9,13 @@ import typer
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.system import SystemClient
+from skillbus.cli.client.paths import AUDIT, STATUS
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.output import clean_line
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
 from skillbus.cli.server.view import render_audit, render_counts, render_services
-from skillbus.cli.session import ServerSession, Session, remote_command, server_command
-from skillbus.contracts.http import SystemStatus
+from skillbus.cli.session import LocalSession, Session, remote_command, server_command
+from skillbus.contracts.http import AuditReport, SystemStatus
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -37,6 +37,7 @@ DEFAULT_DATA: Final = Path("data")
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8080
 
+_AUDIT_S: Final = 600.0
 _LOST_WITHOUT: Final = {
     "sandbox": "runs are refused",
     "agent": "MCP and builtin tools cannot be called",
@@ -46,8 +47,8 @@ _LOST_WITHOUT: Final = {
 
 
 @server_command("skillbus up --data ./data --http-port 8080")
-async def up(
-    session: ServerSession,
+async def start_server(
+    session: LocalSession,
     data: DataOption = DEFAULT_DATA,
     http_port: PortOption = DEFAULT_PORT,
     host: HostOption = DEFAULT_HOST,
@@ -82,13 +83,13 @@ def describe_server(running: RunningServer, took_s: float) -> dict[str, object]:
 
 
 @remote_command("skillbus status")
-async def status(session: Session) -> None:
+async def show_status(session: Session) -> None:
     """Show whether every service is ready, and what is indexed.
 
     Exits with 1 if the system is not ready. It is ready, with a note, without the sandbox (no runs), the agent (no MCP
     and builtin tools) or the learner (no knowledge).
     """
-    found = await SystemClient(session.connection).get_status()
+    found = await session.connection.request(SystemStatus, "GET", STATUS)
     session.output.show_result(found, lambda: render_services(found))
     if found.indexer is not None:
         session.output.print_text(render_counts(found.indexer))
@@ -107,14 +108,15 @@ def format_verdict(found: SystemStatus) -> str:
 
 
 @remote_command("skillbus audit --fix")
-async def audit(session: Session, fix: Fix = False) -> None:
+async def audit_system(session: Session, fix: Fix = False) -> None:
     """Compare catalogue, knowledge base, indexes and callable tools.
 
     Exits with 0 only if they agree: every tool of the catalogue is indexed at its current version and can be called,
     every active knowledge item is indexed at its current version, the index holds nothing else, and every service and
     MCP server answered.
     """
-    report = await SystemClient(session.connection).run_audit(fix=fix)
+    body = {"fix": fix, **session.connection.scope}
+    report = await session.connection.request(AuditReport, "POST", AUDIT, json=body, wait_s=_AUDIT_S)
     session.output.show_result(report, lambda: render_audit(report))
     if not report.agrees:
         raise typer.Exit(EXIT_FAILED)

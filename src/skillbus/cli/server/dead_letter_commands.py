@@ -28,14 +28,14 @@ async def list_dead_letters(session: Session, consumer: Consumer = None, limit: 
 
 
 @remote_command("skillbus dead-letters show 7", has_project=False)
-async def show(session: Session, number: Number) -> None:
+async def show_dead_letter(session: Session, number: Number) -> None:
     """Show a dead letter with its event."""
     letter = await DeadLettersClient(session.connection).get(number)
     session.output.show_result(letter, lambda: _render_letter(letter))
 
 
 @remote_command("skillbus dead-letters replay 7 8", has_project=False)
-async def replay(session: Session, numbers: Numbers) -> None:
+async def replay_dead_letters(session: Session, numbers: Numbers) -> None:
     """Publish events again, after the cause of their failure is repaired.
 
     Every consumer of the event receives it. A dead letter is deleted once its event is stored.
@@ -45,7 +45,7 @@ async def replay(session: Session, numbers: Numbers) -> None:
 
 
 @remote_command("skillbus dead-letters drop 7 --yes", has_project=False)
-async def drop(session: Session, numbers: Numbers, yes: YesOption = False) -> None:
+async def drop_dead_letters(session: Session, numbers: Numbers, yes: YesOption = False) -> None:
     """Delete dead letters without replaying them. Their events are lost."""
     if not yes:
         session.confirm_removal([f"dead letter {number}" for number in numbers])

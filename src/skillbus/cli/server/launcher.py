@@ -82,7 +82,7 @@ async def wait_for_signal() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Externals:
-    """What commands use outside this process. The defaults are the real things."""
+    """Dependencies of the commands outside this process, which tests replace."""
 
     transport: "httpx.AsyncBaseTransport | None" = None
     """Carries HTTP requests; the network if absent."""

@@ -59,7 +59,7 @@ class InstallResult:
 
 
 @remote_command("skillbus install examples/skills/*")
-async def install(session: Session, paths: Paths) -> None:
+async def install_skills(session: Session, paths: Paths) -> None:
     """Install skills, or update installed ones.
 
     A skill that fails does not stop the others.
@@ -121,7 +121,7 @@ async def list_skills(session: Session, tag: Tag = None, text: TextIn = None, en
 
 
 @remote_command("skillbus remove git-commit --yes")
-async def remove(session: Session, names: Names, yes: YesOption = False) -> None:
+async def remove_skills(session: Session, names: Names, yes: YesOption = False) -> None:
     """Remove skills with their files, vectors and history."""
     wanted = list(dict.fromkeys(map(check_skill_name, names)))
     if not yes:
@@ -130,7 +130,7 @@ async def remove(session: Session, names: Names, yes: YesOption = False) -> None
 
 
 @remote_command("skillbus skills check examples/skills/git-commit --strict")
-async def check(session: Session, path: Package, strict: Strict = False) -> None:
+async def check_skill(session: Session, path: Package, strict: Strict = False) -> None:
     """Validate a skill without installing it.
 
     Exits with 1 if it cannot be installed.
@@ -144,14 +144,14 @@ async def check(session: Session, path: Package, strict: Strict = False) -> None
 
 
 @remote_command("skillbus skills history git-commit")
-async def history(session: Session, name: NameArgument) -> None:
+async def list_packages(session: Session, name: NameArgument) -> None:
     """List the packages installed under a name, the current one first."""
     found = await SkillsClient(session.connection).list_versions(check_skill_name(name))
     session.output.show_result(found, lambda: render_history(found))
 
 
 @remote_command("skillbus skills rollback git-commit --to 3f2a")
-async def rollback(session: Session, name: NameArgument, digest: Digest = None) -> None:
+async def roll_back_skill(session: Session, name: NameArgument, digest: Digest = None) -> None:
     """Return to an earlier package of a skill."""
     client, name = SkillsClient(session.connection), check_skill_name(name)
     if digest is not None:
@@ -165,31 +165,33 @@ async def rollback(session: Session, name: NameArgument, digest: Digest = None) 
 
 
 @remote_command("skillbus skills pin git-commit")
-async def pin(session: Session, name: NameArgument) -> None:
+async def pin_skill(session: Session, name: NameArgument) -> None:
     """Keep a skill at its current package: updates are refused."""
     await _change_state(session, name, "pin")
 
 
 @remote_command("skillbus skills unpin git-commit")
-async def unpin(session: Session, name: NameArgument) -> None:
+async def unpin_skill(session: Session, name: NameArgument) -> None:
     """Allow updates of a pinned skill again."""
     await _change_state(session, name, "unpin")
 
 
 @remote_command("skillbus skills enable git-commit")
-async def enable(session: Session, name: NameArgument) -> None:
+async def enable_skill(session: Session, name: NameArgument) -> None:
     """Enable a disabled skill."""
     await _change_state(session, name, "enable")
 
 
 @remote_command("skillbus skills disable git-commit")
-async def disable(session: Session, name: NameArgument) -> None:
+async def disable_skill(session: Session, name: NameArgument) -> None:
     """Disable a skill: it is neither found nor run."""
     await _change_state(session, name, "disable")
 
 
 @remote_command("skillbus skills network web-fetch --approve example.com:443")
-async def network(session: Session, name: NameArgument, approve: Approve = None, withdraw: Withdraw = None) -> None:
+async def manage_network(
+    session: Session, name: NameArgument, approve: Approve = None, withdraw: Withdraw = None
+) -> None:
     """Show the network places that a skill requests, and approve or withdraw them."""
     added, removed = _parse_places(approve, "--approve"), _parse_places(withdraw, "--withdraw")
     client = SkillsClient(session.connection)

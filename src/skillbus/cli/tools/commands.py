@@ -36,7 +36,7 @@ _SKILL_PREFIX = "skill:"
 
 
 @remote_command("skillbus search 'commit my changes' --limit 3", aliases={"--top-k": "--limit"})
-async def search(
+async def search_tools(
     session: Session,
     query: Query,
     limit: HitLimit = 5,
@@ -77,14 +77,14 @@ async def list_tools(
 
 
 @remote_command("skillbus tools show mcp:files/read_file")
-async def show(session: Session, tool: Id) -> None:
+async def show_tool(session: Session, tool: Id) -> None:
     """Show a tool with its findings and pending changes."""
     found = await ToolsClient(session.connection).get_tool(tool)
     session.output.show_result(found, lambda: render_tool(found))
 
 
 @remote_command("skillbus tools remove --source crm --yes")
-async def remove(session: Session, tools: Ids = None, source: Source = None, yes: YesOption = False) -> None:
+async def remove_tools(session: Session, tools: Ids = None, source: Source = None, yes: YesOption = False) -> None:
     """Remove tools from the catalogue: the named ones, or all tools of a --source."""
     if bool(tools) == bool(source):
         raise typer.BadParameter("give ids or --source", param_hint="ID")
@@ -100,7 +100,7 @@ async def remove(session: Session, tools: Ids = None, source: Source = None, yes
 
 
 @remote_command("skillbus tools accept mcp:files/read_file")
-async def accept(session: Session, tool: Id, digest: Digest = None, yes: YesOption = False) -> None:
+async def accept_tool(session: Session, tool: Id, digest: Digest = None, yes: YesOption = False) -> None:
     """Accept a quarantined tool.
 
     Without --digest, the tool and its changes are shown and a confirmation is asked for.
@@ -117,21 +117,21 @@ async def accept(session: Session, tool: Id, digest: Digest = None, yes: YesOpti
 
 
 @remote_command("skillbus tools enable crm:find-customer")
-async def enable(session: Session, tool: Id) -> None:
+async def enable_tool(session: Session, tool: Id) -> None:
     """Enable a disabled tool."""
     enabled = await ToolsClient(session.connection).enable_tool(tool, enabled=True)
     session.output.show_result(enabled, lambda: format_state(enabled))
 
 
 @remote_command("skillbus tools disable crm:find-customer")
-async def disable(session: Session, tool: Id) -> None:
+async def disable_tool(session: Session, tool: Id) -> None:
     """Disable a tool: it is neither found nor called."""
     disabled = await ToolsClient(session.connection).enable_tool(tool, enabled=False)
     session.output.show_result(disabled, lambda: format_state(disabled))
 
 
 @remote_command("""skillbus tools call mcp:files/read_file --args '{"path": "/tmp/a.txt"}'""")
-async def call(session: Session, tool: Id, args: Args = "{}") -> None:
+async def call_tool(session: Session, tool: Id, args: Args = "{}") -> None:
     """Call an MCP tool or a builtin tool. An external tool cannot be called.
 
     Exits with 1 if the tool reports an error.

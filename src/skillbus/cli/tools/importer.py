@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.tools import ToolsClient
+from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import upload_lines
 from skillbus.cli.session import Session, remote_command
@@ -34,7 +34,7 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
     descriptions are skipped. Exits with 1 if any is rejected; the others are imported.
     """
     params = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
-    client = ToolsClient(session.connection)
+    client = ImportsClient(session.connection)
 
     async def send(part: AsyncIterator[bytes], first_line: int) -> ToolsImported:
         return await client.import_tools(part, params | {"first_line": str(first_line)})

@@ -39,7 +39,7 @@ Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds that t
     url_option="--server",
     trailing_words="COMMAND [ARGS...]",
 )
-async def add(
+async def add_server(
     session: Session,
     name: Name,
     server_url: Url = None,
@@ -58,7 +58,7 @@ async def add(
     fields: dict[str, object] = {"name": name, "url": server_url, "command": command or None, "args": args or None}
     fields |= {"headers": _parse_pairs(headers, "--header"), "env": _parse_pairs(env, "--env"), "timeout_s": timeout}
     request = build_request(RegisterMcpServer, fields)
-    _show_server(session, await McpClient(session.connection).register_server(request))
+    _print_server(session, await McpClient(session.connection).register_server(request))
 
 
 @remote_command("skillbus mcp list")
@@ -69,20 +69,20 @@ async def list_servers(session: Session) -> None:
 
 
 @remote_command("skillbus mcp show files")
-async def show(session: Session, name: Name) -> None:
+async def show_server(session: Session, name: Name) -> None:
     """Show an MCP server."""
     server = await McpClient(session.connection).get_server(name)
     session.output.show_result(server, lambda: tables.build_document(server.model_dump(mode="json")))
 
 
 @remote_command("skillbus mcp refresh files")
-async def refresh(session: Session, name: Name) -> None:
+async def refresh_server(session: Session, name: Name) -> None:
     """List an MCP server's tools again."""
-    _show_server(session, await McpClient(session.connection).refresh_server(name))
+    _print_server(session, await McpClient(session.connection).refresh_server(name))
 
 
 @remote_command("skillbus mcp remove files --yes")
-async def remove(session: Session, name: Name, yes: YesOption = False) -> None:
+async def remove_server(session: Session, name: Name, yes: YesOption = False) -> None:
     """Remove an MCP server, and its tools from the catalogue."""
     if not yes:
         session.confirm_removal([name])
@@ -90,7 +90,7 @@ async def remove(session: Session, name: Name, yes: YesOption = False) -> None:
     session.output.show_result(removed, lambda: clean_line(f"{removed.name}: removed with {removed.tools} tools"))
 
 
-def _show_server(session: Session, server: McpServer) -> None:
+def _print_server(session: Session, server: McpServer) -> None:
     session.output.show_result(server, lambda: _render_servers((server,)))
     if server.quarantined:
         session.output.print_note("`skillbus tools list --state quarantined` shows the tools to accept.", "yellow")

@@ -71,7 +71,9 @@ COMMANDS: Final[Entries] = {
             "list": CommandEntry("server.dead_letter_commands:list_dead_letters", "List dead letters, oldest first."),
             "show": CommandEntry("server.dead_letter_commands:show_dead_letter", "Show a dead letter with its event."),
             "replay": CommandEntry("server.dead_letter_commands:replay_dead_letters", "Publish events again."),
-            "drop": CommandEntry("server.dead_letter_commands:drop_dead_letters", "Delete dead letters without replaying them."),
+            "drop": CommandEntry(
+                "server.dead_letter_commands:drop_dead_letters", "Delete dead letters without a replay."
+            ),
         },
     ),
     "import": GroupEntry(

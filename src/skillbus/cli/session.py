@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -31,6 +31,7 @@ KeyOption = Annotated[
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Project to use. Default: chosen by the server.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
+NameT = TypeVar("NameT", str, int)
 ValueT = TypeVar("ValueT")
 CommandFunction = Callable[..., Coroutine[object, object, None]]
 
@@ -54,22 +55,26 @@ class Session:
             raise typer.BadParameter(f"there is no terminal to ask at: add {hint}", param_hint="--yes")
         typer.confirm(question, abort=True, err=True)
 
-    async def remove_each(
-        self, wanted: Sequence[str], remove: Callable[[str], Awaitable[object]], key: Literal["id", "name"]
+    async def apply_each(
+        self, wanted: Sequence[NameT], act: Callable[[NameT], Awaitable[object]], key: str, outcome: str = "removed"
     ) -> None:
-        """Remove things one after the other, also after one fails; then exit with 1. `key` names them in JSON."""
+        """Act on things one after the other, also after one fails; then exit with 1.
+
+        In JSON, `key` names each thing, and `outcome` is the result of those that did not fail.
+        """
         results: list[dict[str, object]] = []
         for name in wanted:
+            shown = clean_line(str(name))
             try:
-                await remove(name)
+                await act(name)
             except ProblemError as error:
                 results.append({key: name, "outcome": "failed", "error": error.document()})
                 if not self.output.as_json:
-                    self.output.print_note(f"{clean_line(name)}: not removed", "red")
+                    self.output.print_note(f"{shown}: not {outcome}", "red")
                     self.output.print_error(error)
                 continue
-            results.append({key: name, "outcome": "removed"})
-            self.output.print_text(clean_line(f"{name}: removed"))
+            results.append({key: name, "outcome": outcome})
+            self.output.print_text(f"{shown}: {outcome}")
         if self.output.as_json:
             self.output.show_result({"results": results}, str)
         if any(result["outcome"] == "failed" for result in results):

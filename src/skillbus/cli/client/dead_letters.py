@@ -16,14 +16,14 @@ from skillbus.contracts.indexer.dead_letters import (
 )
 
 if TYPE_CHECKING:
-    from skillbus.cli.client.connection import Connection
+    from skillbus.cli.client.connection import ApiConnection
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLettersClient:
     """Each method is one request, except `list_all`, which requests page after page."""
 
-    connection: Connection
+    connection: ApiConnection
 
     async def list_all(self, consumer: str | None, limit: int) -> DeadLettersListed:
         """Return the oldest `limit` dead letters, and their total number."""

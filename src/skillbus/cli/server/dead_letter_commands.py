@@ -1,6 +1,5 @@
 """`skillbus dead-letters`."""
 
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -8,7 +7,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli.client.dead_letters import DeadLettersClient
-from skillbus.cli.errors import EXIT_FAILED, ProblemError
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tables import build_document, build_table
@@ -40,8 +38,7 @@ async def replay_dead_letters(session: Session, numbers: Numbers) -> None:
 
     Every consumer of the event receives it. A dead letter is deleted once its event is stored.
     """
-    client = DeadLettersClient(session.connection)
-    await _for_each(session, numbers, client.replay, "replayed")
+    await session.apply_each(numbers, DeadLettersClient(session.connection).replay, "sequence", "replayed")
 
 
 @remote_command("skillbus dead-letters drop 7 --yes", has_project=False)
@@ -49,30 +46,7 @@ async def drop_dead_letters(session: Session, numbers: Numbers, yes: YesOption =
     """Delete dead letters without replaying them. Their events are lost."""
     if not yes:
         session.confirm_removal([f"dead letter {number}" for number in numbers])
-    client = DeadLettersClient(session.connection)
-    await _for_each(session, numbers, client.drop, "dropped")
-
-
-async def _for_each(
-    session: Session, numbers: Sequence[int], act: Callable[[int], Awaitable[object]], outcome: str
-) -> None:
-    """Act on all, also after one fails; then exit with 1."""
-    results: list[dict[str, object]] = []
-    for number in numbers:
-        try:
-            await act(number)
-        except ProblemError as error:
-            results.append({"sequence": number, "outcome": "failed", "error": error.document()})
-            if not session.output.as_json:
-                session.output.print_note(f"{number}: not {outcome}", "red")
-                session.output.print_error(error)
-            continue
-        results.append({"sequence": number, "outcome": outcome})
-        session.output.print_text(f"{number}: {outcome}")
-    if session.output.as_json:
-        session.output.show_result({"results": results}, str)
-    if any(result["outcome"] == "failed" for result in results):
-        raise typer.Exit(EXIT_FAILED)
+    await session.apply_each(numbers, DeadLettersClient(session.connection).drop, "sequence", "dropped")
 
 
 def _render_list(listed: DeadLettersListed) -> RenderableType:

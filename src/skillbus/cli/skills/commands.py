@@ -126,7 +126,7 @@ async def remove_skills(session: Session, names: Names, yes: YesOption = False) 
     wanted = list(dict.fromkeys(map(check_skill_name, names)))
     if not yes:
         session.confirm_removal(wanted)
-    await session.remove_each(wanted, SkillsClient(session.connection).remove_skill, "name")
+    await session.apply_each(wanted, SkillsClient(session.connection).remove_skill, "name")
 
 
 @remote_command("skillbus skills check examples/skills/git-commit --strict")

@@ -96,7 +96,7 @@ async def remove_tools(session: Session, tools: Ids = None, source: Source = Non
         removed = await client.remove_source(source)
         session.output.show_result(removed, lambda: f"{len(removed.ids)} tools of {clean_line(source)}: removed")
         return
-    await session.remove_each(wanted, client.remove_tool, "id")
+    await session.apply_each(wanted, client.remove_tool, "id")
 
 
 @remote_command("skillbus tools accept mcp:files/read_file")

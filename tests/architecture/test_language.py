@@ -17,7 +17,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus-indexer",
         "skillbus-learner",
         "skillbus-retriever",
-        "skillbus-sandbox",
         "skillbus-vectors",
     }
 )

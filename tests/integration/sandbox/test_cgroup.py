@@ -70,8 +70,8 @@ async def test_no_more_processes_are_made_than_the_limit(cgroups: Cgroups) -> No
     for limit, made in ((10, b"9\n"), (64, b"30\n")):  # with itself
         meter = cgroups.create_meter()
         done = await held(meter, source, Limits(processes=limit))
-        await meter.leave()
         assert (done.stdout, meter.get_usage().excess) == (made, None)
+        await meter.leave()
 
 
 async def test_memory_over_the_limit_ends_the_whole_group_and_is_told(cgroups: Cgroups) -> None:
@@ -83,14 +83,14 @@ async def test_memory_over_the_limit_ends_the_whole_group_and_is_told(cgroups: C
     small, large = cgroups.create_meter(), cgroups.create_meter()
     killed = await held(small, source, Limits(memory_bytes=20 * MIB))
     assert (killed.returncode, killed.stdout) == (-9, b"")
-    await small.leave()
     excess = small.get_usage().excess
+    await small.leave()
     assert excess is not None
     assert excess.status is RunStatus.MEMORY
     assert (await held(large, source, Limits(memory_bytes=120 * MIB))).stdout == b"took it\n"
-    await large.leave()
     assert large.get_usage().excess is None
     assert 40 * MIB < (large.get_usage().peak_bytes or 50 * MIB) < 120 * MIB
+    await large.leave()
 
 
 async def test_leaving_ends_whatever_is_left_and_can_be_done_twice(cgroups: Cgroups, delegated: Path) -> None:

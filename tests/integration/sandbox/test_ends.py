@@ -48,6 +48,7 @@ async def test_output_is_cut_exactly_at_the_limit_over_both_streams(streams: str
     assert len(whole.stdout) + len(whole.stderr) == 64 * 65536 * len(streams)
 
 
+@pytest.mark.serial
 async def test_pages_shared_by_forks_are_counted_once(run: Run) -> None:
     outcome = await run(
         "import os, time\n"

@@ -110,6 +110,7 @@ async def test_many_at_once_are_answered_while_the_interpreter_is_replaced(run: 
     assert {(outcome.status, outcome.stdout) for outcome in outcomes} == {(RunStatus.OK, outcomes[0].stdout)}
 
 
+@pytest.mark.serial
 async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on(
     make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ async def test_a_fork_server_that_ended_is_started_again_and_a_run_of_it_goes_on
     await eventually(left, lambda pids: not pids, wait_s=30)
 
 
+@pytest.mark.serial
 async def test_a_fork_server_that_hangs_is_replaced_and_keeps_nothing(
     make_isolation: Make, processes: Callable[[], list[int]], tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ async def said_by_agent(server: ForkServer) -> tuple[bytes, bytes]:
             end.close()
 
 
+@pytest.mark.serial
 async def test_a_run_that_is_cancelled_while_it_is_collected_ends_at_once(make_isolation: Make, tmp_path: Path) -> None:
     tmp_path.joinpath("main.py").write_text(
         "for n in range(8): open(f'/work/out/{n}', 'wb').write(b'x' * (4 << 20))\nprint('left')"

@@ -215,6 +215,7 @@ async def test_output_is_cut_exactly_at_the_limit_over_both_streams(run: Run) ->
     assert len(outcome.stdout) + len(outcome.stderr) == MIB
 
 
+@pytest.mark.serial
 async def test_a_tree_of_small_processes_is_ended_at_the_limit_of_the_whole(run: Run) -> None:
     source = (
         "import os, time\n"

@@ -343,6 +343,7 @@ HOARDS = {
 }
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
 @pytest.mark.parametrize("hoard", HOARDS)
 async def test_a_hoard_of_connections_is_ended_before_it_holds_the_memory_of_the_machine(

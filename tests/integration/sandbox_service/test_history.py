@@ -129,8 +129,8 @@ async def test_a_run_that_could_not_be_begun_is_remembered_as_that(open_one: Ope
 async def test_runs_are_listed_newest_first_page_by_page(open_one: OpenSandbox, bus: Bus) -> None:
     history = StreamHistory(bus.client, bus.jetstream)
     for number in range(25):
-        await history.end(a_run(number, skill="even" if number % 2 == 0 else "odd"))
-    await history.end(a_run(99, project="other"))
+        await history.record_end(a_run(number, skill="even" if number % 2 == 0 else "odd"))
+    await history.record_end(a_run(99, project="other"))
     async with open_one(HeldIsolation()):
         seen, after = list[int](), None
         while True:
@@ -153,7 +153,7 @@ async def test_a_page_of_a_long_history_says_that_there_is_more_though_nothing_f
     await history.begin(a_run(0, skill="rare"), chosen=False)
     for number in range(1, 6000):
         await history.begin(a_run(number), chosen=False)
-    await history.end(a_run(6000))
+    await history.record_end(a_run(6000))
     async with open_one(HeldIsolation()):
         first = await listed(bus, skill="rare")
         second = await listed(bus, skill="rare", after=first.next)
@@ -171,7 +171,7 @@ async def test_a_run_whose_sandbox_is_gone_is_lost_once_its_time_is_over(open_on
 
 
 async def test_another_projects_run_is_not_found(open_one: OpenSandbox, bus: Bus) -> None:
-    await StreamHistory(bus.client, bus.jetstream).end(a_run(1, project="other"))
+    await StreamHistory(bus.client, bus.jetstream).record_end(a_run(1, project="other"))
     async with open_one(HeldIsolation()):
         assert (await remembered(bus, a_run(1).run_id, "other")).project == "other"
         with pytest.raises(RequestError) as caught:

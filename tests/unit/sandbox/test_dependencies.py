@@ -8,7 +8,7 @@ import pytest
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
 from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, find_requirements
-from skillbus.sandbox.domain.packages.python_version import is_python_supported
+from skillbus.sandbox.domain.packages.python import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 
 SHA = "0" * 64

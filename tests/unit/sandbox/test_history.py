@@ -41,7 +41,7 @@ class FakeHistory:
     async def begin(self, record: RunRecord, *, chosen: bool) -> None:
         raise NotImplementedError
 
-    async def end(self, record: RunRecord) -> None:
+    async def record_end(self, record: RunRecord) -> None:
         raise NotImplementedError
 
     async def get_record(self, run_id: str) -> RunRecord | None:

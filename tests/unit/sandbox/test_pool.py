@@ -50,6 +50,12 @@ def pool_of(maker: Maker, size: int, idle_s: float | None = None) -> WarmPool:
     return WarmPool(maker, size, idle_s)  # type: ignore[arg-type]  # a fake of what it holds
 
 
+async def settle() -> None:
+    """Let the pool's task run until it waits: a fake start yields once, so that ten turns of the loop are plenty."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 async def filled(pool: WarmPool, size: int) -> None:
     async def waiting() -> int:
         return len(pool)
@@ -65,7 +71,7 @@ async def test_it_fills_when_it_is_opened_and_again_after_a_run() -> None:
     pool.begin_run()
     taken = await pool.take_sandbox()
     assert id(taken) == id(maker.made[0])
-    await asyncio.sleep(0.01)
+    await settle()
     assert len(pool) == 1, "none is started beside a run while another waits"
     pool.end_run()
     await filled(pool, 2)
@@ -92,11 +98,11 @@ async def test_beside_runs_one_is_started_when_a_run_has_found_none() -> None:
     for _ in range(3):
         pool.begin_run()
     assert None not in {await pool.take_sandbox(), await pool.take_sandbox()}
-    await asyncio.sleep(0.01)
+    await settle()
     assert (len(pool), len(maker.made)) == (0, 2)
     assert await pool.take_sandbox() is None
     await filled(pool, 1)
-    await asyncio.sleep(0.01)
+    await settle()
     assert len(pool) == 1, "no more while runs go on"
     for _ in range(3):
         pool.end_run()
@@ -107,7 +113,7 @@ async def test_beside_runs_one_is_started_when_a_run_has_found_none() -> None:
 async def test_of_none_nothing_is_started() -> None:
     pool = pool_of(maker := Maker(), 0)
     pool.open()
-    await asyncio.sleep(0.01)
+    await settle()
     assert (len(pool), maker.made) == (0, [])
     await pool.close()
 
@@ -126,7 +132,7 @@ async def test_one_that_ended_while_it_waited_is_not_given_out() -> None:
 async def test_one_that_does_not_start_keeps_no_run_waiting_and_is_tried_again_after_the_next(error: Exception) -> None:
     pool = pool_of(Maker(1, error), 1)
     pool.open()
-    await asyncio.sleep(0.01)
+    await settle()
     pool.begin_run()
     assert await pool.take_sandbox() is None
     pool.end_run()

@@ -72,3 +72,21 @@ def test_the_kernel_says_whether_a_process_is_ending() -> None:
     assert watchdog.is_ending(child.pid)
     child.wait()
     assert watchdog.is_ending(child.pid)
+
+
+@pytest.mark.parametrize(
+    ("ipv4", "ipv6", "found"),
+    [
+        ("sockets: used 8\nTCP: inuse 8 orphan 0", "TCP6: inuse 0", False),
+        ("sockets: used 9\nTCP: inuse 0 orphan 0", "TCP6: inuse 0", True),
+        ("sockets: used 2\nTCP: inuse 9 orphan 0", "TCP6: inuse 0", True),
+        ("sockets: used 2\nTCP: inuse 4 orphan 0", "TCP6: inuse 5", True),
+    ],
+    ids=["at the limit", "open", "unaccepted IPv4 connections", "unaccepted connections of both kinds"],
+)
+def test_tcp_connections_that_belong_to_no_process_count_as_sockets(
+    ipv4: str, ipv6: str, found: bool, unreadable: Path
+) -> None:
+    (unreadable / "net" / "sockstat").write_text(f"{ipv4}\n")
+    (unreadable / "net" / "sockstat6").write_text(f"{ipv6}\n")
+    assert (watchdog.check_sockets(41, Limits(sockets=8)) is not None) is found

@@ -30,8 +30,7 @@ from skillbus.sandbox.adapters.packages.layer_builders import BuildLimits, Layer
 from skillbus.sandbox.adapters.packages.layers import open_layers
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
-from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
-from skillbus.sandbox.domain.packages.preparation import prepare_skill
+from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies, prepare_skill
 from skillbus.sandbox.domain.run.limits import MIB
 from skillbus.sandbox.domain.run.recorder import RunRecorder
 from skillbus.sandbox.domain.run.runner import SkillRunner
@@ -41,21 +40,21 @@ from skillbus.sandbox.service import SandboxHandlers
 from skillbus.sandbox.settings import SandboxSettings
 
 _LISTINGS: Final = 8
-"""Looks through the history at the same time: each is hundreds of requests to the stream."""
+"""Lists of the history at the same time: each sends hundreds of requests to the stream."""
 
 
 @asynccontextmanager
 async def open_sandbox(
     bus: Bus, settings: SandboxSettings, isolation: Isolation | None = None
 ) -> AsyncGenerator[ServiceHealth]:
-    """The sandbox on the bus. On a machine that cannot isolate it is there, says so, and runs nothing."""
+    """Serve the sandbox on the bus. On a machine that cannot isolate, it reports that and refuses every run."""
     async with AsyncExitStack() as stack:
         if isolation is None:
             isolation = await stack.enter_async_context(_isolation(settings))
         folder = settings.data / "skills"
         skills = BusSkills(bus.caller, await open_object_store(bus, PACKAGES), folder, settings.kept_skills)
         await skills.prepare()
-        with suppress(SandboxUnavailable):  # which it logs; each run is refused with it, or tries again
+        with suppress(SandboxUnavailable):  # logged by the probe; each run probes again or is refused
             await isolation.probe()
         dependencies = await stack.enter_async_context(_dependencies(bus, settings, skills, isolation))
         yield await stack.enter_async_context(_serving(bus, settings, skills, isolation, dependencies))
@@ -121,9 +120,9 @@ async def _dependencies(
 
 
 def create_builders(settings: SandboxSettings) -> dict[Runtime, LayerBuilder]:
-    """Of the languages whose packages are had."""
+    """Return the layer builders of the languages whose packages are fetched."""
     build = BuildLimits(settings.dependencies_s, settings.layer_mib * MIB)
-    index, registry = _revealed(settings.index_url), _revealed(settings.npm_registry)
+    index, registry = _reveal_secret(settings.index_url), _reveal_secret(settings.npm_registry)
     builders: dict[Runtime, LayerBuilder] = {}
     if settings.dependencies or (settings.dependencies is None and index):
         builders[Runtime.PYTHON] = UvBuilder(index, build)
@@ -132,7 +131,7 @@ def create_builders(settings: SandboxSettings) -> dict[Runtime, LayerBuilder]:
     return builders
 
 
-def _revealed(secret: SecretStr | None) -> str | None:
+def _reveal_secret(secret: SecretStr | None) -> str | None:
     return (secret.get_secret_value() or None) if secret is not None else None
 
 

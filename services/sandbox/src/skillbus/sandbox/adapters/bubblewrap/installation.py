@@ -70,7 +70,7 @@ def find_installation() -> Installation:
     prefix = None
     notes: tuple[str, ...] = ()
     if Runtime.PYTHON not in runtimes:
-        prefix, runtimes[Runtime.PYTHON] = _own_python()
+        prefix, runtimes[Runtime.PYTHON] = _find_own_python()
         notes = (f"there is no Python under /usr: {prefix} is shown to skills, read-only",)
     return Installation(
         bwrap=bwrap,
@@ -120,7 +120,7 @@ def _find_runtime(runtime: Runtime) -> Path | None:
     return None
 
 
-def _own_python() -> tuple[Path, Path]:
+def _find_own_python() -> tuple[Path, Path]:
     prefix = Path(sys.base_prefix).resolve()
     path = prefix / "bin" / "python3"
     if not path.resolve().is_relative_to(prefix):

@@ -213,7 +213,7 @@ class SandboxProcess:
             self._own.close()
 
     def _when_ended(self, process: int, ended: asyncio.Event, *streams: IncomingStream) -> None:
-        """When the process of a pidfd has ended, set `ended` and finish the streams that only its tree writes."""
+        """Set `ended` and finish the streams of a process, given by its pidfd, once it has ended."""
         loop = asyncio.get_running_loop()
 
         def note() -> None:

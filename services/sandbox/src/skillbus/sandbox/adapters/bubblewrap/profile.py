@@ -66,7 +66,7 @@ _NAMESPACES: Final = sum(flag for kind, flag in _CLONE.items() if Path("/proc/se
 
 @dataclass(frozen=True, slots=True)
 class InheritedDescriptors:
-    """Descriptors that bubblewrap inherits, besides the standard three."""
+    """Descriptors that bubblewrap inherits, in addition to the standard three."""
 
     bwrap: int | None = None
     """The wheel's program, for a user who cannot enter the folders above it."""
@@ -116,7 +116,7 @@ class SandboxPlan:
 
 @dataclass(frozen=True, slots=True)
 class AgentEntry:
-    """How an agent enters a started sandbox."""
+    """Description of how an agent enters a started sandbox."""
 
     namespaces: int
     """Namespaces to join, as flags of setns(2)."""

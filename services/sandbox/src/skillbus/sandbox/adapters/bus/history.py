@@ -48,7 +48,7 @@ class StreamHistory:
                     raise
                 raise RunKnown(f"a run {record.run_id} exists: choose another random id") from error
 
-    async def end(self, record: RunRecord) -> None:
+    async def record_end(self, record: RunRecord) -> None:
         async with jetstream_call(f"record the end of run {record.run_id}"):
             await self._jetstream.publish(make_run_subject(record.run_id), encode(record), stream=RUN_HISTORY.name)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import TypedDict
 
-    class Job(TypedDict):
+    class PythonJob(TypedDict):
         """Part of the job that concerns Python scripts."""
 
         script: str
@@ -42,7 +42,7 @@ def rehearse_script() -> None:
     compile_script(REHEARSED, "<rehearsal>")({})
 
 
-def run_python(job: Job, imported: set[str]) -> None:
+def run_python(job: PythonJob, imported: set[str]) -> None:
     """Run a script. The path has its folder, the skill's root, the standard library, then packages.
 
     `imported` are the modules imported ahead of the script.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from skillbus.sandbox.adapters.inside import agent
 
-    class Entry(TypedDict):
+    class EntryMessage(TypedDict):
         """The host's description of a started sandbox."""
 
         namespaces: int
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         network: bool
         warm: list[str] | None
 
-    class Job(TypedDict):
+    class SandboxJob(TypedDict):
         """The host's description of a run."""
 
         script: str
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         def receive_job(self) -> tuple[bytes, int | None]:
             """Return the encoded job and a descriptor of its standard input, which the caller closes."""
 
-        def run_script(self, job: Job, stdin: int | None) -> int:
+        def run_script(self, job: SandboxJob, stdin: int | None) -> int:
             """Let the process become the script of a job. Return its process id; 0 in the process itself."""
 
 else:
@@ -80,7 +80,7 @@ init: int
 """Pidfd of the sandbox's process 1."""
 
 
-def enter_sandbox(entry: Entry, passed: list[int], instructions: bytes) -> None:
+def enter_sandbox(entry: EntryMessage, passed: list[int], instructions: bytes) -> None:
     """Enter a sandbox. `passed` are its process 1, a socket to process 1, the control socket, stdout and stderr.
 
     Through the socket, process 1 says that the sandbox is made, and notices the end of its agent, to end as well.
@@ -166,8 +166,8 @@ def report_ready(own: int) -> None:
     os.close(own)
 
 
-def become_script(job: Job, stdin: int | None) -> None:
-    """In the child: replace this process for Node and bash; return for Python, whose script runs in this process."""
+def become_script(job: SandboxJob, stdin: int | None) -> None:
+    """Replace this process, the child, by Node or bash. Return for Python: its script runs in this process."""
     if stdin is not None:
         os.dup2(stdin, 0)
     agent.close_from(3)
@@ -179,8 +179,8 @@ def become_script(job: Job, stdin: int | None) -> None:
     agent.set_dumpable(1)
 
 
-def start_relay(job: Job) -> None:
-    """For a run with network access, start the process that relays connections to the egress proxy.
+def start_relay(job: SandboxJob) -> None:
+    """Start the process that relays connections to the egress proxy, for a run with network access.
 
     It has the limits of the script. Like this process, the script cannot inspect its memory.
     """
@@ -226,7 +226,7 @@ def reap_script(child: int) -> bytes:
     return b"".join(value.to_bytes(4, "big", signed=True) for value in (code, number, cpu_ms))
 
 
-def fork_script(job: Job) -> int:
+def fork_script(job: SandboxJob) -> int:
     """Fork the process that becomes the script; return its process id, or 0 in itself."""
     if os.access(RELAY, os.R_OK):
         start_relay(job)
@@ -241,14 +241,14 @@ def fork_session() -> int:
     return child
 
 
-def serve_run(start_waiting: Callable[[list[str]], Waiting], warm: list[str] | None) -> Job:
+def serve_run(start_waiting: Callable[[list[str]], Waiting], warm: list[str] | None) -> SandboxJob:
     """Serve one run. The agent exits in here; only the process of a Python script returns, with the job."""
     own = os.pidfd_open(os.getpid())
     waiting = None if warm is None else start_waiting(warm)
     if waiting is None or waiting.child:
         report_ready(own)
     written, stdin = waiting.receive_job() if waiting is not None else receive_job()
-    job: Job = marshal.loads(written)  # noqa: S302 - from the host
+    job: SandboxJob = marshal.loads(written)  # noqa: S302 - from the host
     child = fork_script(job) if waiting is None else waiting.run_script(job, stdin)
     if child == 0:
         become_script(job, stdin)

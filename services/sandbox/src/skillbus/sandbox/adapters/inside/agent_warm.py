@@ -54,7 +54,7 @@ class WaitingFork:
             os._exit(3)
         return written, None
 
-    def run_script(self, job: agent_sandbox.Job, stdin: int | None) -> int:
+    def run_script(self, job: agent_sandbox.SandboxJob, stdin: int | None) -> int:
         """Return the process id of the fork, which already runs the script; 0 in the fork."""
         return self.child
 
@@ -90,7 +90,7 @@ class WaitingNode:
         """Return the encoded job and the descriptor of its standard input."""
         return agent_sandbox.receive_job()
 
-    def run_script(self, job: agent_sandbox.Job, stdin: int | None) -> int:
+    def run_script(self, job: agent_sandbox.SandboxJob, stdin: int | None) -> int:
         """Let Node run the script of a job; return its process id."""
         while stdin is not None and (chunk := os.read(stdin, 1 << 20)):
             os.write(self.stdin, chunk)

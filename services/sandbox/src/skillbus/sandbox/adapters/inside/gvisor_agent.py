@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # typing is not needed there
 
     from skillbus.sandbox.adapters.inside import agent
 
-    class Job(TypedDict):
+    class ContainerJob(TypedDict):
         """The host's description of a run."""
 
         folders: dict[str, list[tuple[str, int, bytes]]]
@@ -131,7 +131,7 @@ def kill_the_rest() -> None:
         return
 
 
-def become_script(job: Job, streams: tuple[int, int, int]) -> NoReturn:
+def become_script(job: ContainerJob, streams: tuple[int, int, int]) -> NoReturn:
     """Replace this process, a fork of the agent, by the script."""
     try:
         os.setsid()
@@ -165,7 +165,7 @@ def lower_limit(kind: int, soft: int, hard: int) -> tuple[int, int]:
 class ProcessTree:
     """All processes of the container except process 1: those of the script."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ContainerJob) -> None:
         self.job = job
         self.peak = self.reported = 0
         self.looked = 0.0
@@ -232,7 +232,7 @@ def end_for(status: str, detail: str) -> NoReturn:
 class ScriptRun:
     """The script's process and its output."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ContainerJob) -> None:
         self.tree = ProcessTree(job)
         self.woken, waking = os.pipe()
         os.set_blocking(waking, False)
@@ -300,7 +300,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     agent.set_dumpable(0)
     agent.send_frame(b"R")
-    job: Job = marshal.loads(receive_bytes(int.from_bytes(receive_bytes(8), "big")))  # noqa: S302 - from the host
+    job: ContainerJob = marshal.loads(receive_bytes(int.from_bytes(receive_bytes(8), "big")))  # noqa: S302 - from the host
     try:
         for folder, entries in job["folders"].items():
             unpack_files(folder, entries)

@@ -26,7 +26,7 @@ from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, find_requirements
-from skillbus.sandbox.domain.packages.python_version import is_python_supported
+from skillbus.sandbox.domain.packages.python import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 from skillbus.sandbox.domain.run.limits import MIB
 

@@ -46,7 +46,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ScriptExit:
-    """How the script's process ended."""
+    """End of the script's process."""
 
     exit_code: int | None
     signal: int

@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeAlias
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.domain.errors import DependenciesInvalid
+from skillbus.sandbox.domain.errors import DependenciesInvalid, SandboxError
 from skillbus.sandbox.domain.packages.node import parse_package_json
 from skillbus.sandbox.domain.packages.python import find_script_block, parse_requirements_txt, parse_script_block
 from skillbus.sandbox.domain.packages.requirements import Requirements
+from skillbus.sandbox.domain.skill import SkillSource
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 """Size limit of a declaring file; of a script, only this much is read."""
@@ -101,3 +102,25 @@ def _read_text(read: Reader, path: str) -> str | None:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DependenciesInvalid(f"{path} is not UTF-8") from error
+
+
+async def prepare_skill(
+    skills: SkillSource, dependencies: Dependencies, project: str, name: str, within_s: float
+) -> tuple[str, ...]:
+    """Install the packages of each of a skill's scripts. Return one message per script that failed.
+
+    Raises:
+        RequestError: The skill is not available.
+    """
+    skill = await skills.get_skill(project, name)
+    if not skill.enabled or not skill.entry_points:
+        return ()
+    refused = list[str]()
+    async with skills.unpack_skill(skill) as folder:
+        for script, runtime in dict.fromkeys((entry.script, entry.runtime) for entry in skill.entry_points):
+            try:
+                async with dependencies.open_layer(folder, script, runtime, within_s):
+                    pass
+            except SandboxError as error:
+                refused.append(f"{script}: {error}")
+    return tuple(refused)

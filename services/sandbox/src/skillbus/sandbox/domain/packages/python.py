@@ -5,11 +5,12 @@ paths, editable packages, other files, options. The grammar is PEP 508 without U
 markers.
 """
 
+import operator as op
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
@@ -29,6 +30,11 @@ _COMMENT: Final = re.compile(r"(?:^|\s)#.*$")
 _ARCHIVES: Final = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".egg")
 _BLOCK: Final = re.compile(r"# /// ([A-Za-z0-9-]+)")
 _HINT: Final = "write it as `name[extra]>=1,<2; marker`"
+_Compare: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...]], bool]
+_OPERATORS: Final[Mapping[str, _Compare]] = {
+    "===": op.eq, "==": op.eq, "!=": op.ne, ">=": op.ge, "<=": op.le, ">": op.gt, "<": op.lt,
+}  # fmt: skip
+_RELEASE_CLAUSE: Final = re.compile(r"(===|==|~=|!=|<=|>=|<|>)(\d+(?:\.\d+)*)(\.\*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +196,30 @@ def _hashes(options: str, place: _Place) -> Iterator[str]:
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def is_python_supported(version: Sequence[int], wanted: str) -> bool:
+    """Return True if `version`, like (3, 11, 2), satisfies `requires-python`, like `>=3.11,<4`.
+
+    Only releases are compared: a clause with another kind of version, like `>=3.12rc1`, is never satisfied.
+    """
+    return all(_fits_clause(tuple(version), clause) for clause in wanted.split(",") if clause)
+
+
+def _fits_clause(version: tuple[int, ...], clause: str) -> bool:
+    found = _RELEASE_CLAUSE.fullmatch(clause)
+    if found is None:
+        return False
+    operator, release, wildcard = found.groups()
+    named = tuple(map(int, release.split(".")))
+    if wildcard and operator not in {"==", "!="}:
+        return False
+    ours, theirs = _pad_versions(version[: len(named)] if wildcard else version, named)
+    if operator == "~=":  # `~=3.11` is `>=3.11,==3.*`
+        return len(named) > 1 and ours >= theirs and ours[: len(named) - 1] == theirs[: len(named) - 1]
+    return _OPERATORS[operator](ours, theirs)
+
+
+def _pad_versions(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    length = max(len(one), len(other))
+    return one + (0,) * (length - len(one)), other + (0,) * (length - len(other))

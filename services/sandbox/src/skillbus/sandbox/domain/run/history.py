@@ -38,7 +38,7 @@ class RunHistory(Protocol):
         """
         ...
 
-    async def end(self, record: RunRecord) -> None:
+    async def record_end(self, record: RunRecord) -> None:
         """Record how a run ended. Raises RequestError if it cannot be written."""
         ...
 

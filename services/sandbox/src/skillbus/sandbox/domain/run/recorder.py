@@ -109,7 +109,7 @@ class RunRecorder:
 
     async def _remember(self, record: RunRecord) -> None:
         try:
-            await self.history.end(record)
+            await self.history.record_end(record)
         except RequestError as error:
             # The caller needs the result of the run more than an error about its record.
             log.error("run_record_not_written", run_id=record.run_id, code=error.code, error=error.message)  # noqa: TRY400

@@ -1,25 +1,30 @@
-"""A PostgreSQL server of the tests' own, from Debian's package, or the one that `SKILLBUS_TEST_POSTGRES_URL` names.
+"""A PostgreSQL server for the tests, from Debian's package, or the one that `SKILLBUS_TEST_POSTGRES_URL` names.
 
-That one must let its user create databases; each test makes one and drops it again. The driver comes with
-`skillbus-sql[postgres]`.
+The user of a named server must be a superuser: tests create and drop databases, and empty tables whose triggers refuse
+it. The driver comes with `skillbus-sql[postgres]`.
 """
 
+import asyncio
 import os
 import pwd
 import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
+
+ResultT = TypeVar("ResultT")
 
 SERVER_URL = os.environ.get("SKILLBUS_TEST_POSTGRES_URL")
 
@@ -104,13 +109,40 @@ def _user() -> str | None:
 
 @asynccontextmanager
 async def database(server: Postgres) -> AsyncGenerator[str]:
-    """The URL of a database that nobody else uses."""
+    """Create a database, yield its URL and drop it."""
+    url = await create_database(server)
+    try:
+        yield url
+    finally:
+        await drop_database(server, url)
+
+
+async def create_database(server: Postgres) -> str:
+    """Create an empty database and return its URL."""
     name = f"t{uuid4().hex}"
     await _as_superuser(server, f"CREATE DATABASE {name}")
+    return make_url(server.url).set(database=name).render_as_string(hide_password=False)
+
+
+async def drop_database(server: Postgres, url: str) -> None:
+    await _as_superuser(server, f"DROP DATABASE {make_url(url).database} WITH (FORCE)")
+
+
+async def empty_tables(url: str, tables: Iterable[str]) -> None:
+    """Empty tables and restart their sequences, also those whose triggers refuse it. A new database takes longer."""
+    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
     try:
-        yield make_url(server.url).set(database=name).render_as_string(hide_password=False)
+        async with engine.begin() as connection:
+            await connection.execute(text("SET LOCAL session_replication_role = replica"))
+            await connection.execute(text(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE"))
     finally:
-        await _as_superuser(server, f"DROP DATABASE {name} WITH (FORCE)")
+        await engine.dispose()
+
+
+def run_apart(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in an event loop of a thread: a fixture of a session has no loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 async def _as_superuser(server: Postgres, statement: str) -> None:

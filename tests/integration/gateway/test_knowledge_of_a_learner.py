@@ -79,3 +79,33 @@ async def test_a_change_of_an_old_version_is_refused_and_the_same_key_makes_one_
     assert (await http.get(path)).json()["updated_by"] == "http"
     both = await http.get(path, params={"version": "1", "as_of": "2026-01-01"})
     assert (both.status_code, both.json()["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.spec("knowledge-base.md § 按类型筛选知识")
+@pytest.mark.spec("knowledge-base.md § 按标签筛选知识")
+@pytest.mark.spec("knowledge-base.md § 组合条件筛选")
+async def test_a_list_is_filtered_by_type_and_tags_over_http(http: httpx.AsyncClient) -> None:
+    rows = (
+        ("rule", "business_rule", ["auth"]),
+        ("both", "business_rule", ["auth", "game-id"]),
+        ("config", "project_config", ["auth"]),
+        ("plain", "business_rule", []),
+    )
+    items: tuple[Item, ...] = tuple(
+        {"id": title, "type": kind, "title": title, "content": "c", "tags": tags} for title, kind, tags in rows
+    )
+    await import_items(http, ndjson(items))
+
+    async def titles(**where: str | list[str]) -> set[str]:
+        answer = await http.get("/api/knowledge", params=where)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert page["total"] == len(page["items"])
+        return {item["title"] for item in page["items"]}
+
+    assert await titles(type="project_config") == {"config"}
+    assert await titles(type=["project_config", "business_rule"]) == {"rule", "both", "config", "plain"}
+    assert await titles(tags=["auth", "game-id"]) == {"rule", "both", "config"}
+    assert await titles(all_tags=["auth", "game-id"]) == {"both"}
+    assert await titles(type="business_rule", tags="auth") == {"rule", "both"}
+    assert await titles(type="project_config", all_tags=["auth", "game-id"]) == set()

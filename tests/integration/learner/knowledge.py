@@ -96,6 +96,11 @@ async def open_replicas(url: str, count: int) -> AsyncGenerator[list[Knowledge]]
             await database.close()
 
 
+async def create_tables(url: str) -> None:
+    async with open_database(url, SCHEMA):
+        pass
+
+
 @asynccontextmanager
 async def open_knowledge(url: str) -> AsyncGenerator[Knowledge]:
     async with open_database(url, SCHEMA) as database:

@@ -240,9 +240,9 @@ async def test_whether_the_index_has_all_of_them_is_told(knowledge: Knowledge) -
     assert (await put(knowledge, line(title=""))).indexed
 
 
-async def test_replicas_that_import_the_same_at_once_agree(knowledge: Knowledge, database_url: str) -> None:
+async def test_replicas_that_import_the_same_at_once_agree(knowledge: Knowledge, knowledge_url: str) -> None:
     lines = [line(f"faq-{number}") for number in range(20)]
-    async with open_knowledge(database_url) as other:
+    async with open_knowledge(knowledge_url) as other:
         both = await asyncio.gather(*(put(replica, *lines) for replica in (knowledge, other, knowledge, other)))
     for name in range(20):
         outcomes = sorted(done.results[name].outcome for done in both)
@@ -323,7 +323,7 @@ async def test_as_many_lines_as_a_request_may_hold_are_written(knowledge: Knowle
 
 
 async def test_two_learners_on_one_database_see_what_each_other_imported(
-    knowledge: Knowledge, database_url: str
+    knowledge: Knowledge, knowledge_url: str
 ) -> None:
     await put(knowledge, line("faq-1"))
     assert await results(knowledge_on(knowledge.database), line("faq-1")) == [(UNCHANGED, 1)]

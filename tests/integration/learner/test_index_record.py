@@ -157,7 +157,7 @@ async def test_the_items_that_the_index_lacks_are_counted_by_a_partial_index(
     knowledge: Knowledge, request: pytest.FixtureRequest
 ) -> None:
     """Without it each search would walk all active items: 10 ms for 10,000."""
-    if request.node.callspec.params["database_url"] != "sqlite":
+    if request.node.callspec.params["knowledge_url"] != "sqlite":
         pytest.skip("PostgreSQL chooses by its statistics")
     statement = (
         "EXPLAIN QUERY PLAN SELECT count(*) FROM knowledge WHERE project IN ('default') AND status = 'active' "

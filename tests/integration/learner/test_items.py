@@ -210,19 +210,19 @@ async def test_who_expects_another_version_is_refused(knowledge: Knowledge) -> N
 
 
 async def test_of_several_replicas_that_expect_a_version_one_writes_the_next(
-    knowledge: Knowledge, database_url: str
+    knowledge: Knowledge, knowledge_url: str
 ) -> None:
     made = await knowledge.create()
-    async with open_replicas(database_url, 4) as replicas:
+    async with open_replicas(knowledge_url, 4) as replicas:
         writes = [update(replica, made, title=f"by {n}", expected_version=1) for n, replica in enumerate(replicas)]
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["KnowledgeItem"] + ["OtherVersionError"] * 3
     assert (await get(knowledge, made)).version == 2
 
 
-async def test_no_change_of_several_replicas_is_lost(knowledge: Knowledge, database_url: str) -> None:
+async def test_no_change_of_several_replicas_is_lost(knowledge: Knowledge, knowledge_url: str) -> None:
     made = await knowledge.create()
-    async with open_replicas(database_url, 3) as replicas:
+    async with open_replicas(knowledge_url, 3) as replicas:
         async with asyncio.timeout(20):
             items = await asyncio.gather(
                 *(update(replica, made, title=f"{n} {step}") for n, replica in enumerate(replicas) for step in range(5))
@@ -249,8 +249,8 @@ async def test_an_external_id_is_one_item_s_in_a_project(knowledge: Knowledge) -
         await knowledge.base.restore_item(RestoreKnowledge(id=made.id, version=1))
 
 
-async def test_of_many_who_take_an_external_id_at_once_one_has_it(knowledge: Knowledge, database_url: str) -> None:
-    async with open_replicas(database_url, 4) as replicas:
+async def test_of_many_who_take_an_external_id_at_once_one_has_it(knowledge: Knowledge, knowledge_url: str) -> None:
+    async with open_replicas(knowledge_url, 4) as replicas:
         made = [replica.create(external_id="faq-1") for replica in replicas for _ in range(3)]
         outcomes = await asyncio.gather(*made, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ExternalIdTakenError"] * 11 + ["KnowledgeItem"]
@@ -277,8 +277,8 @@ async def test_a_key_is_free_again_after_a_day(knowledge: Knowledge) -> None:
     assert await rows(knowledge, "knowledge_idempotency") == 1
 
 
-async def test_of_many_requests_with_one_key_at_once_one_item_is_made(knowledge: Knowledge, database_url: str) -> None:
-    async with open_replicas(database_url, 4) as replicas:
+async def test_of_many_requests_with_one_key_at_once_one_item_is_made(knowledge: Knowledge, knowledge_url: str) -> None:
+    async with open_replicas(knowledge_url, 4) as replicas:
         request = draft(idempotency_key="k-1")
         written = await asyncio.gather(*(replica.base.create_item(request) for replica in replicas for _ in range(3)))
     assert len({answer.item.id for answer in written}) == 1
@@ -316,13 +316,13 @@ async def test_pending_items_are_approved_and_rejected_each_by_itself(knowledge:
     assert await rows(knowledge, "knowledge_outbox") == 5
 
 
-async def test_two_who_review_the_same_at_once_do_it_once(knowledge: Knowledge, database_url: str) -> None:
+async def test_two_who_review_the_same_at_once_do_it_once(knowledge: Knowledge, knowledge_url: str) -> None:
     ids = [(await knowledge.create(status="pending")).id for _ in range(20)]
     approve, reject = (
         ReviewKnowledge(ids=tuple(ids), action=ReviewAction.APPROVE),
         ReviewKnowledge(ids=tuple(reversed(ids)), action=ReviewAction.REJECT),
     )
-    async with open_replicas(database_url, 1) as [other]:
+    async with open_replicas(knowledge_url, 1) as [other]:
         both = await asyncio.gather(knowledge.base.review_items(approve), other.base.review_items(reject))
     assert sorted(answer.succeeded for answer in both) == [0, 20]
     assert await rows(knowledge, "knowledge_audit") == 40

@@ -5,6 +5,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -111,44 +112,40 @@ async def test_markdown_is_kept_as_it_is(learner: Bus) -> None:
     assert (found.content, found.title) == (SCRIPT, "<b>bold</b>")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"title": "x" * 10_000},
-        {"title": "   "},
-        {"title": "a\0b"},
-        {"content": "x" * 32_001},
-        {"content": "\n \t"},
-        {"tags": [f"t{n}" for n in range(1_000)]},
-        {"tags": ["x" * 101]},
-        {"tags": [""]},
-        {"scope": "../*"},
-        {"scope": "/a//b"},
-        {"scope": "/a/b*"},
-        {"scope": "/a" * 200},
-        {"type": "telepathy"},
-        {"project": "../other"},
-        {"project": "a' OR 1=1"},
-        {"priority": 11},
-        {"priority": 1e300},
-        {"source": "'; DROP TABLE knowledge"},
-        {"status": "archived"},
-        {"valid_from": "0001-01-01T00:00:00+14:00"},
-        {"valid_from": "2026-01-02", "valid_to": "2026-01-01"},
-        {"valid_from": 1e30},
-        {"external_id": ""},
-        {"idempotency_key": "k" * 201},
-        {"actor": ""},
-    ],
-    ids=lambda wrong: str(wrong)[:30],
+INVALID: tuple[dict[str, object], ...] = (
+    {"title": "x" * 10_000},
+    {"title": "   "},
+    {"title": "a\0b"},
+    {"content": "x" * 32_001},
+    {"content": "\n \t"},
+    {"tags": [f"t{n}" for n in range(1_000)]},
+    {"tags": ["x" * 101]},
+    {"tags": [""]},
+    {"scope": "../*"},
+    {"scope": "/a//b"},
+    {"scope": "/a/b*"},
+    {"scope": "/a" * 200},
+    {"type": "telepathy"},
+    {"project": "../other"},
+    {"project": "a' OR 1=1"},
+    {"priority": 11},
+    {"priority": 1e300},
+    {"source": "'; DROP TABLE knowledge"},
+    {"status": "archived"},
+    {"valid_from": "0001-01-01T00:00:00+14:00"},
+    {"valid_from": "2026-01-02", "valid_to": "2026-01-01"},
+    {"valid_from": 1e30},
+    {"external_id": ""},
+    {"idempotency_key": "k" * 201},
+    {"actor": ""},
 )
-async def test_what_does_not_follow_the_contract_is_refused_and_nothing_is_kept(
-    learner: Bus, wrong: dict[str, object]
-) -> None:
-    said = await asked(learner, CREATE_KNOWLEDGE, json.dumps({**DRAFT, **wrong}))
-    assert said.code is ErrorCode.INVALID_REQUEST
-    everything = ListKnowledge(statuses=())
-    assert (await learner.caller.call(LIST_KNOWLEDGE, everything)).total == 0
+
+
+async def test_what_does_not_follow_the_contract_is_refused_and_nothing_is_kept(learner: Bus) -> None:
+    for wrong in INVALID:
+        said = await asked(learner, CREATE_KNOWLEDGE, json.dumps({**DRAFT, **wrong}))
+        assert said.code is ErrorCode.INVALID_REQUEST, wrong
+    assert (await learner.caller.call(LIST_KNOWLEDGE, ListKnowledge(statuses=()))).total == 0
 
 
 async def test_content_of_five_megabytes_does_not_reach_the_learner(learner: Bus) -> None:
@@ -158,39 +155,37 @@ async def test_content_of_five_megabytes_does_not_reach_the_learner(learner: Bus
     assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "body", "code"),
-    [
-        (GET_KNOWLEDGE, '{"id": "nobody"}', ErrorCode.NOT_FOUND),
-        (GET_KNOWLEDGE, "{\"id\": \"x' OR '1'='1\"}", ErrorCode.INVALID_REQUEST),
-        (GET_KNOWLEDGE, '{"id": "ID", "version": 2}', ErrorCode.NOT_FOUND),
-        (GET_KNOWLEDGE, '{"id": "ID", "version": 99999999999}', ErrorCode.INVALID_REQUEST),
-        (GET_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (GET_KNOWLEDGE, '{"id": "ID", "version": 1, "as_of": "2026-01-01"}', ErrorCode.INVALID_REQUEST),
-        (GET_KNOWLEDGE, '{"id": "ID", "as_of": "1999-01-01"}', ErrorCode.NOT_FOUND),
-        (
-            UPDATE_KNOWLEDGE,
-            '{"id": "ID", "title": "u", "expected_version": 2}',
-            ErrorCode.PRECONDITION_FAILED,
-        ),
-        (UPDATE_KNOWLEDGE, '{"id": "ID", "clear": ["id"]}', ErrorCode.INVALID_REQUEST),
-        (UPDATE_KNOWLEDGE, '{"id": "ID", "project": "other", "title": "u"}', ErrorCode.NOT_FOUND),
-        (ARCHIVE_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (RESTORE_KNOWLEDGE, '{"id": "ID", "version": 7}', ErrorCode.NOT_FOUND),
-        (DIFF_KNOWLEDGE, '{"id": "ID", "from_version": 1, "to_version": 2}', ErrorCode.NOT_FOUND),
-        (GET_KNOWLEDGE_HISTORY, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
-        (LIST_KNOWLEDGE, '{"after": "0.1; DROP TABLE knowledge"}', ErrorCode.INVALID_REQUEST),
-        (LIST_KNOWLEDGE, '{"limit": 0}', ErrorCode.INVALID_REQUEST),
-        (LIST_KNOWLEDGE_AUDIT, '{"after": 9223372036854775808}', ErrorCode.INVALID_REQUEST),
-        (CREATE_KNOWLEDGE, "not json", ErrorCode.INVALID_REQUEST),
-    ],
+REFUSED: tuple[tuple[Endpoint[Any, Any], str, ErrorCode], ...] = (
+    (GET_KNOWLEDGE, '{"id": "nobody"}', ErrorCode.NOT_FOUND),
+    (GET_KNOWLEDGE, "{\"id\": \"x' OR '1'='1\"}", ErrorCode.INVALID_REQUEST),
+    (GET_KNOWLEDGE, '{"id": "ID", "version": 2}', ErrorCode.NOT_FOUND),
+    (GET_KNOWLEDGE, '{"id": "ID", "version": 99999999999}', ErrorCode.INVALID_REQUEST),
+    (GET_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+    (GET_KNOWLEDGE, '{"id": "ID", "version": 1, "as_of": "2026-01-01"}', ErrorCode.INVALID_REQUEST),
+    (GET_KNOWLEDGE, '{"id": "ID", "as_of": "1999-01-01"}', ErrorCode.NOT_FOUND),
+    (
+        UPDATE_KNOWLEDGE,
+        '{"id": "ID", "title": "u", "expected_version": 2}',
+        ErrorCode.PRECONDITION_FAILED,
+    ),
+    (UPDATE_KNOWLEDGE, '{"id": "ID", "clear": ["id"]}', ErrorCode.INVALID_REQUEST),
+    (UPDATE_KNOWLEDGE, '{"id": "ID", "project": "other", "title": "u"}', ErrorCode.NOT_FOUND),
+    (ARCHIVE_KNOWLEDGE, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+    (RESTORE_KNOWLEDGE, '{"id": "ID", "version": 7}', ErrorCode.NOT_FOUND),
+    (DIFF_KNOWLEDGE, '{"id": "ID", "from_version": 1, "to_version": 2}', ErrorCode.NOT_FOUND),
+    (GET_KNOWLEDGE_HISTORY, '{"id": "ID", "project": "other"}', ErrorCode.NOT_FOUND),
+    (LIST_KNOWLEDGE, '{"after": "0.1; DROP TABLE knowledge"}', ErrorCode.INVALID_REQUEST),
+    (LIST_KNOWLEDGE, '{"limit": 0}', ErrorCode.INVALID_REQUEST),
+    (LIST_KNOWLEDGE_AUDIT, '{"after": 9223372036854775808}', ErrorCode.INVALID_REQUEST),
+    (CREATE_KNOWLEDGE, "not json", ErrorCode.INVALID_REQUEST),
 )
-async def test_what_cannot_be_done_is_refused_with_its_code(
-    learner: Bus, endpoint: Endpoint[Message, Message], body: str, code: ErrorCode
-) -> None:
+
+
+async def test_what_cannot_be_done_is_refused_with_its_code(learner: Bus) -> None:
     made = await create(learner)
-    said = await asked(learner, endpoint, body.replace("ID", made.id) if '"id"' in body else body)
-    assert (said.code, bool(said.message)) == (code, True)
+    for endpoint, body, code in REFUSED:
+        said = await asked(learner, endpoint, body.replace("ID", made.id) if '"id"' in body else body)
+        assert (said.code, bool(said.message)) == (code, True), (endpoint.name, body)
     assert await learner.caller.call(GET_KNOWLEDGE, GetKnowledge(id=made.id)) == made
 
 

@@ -104,10 +104,10 @@ async def test_what_is_written_while_others_are_told_stays(knowledge: Knowledge)
     assert stream.refs()[-1] == (second.id, 1)
 
 
-async def test_replicas_that_relay_at_once_lose_nothing(knowledge: Knowledge, database_url: str) -> None:
+async def test_replicas_that_relay_at_once_lose_nothing(knowledge: Knowledge, knowledge_url: str) -> None:
     made = [await knowledge.create(title=f"title {number}") for number in range(20)]
     stream = FakeStream()
-    async with open_knowledge(database_url) as other:
+    async with open_knowledge(knowledge_url) as other:
         relays = [OutboxRelay(SqlOutbox(replica.database), stream) for replica in (knowledge, other)]
         await asyncio.gather(*(relay.relay_changes() for relay in relays))
         for relay in relays:  # what one of them left to the other, which was done by then

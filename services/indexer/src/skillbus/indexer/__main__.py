@@ -1,4 +1,4 @@
-"""`python -m skillbus.indexer`: the indexer alone, against `SKILLBUS_NATS_URL` and `SKILLBUS_QDRANT_URL`."""
+"""Entry point `python -m skillbus.indexer`: the indexer alone, with `SKILLBUS_NATS_URL` and `SKILLBUS_QDRANT_URL`."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

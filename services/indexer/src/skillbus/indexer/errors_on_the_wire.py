@@ -1,4 +1,7 @@
-"""The indexer's own errors as callers get them: the one place where that is decided."""
+"""Conversion of the indexer's errors to errors of the contract."""
+
+from collections.abc import Mapping
+from typing import Final
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.indexer.domain.errors import (
@@ -8,21 +11,29 @@ from skillbus.indexer.domain.errors import (
     NoDefaultModelError,
     NothingNamedError,
     PlaceNotWantedError,
-    RecordConflictError,
     RollBackRefusedError,
     SkillMissingError,
     SkillPinnedError,
-    SwitchConflictError,
     ToolChangedError,
-    ToolConflictError,
     ToolMissingError,
     VersionMissingError,
 )
 from skillbus.indexer.domain.package.findings import PackageError
 
+_CODES: Final[Mapping[type[IndexerError], ErrorCode]] = {
+    VersionMissingError: ErrorCode.NOT_FOUND,
+    PlaceNotWantedError: ErrorCode.INVALID_REQUEST,
+    ToolMissingError: ErrorCode.NOT_FOUND,
+    ToolChangedError: ErrorCode.CONFLICT,
+    NothingNamedError: ErrorCode.INVALID_REQUEST,
+    IndexMissingError: ErrorCode.NOT_FOUND,
+    NoDefaultModelError: ErrorCode.CONFLICT,
+    RollBackRefusedError: ErrorCode.CONFLICT,
+}
+
 
 def to_wire(error: Exception) -> RequestError | None:
-    """The error of the contract; None for what is not the indexer's."""
+    """Convert an error of the indexer; return None for other errors."""
     match error:
         case PackageError():
             return RequestError(
@@ -38,25 +49,10 @@ def to_wire(error: Exception) -> RequestError | None:
             return RequestError(ErrorCode.SKILL_NOT_FOUND, str(error), details={"skill": error.name})
         case SkillPinnedError():
             return RequestError(ErrorCode.CONFLICT, str(error), retryable=False, details={"reason": "pinned"})
-        case VersionMissingError():
-            return RequestError(ErrorCode.NOT_FOUND, str(error))
-        case IndexerError():
-            return _of_index(error)
-        case _:
-            return None
-
-
-def _of_index(error: IndexerError) -> RequestError | None:
-    match error:
-        case NothingNamedError() | PlaceNotWantedError():
-            return RequestError(ErrorCode.INVALID_REQUEST, str(error))
-        case RecordConflictError() | SwitchConflictError() | ToolConflictError():
-            return RequestError(ErrorCode.CONFLICT, str(error))
-        case NoDefaultModelError() | RollBackRefusedError() | ToolChangedError():
-            return RequestError(ErrorCode.CONFLICT, str(error), retryable=False)
-        case IndexMissingError() | ToolMissingError():
-            return RequestError(ErrorCode.NOT_FOUND, str(error))
         case IndexUnavailableError():
             return RequestError(ErrorCode.VECTOR_STORE_UNAVAILABLE, str(error))
+        case IndexerError() if (code := _CODES.get(type(error))) is not None:
+            # A conflict with a decision, unlike one with another writer, is not solved by a repetition.
+            return RequestError(code, str(error), retryable=False)
         case _:
             return None

@@ -1,4 +1,4 @@
-"""The indexer's handlers: decode, one call of the domain, encode."""
+"""Handlers of the indexer: each decodes a message, calls the domain once and encodes the reply."""
 
 from dataclasses import dataclass
 
@@ -38,101 +38,86 @@ from skillbus.contracts.indexer.tools import (
 )
 from skillbus.contracts.learner.index import KnowledgeChanged
 from skillbus.contracts.message import Empty, Message
-from skillbus.indexer.domain.audit import Auditor
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
-from skillbus.indexer.domain.catalogue.listing import ToolListing, list_page, tool_of_skill
-from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
+from skillbus.indexer.domain.audit import CatalogueAuditor
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
+from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to_catalogue_tool
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.switch_decisions import Indexes
-from skillbus.indexer.domain.knowledge.follower import HeardChanges
-from skillbus.indexer.domain.skill.check import check
+from skillbus.indexer.domain.knowledge.follower import ChangeListener
+from skillbus.indexer.domain.skill.check import check_package
+from skillbus.indexer.domain.skill.follower import SkillFollower
 from skillbus.indexer.domain.skill.installer import Installer
 from skillbus.indexer.domain.skill.ports import IncomingPackages, SkillFolders
 from skillbus.indexer.domain.skill.uploads import Uploads
-from skillbus.indexer.domain.status import status_of
-from skillbus.indexer.domain.tool.registry import ToolKeeper
+from skillbus.indexer.domain.status import read_status
+from skillbus.indexer.domain.tool.registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
 class IndexerHandlers:
-    """Answers the indexer's requests."""
+    """Answers requests about skills and indexes."""
 
     installer: Installer
-    catalogue: Catalogue
+    listing: CatalogueListing
     index: Index[ToolEntry]
     incoming: IncomingPackages
     folders: SkillFolders
     indexes: Indexes
-    tools: ToolCatalogue
 
     async def install_skill(self, request: InstallSkill) -> SkillInstalled:
-        """Install or update a skill."""
-        async with self.incoming.opened(request.package) as data:
+        async with self.incoming.open_content(request.package) as data:
             installed = await self.installer.install(request.project, data)
         return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
 
     async def update_skill(self, request: UpdateSkill) -> SkillInstalled:
-        """Change a skill's description."""
         installed = await self.installer.update_description(request.project, request.name, request.description)
         return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
 
     async def uninstall_skill(self, request: SkillSelector) -> SkillUninstalled:
-        """Remove a skill."""
         record = await self.installer.uninstall(request.project, request.name)
         return SkillUninstalled(name=record.name, digest=record.skill.digest)
 
     async def get_skill(self, request: SkillSelector) -> Skill:
-        """One skill."""
-        return (await self.installer.get(request.project, request.name)).record.skill
+        return (await self.installer.load_skill(request.project, request.name)).record.skill
 
     async def list_skills(self, request: ListSkills) -> SkillsListed:
-        """A page of skills."""
-        return list_page(await self.catalogue.all(request.project), request)
+        return await self.listing.list_skills(request)
 
     async def check_skill(self, request: InstallSkill) -> SkillChecked:
-        """Say what an install would, and install nothing."""
-        async with self.incoming.opened(request.package) as data:
-            return await check(self.folders, request.project, data)
+        async with self.incoming.open_content(request.package) as data:
+            return await check_package(self.folders, request.project, data)
 
     async def approve_network(self, request: ApproveNetwork) -> Skill:
-        """Let the runs of a skill reach these places and no other."""
         return (await self.installer.set_network(request.project, request.name, request.approved)).skill
 
     async def pin_skill(self, request: PinSkill) -> Skill:
-        """Hold a skill at its package, or let it go."""
         return (await self.installer.set_pinned(request.project, request.name, request.pinned)).skill
 
     async def roll_back_skill(self, request: RollBackSkill) -> SkillInstalled:
-        """Go back to an earlier package."""
         installed = await self.installer.roll_back(request.project, request.name, request.content_digest)
         return SkillInstalled(outcome=installed.outcome, skill=installed.record.skill)
 
     async def get_skill_history(self, request: SkillSelector) -> SkillHistory:
-        """The packages of a skill."""
-        record = (await self.installer.get(request.project, request.name)).record
+        record = (await self.installer.load_skill(request.project, request.name)).record
         return SkillHistory(name=record.name, versions=record.history)
 
     async def get_status(self, _: Empty) -> IndexerStatus:
-        """What there is, and what waits."""
-        return await status_of(self.catalogue, self.tools, self.index)
+        return await read_status(self.listing.listed, self.index)
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
-        """What is searched, and how far a change of it is."""
-        return IndexesListed(indexes=await self.indexes.states())
+        return IndexesListed(indexes=await self.indexes.describe_states())
 
     async def start_switch(self, request: IndexSelector) -> IndexState:
-        """Take an index to the default model."""
-        return await self.indexes.of(request.alias).start()
+        return await self.indexes.find_index(request.alias).start_switch()
 
     async def roll_back(self, request: IndexSelector) -> IndexState:
-        """Take an index back to where it was."""
-        return await self.indexes.of(request.alias).roll_back()
+        return await self.indexes.find_index(request.alias).roll_back()
 
-    async def index_reachable(self) -> HealthCheck:
-        """Whether vectors can be written."""
+    async def check_vector_store(self) -> HealthCheck:
+        """Check that the vector store answers."""
         try:
-            counts = await self.index.counts()
+            counts = await self.index.count_points()
         except IndexUnavailableError as error:
             return HealthCheck(name="vector_store", ready=False, detail=str(error))
         return HealthCheck(name="vector_store", ready=True, detail=counts.collection or "no tool was indexed yet")
@@ -140,49 +125,45 @@ class IndexerHandlers:
 
 @dataclass(frozen=True, slots=True)
 class ToolHandlers:
-    """Answers requests about tools of any kind."""
+    """Answers requests about tools of all types."""
 
-    keeper: ToolKeeper
-    listing: ToolListing
+    registry: ToolRegistry
+    listing: CatalogueListing
     installer: Installer
-    auditor: Auditor
+    auditor: CatalogueAuditor
 
     async def put_tools(self, request: PutTools) -> ToolsPut:
-        """Describe tools."""
-        return await self.keeper.put(request)
+        return await self.registry.put_tools(request)
 
     async def remove_tools(self, request: RemoveTools) -> ToolsRemoved:
-        """Take tools out."""
-        return ToolsRemoved(ids=tuple(await self.keeper.remove(request.project, request.ids, request.source)))
+        ids = await self.registry.remove_tools(request.project, request.ids, request.source)
+        return ToolsRemoved(ids=tuple(ids))
 
     async def get_tool(self, request: GetTool) -> CatalogueTool:
-        """One tool, skills too."""
-        return await self.listing.get(request.project, request.id)
+        return await self.listing.load_catalogue_tool(request.project, request.id)
 
     async def list_tools(self, request: ListTools) -> ToolsListed:
-        """A page of tools, skills among them."""
-        return await self.listing.page(request)
+        return await self.listing.list_tools(request)
 
     async def accept_tool(self, request: AcceptTool) -> CatalogueTool:
-        """Take what waits in quarantine."""
-        return (await self.keeper.accept(request.project, request.id, request.digest)).shown()
+        record = await self.registry.accept_tool(request.project, request.id, request.digest)
+        return record.to_catalogue_tool()
 
     async def set_tool_state(self, request: SetToolState) -> CatalogueTool:
-        """Disable or enable a tool, skills too."""
-        if (name := skill_name_of(request.id)) is None:
-            return (await self.keeper.set_enabled(request.project, request.id, request.enabled)).shown()
+        if (name := parse_skill_id(request.id)) is None:
+            record = await self.registry.set_enabled(request.project, request.id, request.enabled)
+            return record.to_catalogue_tool()
         try:
-            return tool_of_skill(await self.installer.set_enabled(request.project, name, request.enabled))
+            return skill_to_catalogue_tool(await self.installer.set_enabled(request.project, name, request.enabled))
         except SkillMissingError as error:
             raise ToolMissingError(request.project, request.id) from error
 
     async def audit_index(self, request: AuditIndex) -> IndexAudited:
-        """Compare catalogue, vectors and packages."""
-        return await self.auditor.audit(request)
+        return await self.auditor.audit_catalogue(request)
 
 
 class ObjectInfo(Message):
-    """What the stream behind a bucket tells of an object."""
+    """Event of the stream behind a bucket about an object."""
 
     name: str
     deleted: bool = False
@@ -190,29 +171,29 @@ class ObjectInfo(Message):
 
 @dataclass(frozen=True, slots=True)
 class IndexerListeners:
-    """Hears what the indexer must follow."""
+    """Follows events."""
 
-    installer: Installer
+    follower: SkillFollower
     uploads: Uploads
     indexes: Indexes
-    knowledge: HeardChanges
+    knowledge: ChangeListener
 
     async def on_upload(self, delivery: Delivery) -> None:
-        """Something was put into the bucket `skills`, or taken out."""
+        """Install an object that was put into the bucket `skills`."""
         upload = delivery.decode(ObjectInfo)
         if not upload.deleted:
-            await self.uploads.take(upload.name)
+            await self.uploads.install_upload(upload.name)
 
     async def on_change(self, delivery: Delivery) -> None:
-        """A skill was installed, updated or removed, here or by another replica."""
+        """Follow a skill that was installed, updated or removed, here or by another replica."""
         change = delivery.decode(SkillChanged)
-        await self.installer.following.catch_up(change.project, change.name)
+        await self.follower.follow_skill(change.project, change.name)
 
     async def on_default_model(self, _: Delivery) -> None:
-        """Another model is the default; which one is asked, as a later change may have been heard before this one."""
-        await self.indexes.consider()
+        """Ask for the default model: events may arrive in another order than the changes."""
+        await self.indexes.follow_default_model()
 
     async def on_knowledge_changed(self, delivery: Delivery) -> None:
-        """Items were written; at which version they are is asked, as a later change may have been heard before."""
+        """Read the changed items: events may arrive in another order than the changes."""
         changed = delivery.decode(KnowledgeChanged)
-        await self.knowledge.follow([(item.project, item.id) for item in changed.items], delivery.attempt)
+        await self.knowledge.follow_event([(item.project, item.id) for item in changed.items], delivery.attempt)

@@ -1,16 +1,18 @@
-"""The indexer's composition root."""
+"""Composition root of the indexer."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic
 from uuid import uuid4
 
+from skillbus.common.background import BackgroundTask, PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.dead_letters import DeadLetters
 from skillbus.common.bus.events import Subscription, consume
+from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.responder import Route, route
 from skillbus.common.service import ServiceHealth, serve_routes
@@ -31,6 +33,7 @@ from skillbus.contracts.resources import (
     INDEXER_MODELS,
     INDEXER_UPLOADS,
     PACKAGES,
+    SWITCHES,
     UPLOADS,
 )
 from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
@@ -38,43 +41,43 @@ from skillbus.indexer.adapters.bus_embedder import BusModels
 from skillbus.indexer.adapters.bus_knowledge import BusKnowledge
 from skillbus.indexer.adapters.disk_folders import DiskFolders, watch_folders
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
-from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.kv_catalogue import KvSkills, KvTools
 from skillbus.indexer.adapters.kv_listed_tools import KvListedTools
-from skillbus.indexer.adapters.kv_switches import open_switches
-from skillbus.indexer.adapters.kv_tools import open_tools
-from skillbus.indexer.adapters.object_packages import BusPackages, ObjectPackages, ObjectUploads
-from skillbus.indexer.adapters.points import Points
+from skillbus.indexer.adapters.object_packages import IncomingObjects, ObjectPackages, ObjectUploads
+from skillbus.indexer.adapters.points import PointBuilder
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
-from skillbus.indexer.domain.audit import Auditor
-from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry
-from skillbus.indexer.domain.catalogue.listing import ToolListing
+from skillbus.indexer.domain.audit import CatalogueAuditor
+from skillbus.indexer.domain.catalogue.entry import CatalogueEntries
+from skillbus.indexer.domain.catalogue.listing import CatalogueListing
+from skillbus.indexer.domain.errors import IndexerError
 from skillbus.indexer.domain.index.audit import IndexAuditor
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import EmbeddingModels, Entries, EntryT
 from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecisions
 from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
-from skillbus.indexer.domain.index.switch_record import Switches
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
-from skillbus.indexer.domain.knowledge.follower import HeardChanges, KnowledgeFollower
+from skillbus.indexer.domain.index.switch_record import Switches, SwitchRecord
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries
+from skillbus.indexer.domain.knowledge.follower import ChangeListener, KnowledgeFollower
 from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
-from skillbus.indexer.domain.maintenance import follow_folders, going_on, keep_reconciled, keep_switching
+from skillbus.indexer.domain.maintenance import FolderTask, SwitchTask
+from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
-from skillbus.indexer.domain.skill.reconciler import Reconciler
+from skillbus.indexer.domain.skill.reconciler import SkillReconciler
 from skillbus.indexer.domain.skill.uploads import Uploads
-from skillbus.indexer.domain.tool.registry import ToolKeeper
+from skillbus.indexer.domain.tool.registry import ToolRegistry
 from skillbus.indexer.errors_on_the_wire import to_wire
 from skillbus.indexer.service import IndexerHandlers, IndexerListeners, ToolHandlers
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.vectors import VectorStore
 
-_LEARNER_AGAIN_S: Final = (2.0, 5.0, 15.0, 30.0)
-"""Before each further try when the learner, or what else knowledge needs, cannot be had; the last again and again."""
+_LEARNER_RETRY_S: Final = (2.0, 5.0, 15.0, 30.0)
+"""Delays before retries when the learner, or another service that knowledge needs, is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What every index works with."""
+    """Dependencies of every index."""
 
     store: VectorStore
     switches: Switches
@@ -84,15 +87,12 @@ class _Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Indexed(Generic[EntryT]):
-    """An index, and what takes it from model to model."""
+class _SwitchedIndex(Generic[EntryT]):
+    """An index, and the parts that move it from model to model."""
 
-    entries: Entries[EntryT]
     index: Index[EntryT]
     decisions: SwitchDecisions
     driver: SwitchDriver[EntryT]
-    wanted: asyncio.Event
-    """Set when it is to be compared with its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,78 +100,108 @@ class _Parts:
     handlers: IndexerHandlers
     tool_handlers: ToolHandlers
     listeners: IndexerListeners
-    reconciler: Reconciler
-    knowledge_reconciler: KnowledgeReconciler
-    folders: DiskFolders
-    tools: _Indexed[ToolEntry]
-    knowledge: _Indexed[KnowledgeEntry]
+    tasks: tuple[BackgroundTask, ...]
 
 
 @asynccontextmanager
 async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) -> AsyncGenerator[ServiceHealth]:
-    """The indexer on the bus. `store` is the caller's to close."""
+    """Open the indexer on the bus. The caller closes `store`."""
     parts = await _build(bus, settings, store)
-    health = ServiceHealth(SERVICE, (parts.handlers.index_reachable,))
-    routes = [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers), *_dead_letter_routes(DeadLetters(bus))]
+    health = ServiceHealth(SERVICE, (parts.handlers.check_vector_store,))
     async with (
         serve_routes(bus, SERVICE, routes, health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
-        _keeping_up(parts, settings),
+        run_in_background(*parts.tasks),
     ):
         yield health
 
 
 async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Parts:
-    catalogue = await open_catalogue(bus)
-    switches = await open_switches(bus)
-    package_store = await open_object_store(bus, PACKAGES)
-    folders = DiskFolders(settings.data)
-    await asyncio.to_thread(folders.prepare)
-    announcer = BusAnnouncer(bus)
+    def compare_tools_again() -> None:
+        tools_job.retry()
+
+    def compare_knowledge_again() -> None:
+        knowledge_job.retry()
+
+    skills, tools, listed = KvSkills(bus), KvTools(bus), KvListedTools(bus)
+    package_objects = await open_object_store(bus, PACKAGES)
+    packages, folders, announcer = ObjectPackages(package_objects), DiskFolders(settings.data), BusAnnouncer(bus)
+    await asyncio.to_thread(folders.prepare_folders)
+    switches = KvRecords(bus, SWITCHES, SwitchRecord, damage_is_error=True)
     shared = _Shared(store, switches, BusModels(bus.caller), announcer, settings)
-    records, listed = await open_tools(bus), KvListedTools(bus.jetstream)
-    tools = _indexed(shared, ToolPoints(bus.caller), CatalogueEntries(catalogue, records))
+    tool_index = _open_index(shared, ToolPoints(bus.caller), CatalogueEntries(skills, tools), compare_tools_again)
+    stores = SkillStores(skills, packages, folders, tool_index.index, announcer)
+    follower = SkillFollower(stores)
+    installer = Installer(stores, follower, _now)
+    reconciler = SkillReconciler(stores, installer, follower)
+
     record = BusKnowledge(bus.caller)
-    knowledge = _indexed(shared, KnowledgePoints(bus.caller), KnowledgeEntries(record))
-    follower = KnowledgeFollower(knowledge.index, record, announcer)
-    heard = HeardChanges(follower, knowledge.wanted.set)
-    indexes = Indexes((tools.decisions, knowledge.decisions))
-    packages = ObjectPackages(package_store)
-    installer = Installer(catalogue, packages, folders, tools.index, announcer, now=_now)
+    entries = KnowledgeEntries(record)
+    knowledge_index = _open_index(shared, KnowledgePoints(bus.caller), entries, compare_knowledge_again)
+    knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer)
+    knowledge_reconciler = KnowledgeReconciler(knowledge_index.index, record, knowledge_follower, announcer)
+
+    tools_job = PeriodicJob(
+        {
+            "scan_folders": reconciler.scan_folders,
+            "compare_index": reconciler.compare_index,
+            "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
+        },
+        every_s=settings.reconcile_every_s,
+        postponed_by=(IndexerError,),
+    )
+    knowledge_job = PeriodicJob(
+        {"compare_knowledge": knowledge_reconciler.compare_index},
+        every_s=settings.reconcile_every_s,
+        retry_s=_LEARNER_RETRY_S,
+        postponed_by=(IndexerError,),
+    )
+    listing = CatalogueListing(skills, tools, listed)
+    indexes = Indexes((tool_index.decisions, knowledge_index.decisions))
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
-    tools_auditor = IndexAuditor(tools.index, tools.entries, tools.index.follow)
-    knowledge_auditor = IndexAuditor(knowledge.index, knowledge.entries, follower.follow, "knowledge_")
-    incoming = BusPackages(package_store)
+    auditor = CatalogueAuditor(
+        skills,
+        listed,
+        IndexAuditor(tool_index.index, tool_index.index.sync_entries),
+        IndexAuditor(knowledge_index.index, knowledge_follower.follow_items, "knowledge_"),
+        packages,
+        folders,
+    )
     return _Parts(
-        handlers=IndexerHandlers(installer, catalogue, tools.index, incoming, folders, indexes, records),
-        tool_handlers=ToolHandlers(
-            ToolKeeper(records, listed, tools.index, announcer, now=_now),
-            ToolListing(catalogue, records, listed),
-            installer,
-            Auditor(catalogue, listed, tools_auditor, knowledge_auditor, packages, folders),
+        handlers=IndexerHandlers(
+            installer, listing, tool_index.index, IncomingObjects(package_objects), folders, indexes
         ),
-        listeners=IndexerListeners(installer, uploads, indexes, heard),
-        reconciler=Reconciler(catalogue, tools.entries, packages, folders, tools.index, installer, announcer),
-        knowledge_reconciler=KnowledgeReconciler(knowledge.index, record, follower, announcer),
-        folders=folders,
-        tools=tools,
-        knowledge=knowledge,
+        tool_handlers=ToolHandlers(
+            ToolRegistry(tools, listed, tool_index.index, announcer, _now), listing, installer, auditor
+        ),
+        listeners=IndexerListeners(
+            follower, uploads, indexes, ChangeListener(knowledge_follower, compare_knowledge_again)
+        ),
+        tasks=(
+            tools_job,
+            knowledge_job,
+            FolderTask(reconciler, lambda stop: watch_folders(folders, stop)),
+            SwitchTask(tool_index.decisions, tool_index.driver),
+            SwitchTask(knowledge_index.decisions, knowledge_index.driver, _LEARNER_RETRY_S),
+        ),
     )
 
 
-def _indexed(shared: _Shared, points: Points[EntryT], entries: Entries[EntryT]) -> _Indexed[EntryT]:
-    alias, wanted = points.layout.dataset.alias, asyncio.Event()
+def _open_index(
+    shared: _Shared, points: PointBuilder[EntryT], entries: Entries[EntryT], compare_again: Callable[[], None]
+) -> _SwitchedIndex[EntryT]:
+    alias = points.layout.dataset.alias
     collections = StoredCollections(shared.store, points)
-    index = Index(alias, collections, entries, shared.switches, shared.models, on_model_back=wanted.set)
+    index = Index(alias, collections, entries, shared.switches, shared.models, on_model_back=compare_again)
     settings = shared.settings
     driver = SwitchDriver(
         SwitchPorts(alias, collections, entries, shared.switches, shared.announcer, _now),
         owner=uuid4().hex,
         timing=SwitchTiming(keep_s=settings.keep_old_index_s, lease_s=settings.switch_lease_s),
-        on_moved=wanted.set,
+        on_moved=compare_again,
     )
     decisions = SwitchDecisions(index, shared.switches, shared.models, shared.announcer, _now, driver.wake)
-    return _Indexed(entries, index, decisions, driver, wanted)
+    return _SwitchedIndex(index, decisions, driver)
 
 
 def _now() -> datetime:
@@ -225,40 +255,3 @@ def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
         Subscription(INDEXER_MODELS, listeners.on_default_model),
         Subscription(INDEXER_KNOWLEDGE, listeners.on_knowledge_changed),
     ]
-
-
-@asynccontextmanager
-async def _keeping_up(parts: _Parts, settings: IndexerSettings) -> AsyncGenerator[None]:
-    """Reconcile, follow the folders and switch models while the context is open."""
-    stop = asyncio.Event()
-    reconciler, every_s = parts.reconciler, settings.reconcile_every_s
-    of_tools = {
-        "scan_folders": reconciler.scan_folders,
-        "compare_index": reconciler.compare_index,
-        "sweep_packages": reconciler.sweep_packages,
-    }
-    of_knowledge = {"compare_knowledge": parts.knowledge_reconciler.compare}
-    tools, knowledge = parts.tools, parts.knowledge
-    tasks = [
-        asyncio.create_task(going)
-        for going in (
-            keep_reconciled(of_tools, every_s, tools.wanted, stop),
-            follow_folders(reconciler, lambda: watch_folders(parts.folders, stop), stop),
-            keep_switching(tools.decisions, tools.driver, stop),
-            keep_reconciled(of_knowledge, every_s, knowledge.wanted, stop, _LEARNER_AGAIN_S),
-            keep_switching(knowledge.decisions, knowledge.driver, stop, _LEARNER_AGAIN_S),
-        )
-    ]
-    try:
-        yield
-    finally:
-        stop.set()
-        for indexed in (tools, knowledge):
-            indexed.wanted.set()
-            indexed.driver.wake()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for indexed in (tools, knowledge):
-            with going_on("release_switch"):
-                await indexed.driver.release()

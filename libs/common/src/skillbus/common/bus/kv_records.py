@@ -93,7 +93,7 @@ class KvRecords(Generic[RecordT]):
         return [
             RecordVersion(None, 0)
             if value is None
-            else RecordVersion(None if value.data is None else self._parse(key, value.data), value.revision)
+            else RecordVersion(None if value.data is None else self.parse_value(key, value.data), value.revision)
             for key, value in zip(keys, values, strict=True)
         ]
 
@@ -105,7 +105,7 @@ class KvRecords(Generic[RecordT]):
                 if _OPERATION in (message.headers or {}):
                     continue
                 key = message.subject.removeprefix(prefix)
-                if (record := self._parse(key, message.data)) is not None:
+                if (record := self.parse_value(key, message.data)) is not None:
                     yield key, StoredRecord(record, message.metadata.sequence.stream)
         except NatsError as error:
             raise RequestError(
@@ -171,7 +171,8 @@ class KvRecords(Generic[RecordT]):
                 return None
         return message.time if (message.headers or {}).get(_OPERATION) == "DEL" else None
 
-    def _parse(self, key: str, value: bytes) -> RecordT | None:
+    def parse_value(self, key: str, value: bytes) -> RecordT | None:
+        """Parse the value of a key. A damaged one is logged without its content and gives None."""
         try:
             record = self._kind.model_validate_json(value)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Facts about skills, tools, knowledge and indexes, on the bus."""
+"""Events about skills, tools, knowledge and indexes."""
 
 import hashlib
 from collections import defaultdict
@@ -19,9 +19,9 @@ from skillbus.contracts.learner.knowledge import MAX_IDS, KnowledgeRef
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
-from skillbus.indexer.domain.skill.ports import Change, Outcome
+from skillbus.indexer.domain.skill.ports import InstallOutcome, SkillChangeKind
 
-_EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
+_EVENTS: Final[Mapping[SkillChangeKind, Event[SkillChanged]]] = {
     "installed": contract.SKILL_INSTALLED,
     "updated": contract.SKILL_UPDATED,
     "indexed": contract.SKILL_INDEXED,
@@ -29,12 +29,12 @@ _EVENTS: Final[Mapping[Change, Event[SkillChanged]]] = {
 
 
 class BusAnnouncer:
-    """Publishes facts and waits until the stream has them."""
+    """Publishes events and waits until the stream has stored them."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def changed(self, change: Change, record: SkillRecord) -> None:
+    async def announce_change(self, change: SkillChangeKind, record: SkillRecord) -> None:
         fact = SkillChanged(
             project=record.project, name=record.name, digest=record.skill.digest, version=record.skill.version
         )
@@ -47,7 +47,7 @@ class BusAnnouncer:
             project=record.project,
         )
 
-    async def removed(self, record: SkillRecord) -> None:
+    async def announce_removal(self, record: SkillRecord) -> None:
         fact = SkillRemoved(project=record.project, name=record.name, digest=record.skill.digest)
         await publish_event(
             self._bus,
@@ -58,7 +58,7 @@ class BusAnnouncer:
             project=record.project,
         )
 
-    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
+    async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
         fact = UploadTaken(
             project=record.project, source=source, outcome=outcome, name=record.name, digest=record.skill.digest
         )
@@ -67,13 +67,15 @@ class BusAnnouncer:
             contract.UPLOAD_TAKEN,
             fact,
             identity=source,
-            message_id=f"taken:{uuid4().hex}",  # the same upload again is another fact
+            message_id=f"taken:{uuid4().hex}",  # a repeated upload is another event
             project=record.project,
         )
 
-    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
-        said = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
-        identity = f"{project}:{source}:{said}" if once else uuid4().hex
+    async def announce_rejection(
+        self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
+    ) -> None:
+        digest = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
+        identity = f"{project}:{source}:{digest}" if once else uuid4().hex
         await publish_event(
             self._bus,
             contract.UPLOAD_REJECTED,
@@ -83,7 +85,7 @@ class BusAnnouncer:
             project=project,
         )
 
-    async def held(self, record: ToolRecord, reason: str) -> None:
+    async def announce_held(self, record: ToolRecord, reason: str) -> None:
         fact = ToolHeld(
             project=record.project,
             id=record.id,
@@ -101,22 +103,22 @@ class BusAnnouncer:
             project=record.project,
         )
 
-    async def indexed(self, items: Sequence[KnowledgeRef]) -> None:
+    async def announce_indexed(self, items: Sequence[KnowledgeRef]) -> None:
         by_project = defaultdict[str, list[KnowledgeRef]](list)
         for item in items:
             by_project[item.project].append(item)
-        for project, of_project in by_project.items():
-            for at in range(0, len(of_project), MAX_IDS):
+        for project, refs in by_project.items():
+            for at in range(0, len(refs), MAX_IDS):
                 await publish_event(
                     self._bus,
                     KNOWLEDGE_INDEXED,
-                    KnowledgeIndexed(items=tuple(of_project[at : at + MAX_IDS])),
+                    KnowledgeIndexed(items=tuple(refs[at : at + MAX_IDS])),
                     identity=project,
-                    message_id=f"knowledge-indexed:{uuid4().hex}",  # said again, it is another fact: it was not heard
+                    message_id=f"knowledge-indexed:{uuid4().hex}",  # a repetition is another event: the first was lost
                     project=project,
                 )
 
-    async def progressed(self, alias: str, switch: IndexSwitch) -> None:
+    async def announce_progress(self, alias: str, switch: IndexSwitch) -> None:
         await publish_event(
             self._bus,
             SWITCH_PROGRESSED,
@@ -128,5 +130,5 @@ class BusAnnouncer:
 
 
 def _identity(record: SkillRecord) -> str:
-    """Of one installation: installing the same package again after it was removed is another fact."""
+    """Identify one installation. Installing a package again after its removal is another event."""
     return f"{record.project}:{record.name}:{record.skill.digest}:{record.skill.updated_at.isoformat()}"

@@ -1,119 +1,151 @@
-"""The catalogue in a key-value bucket of JetStream."""
+"""The catalogue of skills and tools in a key-value bucket of JetStream."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
-import structlog
-from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.errors import KeyWrongLastSequenceError, NotFoundError
-from nats.js.kv import KeyValue
-from pydantic import ValidationError
+from skillbus.common.bus.jetstream_call import jetstream_call
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.jetstream import iterate_last_values, jetstream_call
-from skillbus.common.bus.jetstream_batch import read_values
+from skillbus.common.bus.kv_records import KvRecords, RecordWrite
 from skillbus.contracts.resources import CATALOGUE
-from skillbus.indexer.domain.catalogue.ports import Stored
+from skillbus.indexer.domain.catalogue.ports import StoredSkill, StoredTool, ToolWrite
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
-from skillbus.indexer.domain.errors import RecordConflictError
+from skillbus.indexer.domain.catalogue.tool import ToolRecord
+from skillbus.indexer.domain.index.ports import Key
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
-_PREFIX: Final = f"$KV.{CATALOGUE.name}."
-_OPERATION: Final = "KV-Operation"
-"""Header of an entry that says that its key was deleted or purged."""
-
-log = structlog.get_logger(__name__)
-
-
-class KvCatalogue:
-    """Records under `<project>.skill.<name>`; revisions are those of the bucket.
-
-    What cannot be read as the record of its key is logged and counts as absent.
-    """
-
-    def __init__(self, client: Client, jetstream: JetStreamContext, bucket: KeyValue) -> None:
-        self._client = client
-        self._jetstream = jetstream
-        self._bucket = bucket
-
-    async def get(self, project: str, name: str) -> Stored | None:
-        return (await self.get_many([(project, name)])).get((project, name))
-
-    async def get_many(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
-        keys = [_key(*name) for name in names]
-        async with jetstream_call(f"read the records of {len(keys)} skills"):
-            values = await read_values(self._client, CATALOGUE.name, keys)
-        return {
-            name: Stored(record, value.revision)
-            for name, key, value in zip(names, keys, values, strict=True)
-            if value and value.data is not None and (record := skill_record_of(key, value.data))
-        }
-
-    async def put(self, record: SkillRecord, revision: int) -> Stored:
-        key, value = _key(record.project, record.name), record.model_dump_json().encode()
-        async with jetstream_call(f"write the record of {record.name}"):
-            try:
-                if revision == 0:
-                    return Stored(record, await self._create(key, value))
-                return Stored(record, await self._bucket.update(key, value, last=revision))
-            except KeyWrongLastSequenceError as error:
-                raise RecordConflictError(record.project, record.name) from error
-
-    async def _create(self, key: str, value: bytes) -> int:
-        """Raises KeyWrongLastSequenceError when there is a record already; a damaged one is none, and replaced."""
-        try:
-            return await self._bucket.create(key, value)
-        except KeyWrongLastSequenceError:
-            entry = await self._bucket.get(key)
-            if skill_record_of(entry.key, entry.value) is not None:
-                raise
-        return await self._bucket.update(key, value, last=entry.revision)
-
-    async def delete(self, project: str, name: str, revision: int) -> None:
-        async with jetstream_call(f"remove the record of {name}"):
-            try:
-                await self._bucket.delete(_key(project, name), last=revision)
-            except KeyWrongLastSequenceError as error:
-                raise RecordConflictError(project, name) from error
-
-    async def removed_at(self, project: str, name: str) -> datetime | None:
-        async with jetstream_call(f"read when {name} was removed"):
-            try:
-                message = await self._jetstream.get_last_msg(_STREAM, f"{_PREFIX}{_key(project, name)}")
-            except NotFoundError:
-                return None
-        return message.time if (message.headers or {}).get(_OPERATION) == "DEL" else None
-
-    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
-        records = []
-        async with jetstream_call("read the catalogue"):
-            async for message in iterate_last_values(self._jetstream, _STREAM, f"{_PREFIX}{project or '*'}.skill.*"):
-                if _OPERATION not in (message.headers or {}):
-                    record = skill_record_of(message.subject.removeprefix(_PREFIX), message.data)
-                    records += [record] if record is not None else []
-        return sorted(records, key=lambda record: (record.project, record.name))
+_CONCURRENT_READS: Final = 16
+"""Concurrent reads of tool records, each of one or of many."""
+_REMEMBERED_WRITES: Final = 2_048
+_WRITE_TIMEOUT_S: Final = 5.0
+"""An acknowledgement that was lost with the connection never comes."""
 
 
-def skill_record_of(key: str, value: bytes | None) -> SkillRecord | None:
-    """An entry's record; None for what no indexer wrote: one such must not take all others along."""
-    try:
-        record = SkillRecord.model_validate_json(value or b"")
-    except ValidationError as error:
-        log.error("catalogue_record_damaged", key=key, errors=error.error_count())  # noqa: TRY400 - holds the value
-        return None
-    if key != _key(record.project, record.name):
-        log.error("catalogue_record_damaged", key=key, holds=_key(record.project, record.name))
-        return None
-    return record
+def make_tool_key(project: str, tool_id: str) -> str:
+    """Return the key of a tool's record. Ids contain characters that keys cannot, and up to 300 of them."""
+    return f"{project}.tool.{hashlib.blake2b(tool_id.encode(), digest_size=16).hexdigest()}"
 
 
-def _key(project: str, name: str) -> str:
+def open_skill_records(bus: Bus) -> KvRecords[SkillRecord]:
+    """Return the records of skills, under `<project>.skill.<name>`."""
+    return KvRecords(bus, CATALOGUE, SkillRecord, key_of=lambda record: _skill_key(record.project, record.name))
+
+
+def open_tool_records(bus: Bus) -> KvRecords[ToolRecord]:
+    """Return the records of tools, under `<project>.tool.<hash of the id>`."""
+    return KvRecords(
+        bus,
+        CATALOGUE,
+        ToolRecord,
+        key_of=lambda record: make_tool_key(record.project, record.id),
+        exclude_defaults=True,
+    )
+
+
+def _skill_key(project: str, name: str) -> str:
     return f"{project}.skill.{name}"
 
 
-async def open_catalogue(bus: Bus) -> KvCatalogue:
-    """The catalogue on a bus that was provisioned."""
-    async with jetstream_call("open the catalogue"):
-        return KvCatalogue(bus.client, bus.jetstream, await bus.jetstream.key_value(CATALOGUE.name))
+class KvSkills:
+    """Records of skills."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._records = open_skill_records(bus)
+
+    async def load_skill(self, project: str, name: str) -> StoredSkill | None:
+        return await self._records.load(_skill_key(project, name))
+
+    async def load_skills(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], StoredSkill]:
+        versions = await self._records.load_versions([_skill_key(*name) for name in names])
+        return {
+            name: StoredSkill(version.record, version.revision)
+            for name, version in zip(names, versions, strict=True)
+            if version.record is not None
+        }
+
+    async def save_skill(self, record: SkillRecord, revision: int) -> StoredSkill:
+        return await self._records.save(_skill_key(record.project, record.name), record, revision)
+
+    async def delete_skill(self, project: str, name: str, revision: int) -> None:
+        await self._records.delete(_skill_key(project, name), revision)
+
+    async def load_removal_time(self, project: str, name: str) -> datetime | None:
+        return await self._records.deleted_at(_skill_key(project, name))
+
+    async def load_all(self, project: str | None = None) -> Sequence[SkillRecord]:
+        records = [stored.record async for _, stored in self._records.iterate(f"{project or '*'}.skill.*")]
+        return sorted(records, key=lambda record: (record.project, record.name))
+
+
+class KvTools:
+    """Records of tools that are not skills."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._jetstream = bus.jetstream
+        self._records = open_tool_records(bus)
+        self._reads = asyncio.Semaphore(_CONCURRENT_READS)
+        self._written = dict[int, str]()
+        """Keys of the last writes of this process, by revision."""
+        self._writes = set[asyncio.Future[None]]()
+
+    async def load_tool(self, project: str, tool_id: str) -> StoredTool | None:
+        return (await self.load_tools(project, [tool_id])).get(tool_id)
+
+    async def load_tools(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
+        async with self._reads:
+            versions = await self._records.load_versions([make_tool_key(project, tool_id) for tool_id in tool_ids])
+        return {
+            tool_id: StoredTool(version.record, version.revision)
+            for tool_id, version in zip(tool_ids, versions, strict=True)
+            if version.revision
+        }
+
+    async def save_tools(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        values = [
+            RecordWrite(make_tool_key(write.record.project, write.record.id), write.record, write.over)
+            for write in writes
+        ]
+        with self._track_write():
+            written = await self._records.save_many(values, _WRITE_TIMEOUT_S)
+            self._written |= {at: value.key for at, value in zip(written, values, strict=True) if at is not None}
+            # The oldest writes come first, or nearly so.
+            for revision in [*islice(self._written, max(0, len(self._written) - _REMEMBERED_WRITES))]:
+                del self._written[revision]
+        return written
+
+    async def delete_tool(self, record: ToolRecord, revision: int) -> None:
+        await self._records.delete(make_tool_key(record.project, record.id), revision)
+
+    async def is_unchanged_since(self, revisions: Mapping[Key, int]) -> bool:
+        """Answer with one request for many tools: did this process make all writes since the first of them?"""
+        if not revisions:
+            return True
+        async with jetstream_call("read the last revision of the catalogue"):
+            last = (await self._jetstream.stream_info(_STREAM)).state.last_seq
+            if in_flight := set(self._writes):  # the bucket may have writes of this process that it does not know yet
+                await asyncio.wait(in_flight)
+        since = min(revisions.values())
+        if last - since >= _REMEMBERED_WRITES:
+            return False
+        own = {make_tool_key(*tool): revision for tool, revision in revisions.items()}
+        later = {at: self._written.get(at) for at in range(since, last + 1)}
+        return all(key is not None and own.get(key, at) == at for at, key in later.items())
+
+    async def iterate_tools(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+        async for _, stored in self._records.iterate(f"{project or '*'}.tool.*"):
+            yield stored.record
+
+    @contextmanager
+    def _track_write(self) -> Generator[None]:
+        done = asyncio.get_running_loop().create_future()
+        self._writes.add(done)
+        try:
+            yield
+        finally:
+            self._writes.discard(done)
+            done.set_result(None)

@@ -1,4 +1,4 @@
-"""Points of any dataset: their layout in the store and their vectors."""
+"""Points of any dataset: their layout in the store, their texts and their vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,77 +14,79 @@ from skillbus.vectors.datasets import Dataset
 
 
 @dataclass(frozen=True, slots=True)
-class MadePoints:
+class BuiltPoints:
     """Points of some entries."""
 
     points: list[models.PointStruct]
-    whole: bool
-    """Whether they have all the vectors that their collection is for."""
+    complete: bool
+    """True if they have all the vectors that their collection needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How the points of a dataset lie in a store."""
+class PointLayout:
+    """Layout of the points of a dataset."""
 
     dataset: Dataset
     id_field: str | None
-    """The payload field that has an entry's id, or None where it is the id of its point.
+    """Payload field with the entry's id; None if that is the id of the point.
 
-    `project` and `content_hash` have the rest of what is compared.
+    The fields `project` and `content_hash` hold the rest of what a comparison needs.
     """
     keywords: tuple[str, ...]
     numbers: tuple[str, ...] = ()
 
 
-class Points(Protocol[EntryT_contra]):
-    """Makes the points of one dataset."""
+class PointBuilder(Protocol[EntryT_contra]):
+    """Builds the points of one dataset."""
 
     @property
-    def layout(self) -> Layout:
-        """How they lie."""
+    def layout(self) -> PointLayout:
+        """Layout of the points."""
         ...
 
-    def point_of(self, key: Key) -> str:
-        """The id of an entry's point."""
+    def make_point_id(self, key: Key) -> str:
+        """Return the id of an entry's point."""
         ...
 
-    async def of(self, fingerprint: str, entries: Sequence[EntryT_contra], *, dense_required: bool) -> MadePoints:
-        """Points with vectors of exactly that model, or, unless those are required, with sparse vectors alone.
+    async def build_points(
+        self, fingerprint: str, entries: Sequence[EntryT_contra], *, dense_required: bool
+    ) -> BuiltPoints:
+        """Build points with vectors of exactly this model, or with sparse vectors only unless dense ones are required.
 
         Raises:
-            DenseUnavailableError: They are required, and the embedder does not give them now.
-            RequestError: The embedder cannot be had.
+            DenseUnavailableError: Dense vectors are required, and the model is unavailable.
+            RequestError: The embedder is unavailable.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What is embedded of some entries, each in their order."""
+class EntryTexts:
+    """Texts of some entries, in their order."""
 
     dense: Sequence[tuple[str, ...]]
-    """One text or more of each entry: the direction in between their vectors is its own."""
+    """One or more texts of each entry. The entry gets the mean direction of their vectors."""
     lexical: tuple[str, ...]
     asides: tuple[str, ...]
-    """Whose words count half beside those of `lexical`."""
+    """Texts whose words count half."""
     mean_terms: float | None = None
-    """Of lexical texts of their kind; that of tools if absent."""
+    """Mean number of terms of such texts; that of tools if absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
-    """What the embedder made of texts."""
+class EntryVectors:
+    """Vectors of some entries."""
 
     sparse: Sequence[SparseVector]
     dense: Sequence[list[float]] | None
     fingerprint: str
-    """Whose dense vectors they are; `NO_MODEL` where there are none."""
-    whole: bool
+    """Fingerprint of the dense vectors; `NO_MODEL` without them."""
+    complete: bool
 
-    def points(self, ids: Sequence[str], payloads: Sequence[dict[str, JsonValue]]) -> MadePoints:
-        """Points with these vectors.
+    def build_points(self, ids: Sequence[str], payloads: Sequence[dict[str, JsonValue]]) -> BuiltPoints:
+        """Build points with these vectors.
 
-        Not validated here: the store checks what it takes, and doing it twice took as long as writing them.
+        The points are not validated here: the store does so, and doing it twice took as long as writing them.
         """
         points = []
         for number, (point, lexical, payload) in enumerate(zip(ids, self.sparse, payloads, strict=True)):
@@ -94,4 +96,4 @@ class Vectors:
             if self.dense is not None:
                 vectors[DENSE] = self.dense[number]
             points.append(models.PointStruct.model_construct(id=point, vector=vectors, payload=payload))
-        return MadePoints(points, self.whole)
+        return BuiltPoints(points, self.complete)

@@ -7,10 +7,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from skillbus.common.bus.caller import Caller
-from skillbus.indexer.adapters.bus_embedder import TextVectors
-from skillbus.indexer.adapters.points import Layout, MadePoints, Texts
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, skill_name_of
-from skillbus.indexer.domain.index.ports import Key, content_hash
+from skillbus.indexer.adapters.bus_embedder import DocumentEmbedder
+from skillbus.indexer.adapters.points import BuiltPoints, EntryTexts, PointLayout
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
+from skillbus.indexer.domain.index.ports import Key, hash_content
 from skillbus.relevance.tool_text import (
     build_tool_aside_text,
     build_tool_dense_text,
@@ -20,42 +20,39 @@ from skillbus.relevance.tool_text import (
 from skillbus.vectors import point_id
 from skillbus.vectors.datasets import TOOLS
 
-_LAYOUT: Final = Layout(TOOLS, "tool_id", ("tool_type", "tags", "name", "source"))
-
-
-def point_of(project: str, tool_id: str) -> str:
-    """The id of a tool's point."""
-    return point_id(project, tool_id)
+_LAYOUT: Final = PointLayout(TOOLS, "tool_id", ("tool_type", "tags", "name", "source"))
 
 
 class ToolPoints:
-    """Makes points of tools."""
+    """Builds points of tools."""
 
     layout = _LAYOUT
 
     def __init__(self, caller: Caller) -> None:
-        self._vectors = TextVectors(caller)
+        self._embedder = DocumentEmbedder(caller)
 
-    def point_of(self, key: Key) -> str:
-        return point_of(*key)
+    def make_point_id(self, key: Key) -> str:
+        return point_id(*key)
 
-    async def of(self, fingerprint: str, entries: Sequence[ToolEntry], *, dense_required: bool) -> MadePoints:
-        texts = Texts(
+    async def build_points(
+        self, fingerprint: str, entries: Sequence[ToolEntry], *, dense_required: bool
+    ) -> BuiltPoints:
+        texts = EntryTexts(
             dense=[(build_tool_dense_text(e.name, e.description, e.tags, e.parameters),) for e in entries],
             lexical=tuple(
                 build_tool_lexical_text(e.name, e.description, e.tags, e.parameters, e.examples) for e in entries
             ),
             asides=tuple(build_tool_aside_text(e.provider, e.parameters) for e in entries),
         )
-        vectors = await self._vectors.of(fingerprint, texts, dense_required=dense_required)
-        payloads = [_payload(entry, vectors.fingerprint) for entry in entries]
-        return vectors.points([point_of(*entry.key) for entry in entries], payloads)
+        vectors = await self._embedder.embed_entries(fingerprint, texts, dense_required=dense_required)
+        payloads = [_build_payload(entry, vectors.fingerprint) for entry in entries]
+        return vectors.build_points([point_id(*entry.key) for entry in entries], payloads)
 
 
-def _payload(entry: ToolEntry, fingerprint: str) -> dict[str, JsonValue]:
-    """What is stored beside the vectors: what is filtered by, ranked by and shown."""
+def _build_payload(entry: ToolEntry, fingerprint: str) -> dict[str, JsonValue]:
+    """Build the payload: fields for filters, for ranking and for the hit."""
     arguments = list(list_arguments(entry.parameters))
-    skill = skill_name_of(entry.tool_id)
+    skill = parse_skill_id(entry.tool_id)
     return {
         "project": entry.project,
         "tool_id": entry.tool_id,
@@ -70,6 +67,6 @@ def _payload(entry: ToolEntry, fingerprint: str) -> dict[str, JsonValue]:
         "examples": list(entry.examples),
         **({"path": f"skills/{skill}"} if skill else {}),
         "metadata": {**entry.metadata, "type": entry.tool_type.value},
-        "content_hash": content_hash(entry, fingerprint),
+        "content_hash": hash_content(entry, fingerprint),
         "indexed_at": datetime.now(UTC).isoformat(),
     }

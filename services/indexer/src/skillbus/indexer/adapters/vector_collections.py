@@ -1,4 +1,4 @@
-"""Collections of an index in the vector store: one point an entry."""
+"""Collections of an index in the vector store, with one point for each entry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
@@ -9,7 +9,7 @@ from qdrant_client import models
 
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel
-from skillbus.indexer.adapters.points import Points
+from skillbus.indexer.adapters.points import PointBuilder
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.ports import EntryT, IndexedPoint, Key
 from skillbus.vectors import CollectionSpec, VectorStore, VectorStoreError
@@ -17,9 +17,9 @@ from skillbus.vectors.datasets import parse_fingerprint
 
 
 class StoredCollections(Generic[EntryT]):
-    """The collections of a dataset, and its alias before them."""
+    """The collections of a dataset and their alias."""
 
-    def __init__(self, store: VectorStore, points: Points[EntryT]) -> None:
+    def __init__(self, store: VectorStore, points: PointBuilder[EntryT]) -> None:
         self._store = store
         self._points = points
         self._layout = points.layout
@@ -27,56 +27,56 @@ class StoredCollections(Generic[EntryT]):
         id_field = self._layout.id_field
         self._compared = ("project", "content_hash") if id_field is None else ("project", id_field, "content_hash")
 
-    def collection_of(self, fingerprint: str) -> str:
+    def name_collection(self, fingerprint: str) -> str:
         return self._dataset.name_collection(fingerprint)
 
-    def fingerprint_of(self, collection: str) -> str:
+    def read_fingerprint(self, collection: str) -> str:
         return parse_fingerprint(collection)
 
-    async def live(self) -> str | None:
-        with _unavailable():
+    async def find_live(self) -> str | None:
+        with _raise_unavailable():
             return await self._store.resolve_alias(self._dataset.alias)
 
-    async def names(self) -> frozenset[str]:
-        with _unavailable():
+    async def list_names(self) -> frozenset[str]:
+        with _raise_unavailable():
             names = await self._store.list_collections()
         return frozenset(name for name in names if name.startswith(self._dataset.prefix))
 
-    async def ensure(self, model: IndexModel) -> None:
+    async def ensure_collection(self, model: IndexModel) -> None:
         spec = CollectionSpec(model.dimensions, self._layout.keywords, self._layout.numbers)
-        with _unavailable():
+        with _raise_unavailable():
             await self._store.ensure_collection(model.collection, spec)
 
     async def point_alias(self, collection: str) -> None:
-        with _unavailable():
+        with _raise_unavailable():
             await self._store.switch_aliases({self._dataset.alias: collection})
 
-    async def delete(self, collection: str) -> None:
-        with _unavailable():
+    async def delete_collection(self, collection: str) -> None:
+        with _raise_unavailable():
             await self._store.delete_collection(collection)
 
-    async def count(self, collection: str) -> int:
-        with _unavailable():
+    async def count_points(self, collection: str) -> int:
+        with _raise_unavailable():
             return await self._store.count(collection)
 
-    async def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
+    async def scan_points(self, collection: str) -> AsyncIterator[IndexedPoint]:
         offset: str | None = None
         while True:
-            with _unavailable():
+            with _raise_unavailable():
                 records, offset = await self._store.scroll(collection, offset=offset, with_payload=self._compared)
             for record in records:
-                yield self._point(record)
+                yield self._read_point(record)
             if offset is None:
                 return
-            await asyncio.sleep(0)  # an embedded store answers without giving others a turn
+            await asyncio.sleep(0)  # an embedded store never yields to the event loop
 
-    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
-        with _unavailable():
-            found = await self._store.retrieve(collection, self._ids(keys), with_payload=self._compared)
-        points = [self._point(record) for record in found]
+    async def load_hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+        with _raise_unavailable():
+            found = await self._store.retrieve(collection, self._make_ids(keys), with_payload=self._compared)
+        points = [self._read_point(record) for record in found]
         return {point.key: point.content_hash for point in points}
 
-    async def write(
+    async def write_points(
         self,
         collection: str,
         entries: Sequence[EntryT],
@@ -86,27 +86,27 @@ class StoredCollections(Generic[EntryT]):
     ) -> bool:
         if not entries:
             return True
-        with _unavailable():
-            made = await self._points.of(parse_fingerprint(collection), entries, dense_required=dense_required)
-            await self._store.upsert(collection, made.points, insert_only=insert_only)
-        return made.whole
+        with _raise_unavailable():
+            built = await self._points.build_points(parse_fingerprint(collection), entries, dense_required=dense_required)
+            await self._store.upsert(collection, built.points, insert_only=insert_only)
+        return built.complete
 
-    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+    async def remove_points(self, collection: str, keys: Sequence[Key]) -> None:
         if keys:
-            with _unavailable():
-                await self._store.delete(collection, self._ids(keys))
+            with _raise_unavailable():
+                await self._store.delete(collection, self._make_ids(keys))
 
-    def _ids(self, keys: Sequence[Key]) -> list[str]:
-        return [self._points.point_of(key) for key in keys]
+    def _make_ids(self, keys: Sequence[Key]) -> list[str]:
+        return [self._points.make_point_id(key) for key in keys]
 
-    def _point(self, record: models.Record) -> IndexedPoint:
+    def _read_point(self, record: models.Record) -> IndexedPoint:
         payload, id_field = record.payload or {}, self._layout.id_field
         entry_id = str(record.id) if id_field is None else payload.get(id_field, "")
         return IndexedPoint((payload.get("project", ""), entry_id), payload.get("content_hash", ""))
 
 
 @contextmanager
-def _unavailable() -> Generator[None]:
+def _raise_unavailable() -> Generator[None]:
     try:
         yield
     except (VectorStoreError, RequestError) as error:

@@ -1,4 +1,4 @@
-"""A tool as the index knows it, whatever its kind: what its point is made from."""
+"""Entries of the tool index: skills and other tools in the form that points are made from."""
 
 import hashlib
 import json
@@ -11,19 +11,18 @@ from typing import Final
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer.skill_record import Skill
-from skillbus.contracts.indexer.tools import SKILLS_SOURCE, ToolState, ToolType
-from skillbus.indexer.domain.catalogue.ports import Catalogue, ToolCatalogue
-from skillbus.indexer.domain.catalogue.skill import SkillRecord
+from skillbus.contracts.indexer.tools import SKILLS_SOURCE, ToolDescription, ToolState, ToolType
+from skillbus.indexer.domain.catalogue.ports import SkillCatalogue, ToolCatalogue
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.index.ports import Key
 
-SKILL_ID_PREFIX: Final = "skill:"
 _SKILL_ID: Final = re.compile(rf"{SKILL_ID_PREFIX}(?P<name>[a-z0-9]+(-[a-z0-9]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """A tool that is to be found."""
+    """A tool that search should find."""
 
     project: str
     tool_id: str
@@ -32,7 +31,7 @@ class ToolEntry:
     description: str
     source: str
     digest: str
-    """Of all that the point is made from."""
+    """Digest of everything that the point is made from."""
     tags: tuple[str, ...] = ()
     parameters: Mapping[str, JsonValue] | None = None
     """JSON Schema of the arguments."""
@@ -42,15 +41,16 @@ class ToolEntry:
 
     @property
     def key(self) -> Key:
-        """Whose entry it is."""
+        """Project and id."""
         return self.project, self.tool_id
 
 
-def entry_of(record: SkillRecord) -> ToolEntry | None:
-    """The entry of a skill; None of one that is not to be found."""
+def make_skill_entry(record: SkillRecord) -> ToolEntry | None:
+    """Return the entry of a skill, or None if search should not find it."""
     skill = record.skill
     if not skill.enabled:
         return None
+    made_from = (skill.digest, skill.name, skill.description, *skill.tags)
     return ToolEntry(
         project=skill.project,
         tool_id=record.tool_id,
@@ -58,14 +58,14 @@ def entry_of(record: SkillRecord) -> ToolEntry | None:
         name=skill.name,
         description=skill.description,
         source=SKILLS_SOURCE,
-        digest=_digest(skill.digest, skill.name, skill.description, *skill.tags),
+        digest=hashlib.sha256(json.dumps(made_from, ensure_ascii=False).encode()).hexdigest(),
         tags=skill.tags,
-        metadata=skill_metadata(skill),
+        metadata=describe_skill(skill),
     )
 
 
-def skill_metadata(skill: Skill) -> dict[str, JsonValue]:
-    """What is told of a skill with each hit."""
+def describe_skill(skill: Skill) -> dict[str, JsonValue]:
+    """Return the metadata that every hit of a skill carries."""
     return {
         "version": skill.version,
         "digest": skill.digest,
@@ -75,8 +75,8 @@ def skill_metadata(skill: Skill) -> dict[str, JsonValue]:
     }
 
 
-def entry_of_tool(record: ToolRecord) -> ToolEntry | None:
-    """The entry of a tool that is no skill; None of one that is not to be found."""
+def make_tool_entry(record: ToolRecord) -> ToolEntry | None:
+    """Return the entry of a tool that is not a skill, or None if search should not find it."""
     if record.state is not ToolState.ACTIVE:
         return None
     tool = record.tool
@@ -87,8 +87,7 @@ def entry_of_tool(record: ToolRecord) -> ToolEntry | None:
         name=tool.name,
         description=tool.description,
         source=tool.source,
-        # The digest of a record from before the type `external` is that of another type.
-        digest=f"{record.digest} external" if tool.tool_type is ToolType.EXTERNAL else record.digest,
+        digest=digest_entry(tool, record.digest),
         tags=tool.tags,
         parameters=tool.parameters,
         examples=tool.examples,
@@ -97,52 +96,52 @@ def entry_of_tool(record: ToolRecord) -> ToolEntry | None:
     )
 
 
-def key_of(record: SkillRecord) -> Key:
-    """Whose entry a skill's is."""
-    return record.project, record.tool_id
+def digest_entry(tool: ToolDescription, digest: str) -> str:
+    """Return the digest of a tool's entry. `digest` is that of its record.
+
+    The record of an external tool from before that type has the digest of another type, so its point must change.
+    """
+    return f"{digest} external" if tool.tool_type is ToolType.EXTERNAL else digest
 
 
-def skill_name_of(tool_id: str) -> str | None:
-    """The skill that an id is of; None of other tools."""
+def parse_skill_id(tool_id: str) -> str | None:
+    """Return the name of the skill with this tool id; None for other tools."""
     found = _SKILL_ID.fullmatch(tool_id)
     return found["name"] if found else None
 
 
-def _digest(*made_from: str) -> str:
-    return hashlib.sha256(json.dumps(made_from, ensure_ascii=False).encode()).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class CatalogueEntries:
-    """The entries of all that the catalogue holds."""
+    """Entries of everything in the catalogue."""
 
-    skills: Catalogue
+    skills: SkillCatalogue
     tools: ToolCatalogue
 
-    async def check(self) -> None:
-        """Without the catalogue the indexer does not start."""
+    async def check_available(self) -> None:
+        """Do nothing: without the catalogue the indexer does not start."""
 
-    async def all(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
-        for record in await self.skills.all(project):
-            if entry := entry_of(record):
+    async def iterate_entries(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
+        for record in await self.skills.load_all(project):
+            if entry := make_skill_entry(record):
                 yield entry
-        async for tool in self.tools.all(project):
-            if entry := entry_of_tool(tool):
+        async for tool in self.tools.iterate_tools(project):
+            if entry := make_tool_entry(tool):
                 yield entry
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
+    async def load_entries(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
         tools = defaultdict[str, list[str]](list)
         skills = list[tuple[str, str]]()
         for project, tool_id in keys:
-            name = skill_name_of(tool_id)
+            name = parse_skill_id(tool_id)
             if name is None:
                 tools[project].append(tool_id)
             else:
                 skills.append((project, name))
         entries = list[ToolEntry | None]()
         if skills:
-            entries += [entry_of(stored.record) for stored in (await self.skills.get_many(skills)).values()]
+            stored_skills = await self.skills.load_skills(skills)
+            entries += [make_skill_entry(stored.record) for stored in stored_skills.values()]
         for project, tool_ids in tools.items():
-            found = (await self.tools.get_many(project, tool_ids)).values()
-            entries += [entry_of_tool(stored.record) for stored in found if stored.record]
+            stored_tools = await self.tools.load_tools(project, tool_ids)
+            entries += [make_tool_entry(stored.record) for stored in stored_tools.values() if stored.record]
         return [entry for entry in entries if entry is not None]

@@ -1,4 +1,4 @@
-"""The packages that a skill had: which are kept, and which one to go back to."""
+"""History of a skill's packages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,14 +8,15 @@ from skillbus.contracts.indexer.skill_record import Skill, SkillVersion
 from skillbus.indexer.domain.errors import VersionMissingError
 
 VERSIONS: Final = 20
-"""Kept of a skill, the current one among them, with their packages."""
+"""Packages kept of a skill, including the current one."""
 _DESCRIPTION_CHARACTERS: Final = 500
-"""So that twenty versions stay small beside what is known of the skill."""
-Reason = Literal["installed", "updated", "described", "rolled_back"]
+"""Longest description in the history, so that twenty versions stay small."""
+
+VersionReason = Literal["installed", "updated", "described", "rolled_back"]
 
 
-def version_of(skill: Skill, reason: Reason, at: datetime) -> SkillVersion:
-    """A skill's package as its history tells it."""
+def describe_version(skill: Skill, reason: VersionReason, at: datetime) -> SkillVersion:
+    """Describe the package of a skill for its history."""
     return SkillVersion(
         content_digest=skill.content_digest,
         digest=skill.digest,
@@ -27,22 +28,20 @@ def version_of(skill: Skill, reason: Reason, at: datetime) -> SkillVersion:
     )
 
 
-def with_version(newest: SkillVersion, earlier: Sequence[SkillVersion]) -> tuple[SkillVersion, ...]:
-    """The history when a package becomes the current one; the oldest beyond `VERSIONS` fall out."""
+def add_version(newest: SkillVersion, earlier: Sequence[SkillVersion]) -> tuple[SkillVersion, ...]:
+    """Return the history with a new current package. Only the newest `VERSIONS` are kept."""
     return (newest, *earlier)[:VERSIONS]
 
 
-def version_to_go_back_to(name: str, versions: Sequence[SkillVersion], content_digest: str | None) -> SkillVersion:
-    """The version with these files, or, if none is named, the one before the current.
+def find_version(name: str, versions: Sequence[SkillVersion], content_digest: str | None) -> SkillVersion:
+    """Find the version with these files, or the one before the current if no digest is given.
 
     Raises:
         VersionMissingError: There is none.
     """
     current = versions[0].content_digest
     for version in versions:
-        wanted = (
-            version.content_digest != current if content_digest is None else version.content_digest == content_digest
-        )
-        if wanted:
+        digest = version.content_digest
+        if digest != current if content_digest is None else digest == content_digest:
             return version
     raise VersionMissingError(name, content_digest)

@@ -1,9 +1,10 @@
-"""The catalogue as a list of tools of all kinds, skills among them."""
+"""Lists of skills and of tools of all types, page by page."""
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from skillbus.common.paging import cut_page, measure_json
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import ListSkills, SkillsListed
 from skillbus.contracts.indexer.tools import (
@@ -17,16 +18,15 @@ from skillbus.contracts.indexer.tools import (
     ToolSummary,
     ToolType,
 )
-from skillbus.indexer.domain.catalogue.entry import skill_metadata, skill_name_of
-from skillbus.indexer.domain.catalogue.listed_tool import ListedTool
-from skillbus.indexer.domain.catalogue.ports import Catalogue, ListedTools, ToolCatalogue
-from skillbus.indexer.domain.catalogue.skill import PAGE_BYTES, SkillRecord, page_of
-from skillbus.indexer.domain.catalogue.tool import digest_of
+from skillbus.indexer.domain.catalogue.entry import describe_skill, parse_skill_id
+from skillbus.indexer.domain.catalogue.ports import ListedTools, SkillCatalogue, ToolCatalogue
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
+from skillbus.indexer.domain.catalogue.tool import hash_description
 from skillbus.indexer.domain.errors import ToolMissingError
 
 
-def tool_of_skill(record: SkillRecord) -> CatalogueTool:
-    """A skill as a tool of the catalogue."""
+def skill_to_catalogue_tool(record: SkillRecord) -> CatalogueTool:
+    """Convert a skill to a tool of the catalogue."""
     skill = record.skill
     schemas = {entry.action: entry.input_schema for entry in skill.entry_points}
     # Not validated: a skill was, by the rules of its own format, which allow more tags.
@@ -38,13 +38,13 @@ def tool_of_skill(record: SkillRecord) -> CatalogueTool:
         tags=skill.tags,
         parameters=schemas.get(skill.default_action or ""),
         source=SKILLS_SOURCE,
-        metadata=skill_metadata(skill),
+        metadata=describe_skill(skill),
     )
     return CatalogueTool.model_construct(
         project=skill.project,
         tool=tool,
         state=ToolState.ACTIVE if skill.enabled else ToolState.DISABLED,
-        digest=digest_of(tool),
+        digest=hash_description(tool),
         findings=tuple(ToolFinding(code=w.code, message=w.message, where=w.where) for w in skill.warnings),
         created_at=skill.installed_at,
         updated_at=skill.updated_at,
@@ -52,70 +52,75 @@ def tool_of_skill(record: SkillRecord) -> CatalogueTool:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolListing:
-    """Tells what is in the catalogue. Methods raise RequestError when it cannot be had."""
+class CatalogueListing:
+    """Reads the catalogue for callers. Methods raise RequestError when it is unavailable."""
 
-    skills: Catalogue
+    skills: SkillCatalogue
     tools: ToolCatalogue
     listed: ListedTools
 
-    async def get(self, project: str, tool_id: str) -> CatalogueTool:
-        """One tool. Raises ToolMissingError."""
-        if (name := skill_name_of(tool_id)) is not None:
-            skill = await self.skills.get(project, name)
+    async def load_catalogue_tool(self, project: str, tool_id: str) -> CatalogueTool:
+        """Return one tool or skill. Raises ToolMissingError."""
+        if (name := parse_skill_id(tool_id)) is not None:
+            skill = await self.skills.load_skill(project, name)
             if skill is not None:
-                return tool_of_skill(skill.record)
-        elif (stored := await self.tools.get(project, tool_id)) and stored.record:
-            return stored.record.shown()
+                return skill_to_catalogue_tool(skill.record)
+        elif (stored := await self.tools.load_tool(project, tool_id)) and stored.record:
+            return stored.record.to_catalogue_tool()
         raise ToolMissingError(project, tool_id)
 
-    async def page(self, request: ListTools) -> ToolsListed:
-        """A page, shorter than its limit when it would not fit a message.
+    async def list_tools(self, request: ListTools) -> ToolsListed:
+        """Return a page of tools, shorter than its limit if it would not fit a message.
 
-        A `text` is looked for in the records, all of the project for each page: tenths of a second of ten thousand.
+        A filter by text reads all records of the project for each page: tenths of a second for ten thousand tools.
         """
-        wanted = [tool for tool in await self.listed.in_order(request.project) if tool.fits(request)]
+        wanted = [tool for tool in await self.listed.list_tools(request.project) if tool.matches(request)]
         if request.text is not None:
-            ids = await self._ids_with(request.text, request.project)
+            text = request.text.casefold()
+            ids = {tool_id async for tool_id, content in self._read_texts(request.project) if text in content}
             wanted = [tool for tool in wanted if tool.id in ids]
         start = 0 if request.after is None else bisect_right(wanted, request.after, key=lambda tool: tool.id)
-        page = _that_fits(wanted[start : start + request.limit])
-        more = len(wanted) > start + len(page)
-        return ToolsListed(tools=page, total=len(wanted), next=page[-1].id if more else None)
+        page = cut_page(wanted[start : start + request.limit], lambda tool: len(tool.summary))
+        return ToolsListed(
+            tools=tuple(ToolSummary.model_validate_json(tool.summary) for tool in page),
+            total=len(wanted),
+            next=page[-1].id if len(wanted) > start + len(page) else None,
+        )
 
-    async def _ids_with(self, text: str, project: str) -> frozenset[str]:
-        return frozenset([id_ async for id_, said in self._texts(project) if text.casefold() in said.casefold()])
+    async def list_skills(self, request: ListSkills) -> SkillsListed:
+        """Return a page of skills, ordered by name, shorter than its limit if it would not fit a message."""
+        names = await self._find_skills(request)
+        start = 0 if request.after is None else bisect_right(names, request.after)
+        keys = [(request.project, name) for name in names[start : start + request.limit]]
+        stored = await self.skills.load_skills(keys)
+        skills = [stored[key].record.skill for key in keys if key in stored]
+        page: tuple[Skill, ...] = tuple(cut_page(skills, measure_json))
+        is_last = len(page) == len(skills) and start + len(keys) >= len(names)
+        return SkillsListed(skills=page, total=len(names), next=None if is_last or not page else page[-1].name)
 
-    async def _texts(self, project: str) -> AsyncIterator[tuple[str, str]]:
-        """Ids, and what is said of the tools."""
-        for skill in await self.skills.all(project):
-            yield skill.tool_id, f"{skill.name}\n{skill.skill.description}"
-        async for record in self.tools.all(project):
-            yield record.id, f"{record.tool.name}\n{record.tool.description}"
+    async def _find_skills(self, request: ListSkills) -> list[str]:
+        """Return the names of the skills that match a request, in order."""
+        if request.text is not None:
+            text = request.text.casefold()
+            records = await self.skills.load_all(request.project)
+            return [
+                record.name
+                for record in records
+                if text in f"{record.name}\n{record.skill.description}".casefold()
+                and request.enabled in {None, record.skill.enabled}
+                and (request.tag is None or request.tag.casefold() in map(str.casefold, record.skill.tags))
+            ]
+        return [
+            tool.id.removeprefix(SKILL_ID_PREFIX)
+            for tool in await self.listed.list_tools(request.project)
+            if tool.tool_type is ToolType.SKILL
+            and request.enabled in {None, tool.state is ToolState.ACTIVE}
+            and (request.tag is None or request.tag.casefold() in tool.tags)
+        ]
 
-
-def _that_fits(tools: Sequence[ListedTool]) -> tuple[ToolSummary, ...]:
-    """As many as fit a message; one does."""
-    left, page = PAGE_BYTES, list[ToolSummary]()
-    for tool in tools:
-        left -= len(tool.summary)
-        if page and left < 0:
-            break
-        page.append(ToolSummary.model_validate_json(tool.summary))
-    return tuple(page)
-
-
-def list_page(records: Sequence[SkillRecord], request: ListSkills) -> SkillsListed:
-    """A page of skills that are ordered by name, shorter than its limit when it would not fit a message."""
-    skills = [record.skill for record in records if _is_wanted(record.skill, request)]
-    rest = [skill for skill in skills if request.after is None or skill.name > request.after]
-    page = page_of(rest, request.limit)
-    return SkillsListed(skills=page, total=len(skills), next=page[-1].name if len(rest) > len(page) and page else None)
-
-
-def _is_wanted(skill: Skill, request: ListSkills) -> bool:
-    if request.enabled is not None and skill.enabled != request.enabled:
-        return False
-    if request.tag is not None and request.tag.casefold() not in {tag.casefold() for tag in skill.tags}:
-        return False
-    return request.text is None or request.text.casefold() in f"{skill.name}\n{skill.description}".casefold()
+    async def _read_texts(self, project: str) -> AsyncIterator[tuple[str, str]]:
+        """Yield the id of each tool, with its name and description in lower case."""
+        for skill in await self.skills.load_all(project):
+            yield skill.tool_id, f"{skill.name}\n{skill.skill.description}".casefold()
+        async for record in self.tools.iterate_tools(project):
+            yield record.id, f"{record.tool.name}\n{record.tool.description}".casefold()

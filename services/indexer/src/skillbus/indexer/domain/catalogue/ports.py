@@ -1,127 +1,112 @@
-"""Ports to the records of skills and tools, and to the list of tools kept in memory."""
+"""Ports to the records of skills and tools, and to the list of tools kept in memory.
+
+Methods raise RequestError when the record is unavailable, and WriteConflictError when somebody else wrote it since.
+"""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from skillbus.common.records import StoredRecord
 from skillbus.indexer.domain.catalogue.listed_tool import ListedTool
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 from skillbus.indexer.domain.index.ports import Key
 
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A record and its revision, which the next write must name."""
-
-    record: SkillRecord
-    revision: int
+StoredSkill = StoredRecord[SkillRecord]
 
 
-class Catalogue(Protocol):
-    """The record of what is installed; the index is made from it and can be made again."""
+class SkillCatalogue(Protocol):
+    """Record of the installed skills. The index is made from it and can be built again."""
 
-    async def get(self, project: str, name: str) -> Stored | None:
-        """One record."""
+    async def load_skill(self, project: str, name: str) -> StoredSkill | None:
+        """Return one record."""
         ...
 
-    async def get_many(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
-        """Those of them, by project and name, that are there."""
+    async def load_skills(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], StoredSkill]:
+        """Return the records that exist, by project and name."""
         ...
 
-    async def put(self, record: SkillRecord, revision: int) -> Stored:
-        """Write a record over `revision`, 0 for none. Raises RecordConflictError when another was written since."""
+    async def save_skill(self, record: SkillRecord, revision: int) -> StoredSkill:
+        """Write a record over `revision`, 0 for a new one."""
         ...
 
-    async def delete(self, project: str, name: str, revision: int) -> None:
-        """Remove a record. Raises RecordConflictError when it was written since `revision`."""
+    async def delete_skill(self, project: str, name: str, revision: int) -> None:
+        """Delete a record that is still at `revision`."""
         ...
 
-    async def removed_at(self, project: str, name: str) -> datetime | None:
-        """When a skill that is not there was uninstalled; None when it was never installed."""
+    async def load_removal_time(self, project: str, name: str) -> datetime | None:
+        """Return the time at which a skill was uninstalled; None if it never was, or is installed."""
         ...
 
-    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
-        """Every record, or those of a project, ordered by project and name."""
+    async def load_all(self, project: str | None = None) -> Sequence[SkillRecord]:
+        """Return the records of a project or of all projects, ordered by project and name."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTool:
-    """A record and its revision, which the next write must name."""
+    """A record and the revision that the next write must name."""
 
     record: ToolRecord | None
-    """None of a tool that was removed, or whose record is damaged: its revision has to be named all the same."""
+    """None if the tool was removed or its record is damaged. A new record must name the revision all the same."""
     revision: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolWrite:
-    """A record to be written over a revision."""
+    """A record to write over a revision, 0 for a tool that never existed."""
 
     record: ToolRecord
     over: int
-    """0 for a tool that never was there."""
 
 
 class ToolCatalogue(Protocol):
-    """Where records of tools are kept. Every method raises RequestError when that cannot be had."""
+    """Records of tools that are not skills."""
 
-    async def get(self, project: str, tool_id: str) -> StoredTool | None:
-        """One record; None of a tool that never was there."""
+    async def load_tool(self, project: str, tool_id: str) -> StoredTool | None:
+        """Return one record; None if the tool never existed."""
         ...
 
-    async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
-        """Those of them that are or were there."""
+    async def load_tools(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
+        """Return the records of the tools that exist or existed, by id."""
         ...
 
-    async def put(self, record: ToolRecord, revision: int) -> int:
-        """Write a record over `revision`, 0 for none, and tell its own.
+    async def save_tools(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        """Write records and return their revisions; None for a record that somebody else wrote since.
 
-        Raises ToolConflictError when another was written since.
+        After an error some of them may have been written.
         """
         ...
 
-    async def put_many(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
-        """Write records, each by itself, and tell their own revisions; None of one that another was written of since.
-
-        What raises may have written some of them.
-        """
+    async def delete_tool(self, record: ToolRecord, revision: int) -> None:
+        """Delete a record that is still at `revision`."""
         ...
 
-    async def delete(self, record: ToolRecord, revision: int) -> None:
-        """Remove a record. Raises ToolConflictError when it was written since `revision`."""
+    async def is_unchanged_since(self, revisions: Mapping[Key, int]) -> bool:
+        """Return True if nobody, in any process, wrote these tools after their revisions; False when in doubt."""
         ...
 
-    async def none_since(self, revisions: Mapping[Key, int]) -> bool:
-        """Whether nobody, here or elsewhere, has written any of these tools since its revision; False when in doubt."""
-        ...
-
-    async def count(self) -> int:
-        """Records of all projects, damaged ones among them."""
-        ...
-
-    def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
-        """Every record, or those of a project, in no order."""
+    def iterate_tools(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+        """Yield the records of a project or of all projects, in no order."""
         ...
 
 
 class ListedTools(Protocol):
-    """All tools, skills among them, as the catalogue has them when it is asked.
+    """List of all tools, including skills, kept in memory.
 
-    What was written before a method is called is seen by it, wherever it was written. Methods raise RequestError when
-    that cannot be had.
+    A method sees every write that ended before it was called, in any process.
     """
 
-    async def in_order(self, project: str) -> Sequence[ListedTool]:
-        """The tools of a project, ordered by id."""
+    async def list_tools(self, project: str) -> Sequence[ListedTool]:
+        """Return the tools of a project, ordered by id."""
         ...
 
-    async def inactive(self, project: str | None) -> int:
-        """How many tools of a project, or of all, are not to be found."""
+    async def list_all_tools(self, project: str | None = None) -> Sequence[ListedTool]:
+        """Return the tools of a project or of all projects, in no order."""
         ...
 
-    async def known(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, ListedTool]:
-        """Those of them that there are and that are no skills, by id."""
+    async def find_tools(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, ListedTool]:
+        """Return the tools that exist and are not skills, by id."""
         ...

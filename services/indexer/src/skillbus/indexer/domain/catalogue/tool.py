@@ -1,4 +1,4 @@
-"""The catalogue's record of a tool that is no skill, and the port to where records are kept."""
+"""Catalogue record of a tool that is not a skill."""
 
 import hashlib
 import json
@@ -12,47 +12,47 @@ _SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class ToolRecord(Message):
-    """A tool as it is described, and what an operator decided about it."""
+    """A tool as it is described, and an operator's decisions about it."""
 
     project: Project
     tool: ToolDescription
     digest: str
     """SHA-256 of `tool`."""
     findings: tuple[ToolFinding, ...] = ()
-    """About `tool`, or about `pending` where there is one."""
+    """Findings about `pending` if there is one, else about `tool`."""
     pending: ToolDescription | None = None
     pending_digest: str | None = None
     changes: tuple[ToolFieldChange, ...] = ()
     accepted: bool = True
-    """False of a tool that waits for an operator since it came."""
+    """False while a new tool waits for an operator."""
     disabled: bool = False
     created_at: datetime
     updated_at: datetime
 
     @property
     def id(self) -> str:
-        """Of the tool, in its project."""
+        """Id of the tool in its project."""
         return self.tool.id
 
     @property
     def held(self) -> bool:
-        """Whether an operator has to accept something."""
+        """True if an operator has to accept something."""
         return self.pending is not None or not self.accepted
 
     @property
     def awaited_digest(self) -> str:
-        """Of the description that an operator would accept."""
+        """Digest of the description that an operator would accept."""
         return self.pending_digest or self.digest
 
     @property
     def state(self) -> ToolState:
-        """Whether it can be found and called."""
+        """State that decides whether the tool can be found and called."""
         if self.disabled:
             return ToolState.DISABLED
         return ToolState.QUARANTINED if self.held else ToolState.ACTIVE
 
-    def shown(self) -> CatalogueTool:
-        """The record as callers see it."""
+    def to_catalogue_tool(self) -> CatalogueTool:
+        """Convert the record to the form that callers see."""
         return CatalogueTool(
             project=self.project,
             tool=self.tool,
@@ -67,6 +67,6 @@ class ToolRecord(Message):
         )
 
 
-def digest_of(tool: ToolDescription) -> str:
-    """SHA-256 of a description, hex: the same whatever the order of its keys."""
+def hash_description(tool: ToolDescription) -> str:
+    """Return the SHA-256 of a description, hex. The order of keys does not matter."""
     return hashlib.sha256(_SORTED.encode(dict(tool)).encode()).hexdigest()

@@ -1,27 +1,28 @@
-"""A collection filled from the record, and verified against it, while both change."""
+"""Backfill of a collection from the record, and its verification, while both change."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic
 
 from skillbus.indexer.domain.errors import UnsettledError
-from skillbus.indexer.domain.index.batches import in_batches
-from skillbus.indexer.domain.index.differences import SETTLE_S, Differences, differences, lasting_differences
-from skillbus.indexer.domain.index.ports import Entries, EntryT, FilledCollections, Key
+from skillbus.indexer.domain.index.batches import write_batches
+from skillbus.indexer.domain.index.differences import SETTLE_S, compare_collection, find_lasting_differences
+from skillbus.indexer.domain.index.ports import Entries, EntryT, Key, WritableCollections
 
-Report = Callable[[int, int], Awaitable[None]]
-"""Hears how many entries of how many are done."""
+ReportProgress = Callable[[int, int], Awaitable[None]]
+"""Receives the number of entries done and the total."""
+
 _MAX_ROUNDS: Final = 10
 
 
-class Filling(Generic[EntryT]):
+class Backfill(Generic[EntryT]):
     """Fills one collection with vectors of its model."""
 
     def __init__(
         self,
-        collections: FilledCollections[EntryT],
+        collections: WritableCollections[EntryT],
         entries: Entries[EntryT],
         collection: str,
-        report: Report,
+        report: ReportProgress,
         settle_s: tuple[float, ...] = SETTLE_S,
     ) -> None:
         self._collections = collections
@@ -30,48 +31,48 @@ class Filling(Generic[EntryT]):
         self._report = report
         self._settle_s = settle_s
 
-    async def backfill(self) -> None:
-        """Write every entry that has no point; what an earlier try wrote, or a writer meanwhile, is left as it is.
+    async def write_missing(self) -> None:
+        """Write every entry that has no point. Points of an earlier attempt or of another writer stay.
 
         Raises:
-            IndexUnavailableError: Not now; called again it goes on where it ended.
+            IndexUnavailableError: Not possible now. The next call continues.
         """
-        differing = await differences(self._collections, self._entries, self._collection)
-        done, total = differing.total - len(differing.missing), differing.total
+        differences = await compare_collection(self._collections, self._entries, self._collection)
+        done, total = differences.total - len(differences.missing), differences.total
         await self._report(done, total)
 
         async def write(batch: Sequence[Key]) -> None:
             nonlocal done
-            entries = await self._entries.of(batch)
-            await self._collections.write(self._collection, entries, insert_only=True, dense_required=True)
+            entries = await self._entries.load_entries(batch)
+            await self._collections.write_points(self._collection, entries, insert_only=True, dense_required=True)
             done += len(batch)
             await self._report(done, total)
 
-        await in_batches(differing.missing, write)
+        await write_batches(differences.missing, write)
 
     async def verify(self) -> None:
-        """Mend what differs, until a whole comparison finds nothing that stays different.
+        """Repair differences until a complete comparison finds none that lasts.
 
-        A record that was read here before it was changed can be written over a newer point, and an entry be written
-        after it was removed; the round that follows finds both. So the last round is one that wrote nothing, and
-        since writers write here too, all that the record has then, and gets from then on, is here.
+        A repair may write a record that was changed after it was read, over a newer point, or write an entry that was
+        removed meanwhile. The next round finds both. So the last round is one that wrote nothing. Other writers write
+        to this collection too, so it has all changes up to then and all later ones.
 
         Raises:
-            UnsettledError: Each round found something.
-            IndexUnavailableError: Not now.
+            UnsettledError: Every round found a difference.
+            IndexUnavailableError: Not possible now.
         """
+
+        async def repair(batch: Sequence[Key]) -> None:
+            entries = await self._entries.load_entries(batch)
+            await self._collections.write_points(self._collection, entries, dense_required=True)
+
         for _ in range(_MAX_ROUNDS):
-            differing = await self._lasting()
-            if not differing:
+            found, lasting = await find_lasting_differences(
+                self._collections, self._entries, self._collection, self._settle_s
+            )
+            await self._report(found.total - len(lasting.unwritten), found.total)
+            if not lasting:
                 return
-            await in_batches(differing.unwritten, self._mend)
-            await self._collections.remove(self._collection, differing.ghosts)
-        raise UnsettledError(_MAX_ROUNDS, len(differing.keys))
-
-    async def _lasting(self) -> Differences:
-        found, lasting = await lasting_differences(self._collections, self._entries, self._collection, self._settle_s)
-        await self._report(found.total - len(lasting.unwritten), found.total)
-        return lasting
-
-    async def _mend(self, batch: Sequence[Key]) -> None:
-        await self._collections.write(self._collection, await self._entries.of(batch), dense_required=True)
+            await write_batches(lasting.unwritten, repair)
+            await self._collections.remove_points(self._collection, lasting.ghosts)
+        raise UnsettledError(_MAX_ROUNDS, len(lasting.keys))

@@ -1,4 +1,4 @@
-"""Tasks that end together, and batches that a few of them write."""
+"""Batches of entries, written two at a time."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -6,15 +6,16 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 T = TypeVar("T")
+
 BATCH: Final = 32
-"""Tools that are embedded by one request and written by one call: in one process searches wait for either to end."""
-_AT_ONCE: Final = 2
-"""Batches under way: while one is written, the next is embedded already."""
+"""Entries in one embedding request and one write. Larger batches keep searches in the same process waiting."""
+_CONCURRENT_BATCHES: Final = 2
+"""While one batch is written, the next is embedded."""
 
 
 @asynccontextmanager
-async def together() -> AsyncGenerator[asyncio.TaskGroup]:
-    """A task group that raises the first error of its tasks as it is, not as a group."""
+async def open_task_group() -> AsyncGenerator[asyncio.TaskGroup]:
+    """Open a task group that raises the first error of its tasks instead of an exception group."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks
@@ -22,21 +23,21 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
         raise errors.exceptions[0] from errors
 
 
-async def all_of(waiting: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """The results of all, side by side; the first error ends the others."""
-    async with together() as tasks:
-        made = [tasks.create_task(one) for one in waiting]
-    return [task.result() for task in made]
+async def gather_all(waiting: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """Run coroutines concurrently and return their results. The first error cancels the others."""
+    async with open_task_group() as tasks:
+        started = [tasks.create_task(one) for one in waiting]
+    return [task.result() for task in started]
 
 
-async def in_batches(things: Sequence[T], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
-    """Write things in batches, a few at a time."""
-    batches = iter([things[at : at + BATCH] for at in range(0, len(things), BATCH)])
-    async with together() as tasks:
-        for _ in range(_AT_ONCE):
-            tasks.create_task(_each(batches, write))
+async def write_batches(items: Sequence[T], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+    """Write items in batches, two at a time."""
+    batches = iter([items[at : at + BATCH] for at in range(0, len(items), BATCH)])
 
+    async def write_rest(batches: Iterator[Sequence[T]]) -> None:
+        for batch in batches:
+            await write(batch)
 
-async def _each(batches: Iterator[Sequence[T]], write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
-    for batch in batches:
-        await write(batch)
+    async with open_task_group() as tasks:
+        for _ in range(_CONCURRENT_BATCHES):
+            tasks.create_task(write_rest(batches))

@@ -1,111 +1,109 @@
-"""What of a collection differs from the record."""
+"""Differences between a collection and the record of its entries."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.indexer.domain.index.ports import Collections, Digested, Entries, Key, content_hash
+from skillbus.indexer.domain.index.ports import Collections, Digested, Entries, Key, hash_content
 
-_AT_A_TIME: Final = 128
-"""Hashes computed between two turns of the event loop, some milliseconds."""
-_READ_AT_ONCE: Final = 512
-"""Entries that are in memory whole."""
+_HASHES_PER_TURN: Final = 128
+"""Hashes computed between two turns of the event loop: some milliseconds."""
+_ENTRIES_IN_MEMORY: Final = 512
 SETTLE_S: Final = (0.0, 0.2, 1.0)
-"""After these waits a difference is looked at again, to tell one that stays from a write that is under way."""
+"""Waits before a difference is checked again, to tell a lasting one from a write in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Between the record and a collection. Keys only: what is written is read again then, as it is by then."""
+    """Differences as keys only: a repair reads the entries again, in their current state."""
 
     missing: tuple[Key, ...]
     """Entries without a point."""
     stale: tuple[Key, ...]
-    """Entries whose point is of something else, or without the vector of the collection's model."""
+    """Entries whose point has other content, or lacks the vector of the collection's model."""
     ghosts: tuple[Key, ...]
     """Points without an entry."""
     total: int
-    """Entries that were looked at."""
+    """Number of entries compared."""
     points: int
-    """Points that were looked at."""
+    """Number of points compared."""
 
     @property
     def unwritten(self) -> tuple[Key, ...]:
-        """What is to be written."""
+        """Entries to write."""
         return self.missing + self.stale
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """All that differ."""
+        """All keys that differ."""
         return self.unwritten + self.ghosts
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.stale or self.ghosts)
 
 
-NONE: Final = Differences((), (), (), 0, 0)
-"""Of an index that was never made, and a record that has nothing for it."""
+NO_DIFFERENCES: Final = Differences((), (), (), 0, 0)
 
 
-async def differences(
+async def compare_collection(
     collections: Collections, entries: Entries[Digested], collection: str, project: str | None = None
 ) -> Differences:
-    """Compare all of it, or a project.
+    """Compare a collection, or one project of it, with the record.
 
-    The points are read first: what was removed meanwhile is then seen as such, and what was added meanwhile is written
-    once more, which changes nothing.
+    The points are read before the entries: an entry removed meanwhile counts as a ghost, and an entry added meanwhile
+    is written once more, which changes nothing.
     """
-    hashes = {point.key: point.content_hash async for point in collections.scan(collection)}
+    hashes = {point.key: point.content_hash async for point in collections.scan_points(collection)}
     if project is not None:
         hashes = {key: value for key, value in hashes.items() if key[0] == project}
-    return await _between(hashes, entries.all(project), collections.fingerprint_of(collection))
+    return await _compare(hashes, entries.iterate_entries(project), collections.read_fingerprint(collection))
 
 
-async def still_different(
+async def compare_keys(
     collections: Collections, entries: Entries[Digested], collection: str, keys: Sequence[Key]
 ) -> Differences:
-    """Compare some entries again, point beside record: a write that was under way may have arrived meanwhile."""
-    hashes = await collections.hashes(collection, keys)
-    return await _between(hashes, _read(entries, keys), collections.fingerprint_of(collection))
+    """Compare some entries with their points again."""
+
+    async def load_entries() -> AsyncIterator[Digested]:
+        for at in range(0, len(keys), _ENTRIES_IN_MEMORY):
+            for entry in await entries.load_entries(keys[at : at + _ENTRIES_IN_MEMORY]):
+                yield entry
+
+    hashes = await collections.load_hashes(collection, keys)
+    return await _compare(hashes, load_entries(), collections.read_fingerprint(collection))
 
 
-async def lasting_differences(
+async def find_lasting_differences(
     collections: Collections,
     entries: Entries[Digested],
     collection: str,
     settle_s: Sequence[float],
     project: str | None = None,
 ) -> tuple[Differences, Differences]:
-    """What a comparison finds, and what of it is still so after each of these waits."""
-    found = await differences(collections, entries, collection, project)
+    """Compare a collection with the record. Return all differences, and those that remain after the waits."""
+    found = await compare_collection(collections, entries, collection, project)
     lasting = found
     for wait_s in settle_s:
         if not lasting:
             break
         await asyncio.sleep(wait_s)
-        lasting = await still_different(collections, entries, collection, lasting.keys)
+        lasting = await compare_keys(collections, entries, collection, lasting.keys)
     return found, lasting
 
 
-async def _read(entries: Entries[Digested], keys: Sequence[Key]) -> AsyncIterator[Digested]:
-    for at in range(0, len(keys), _READ_AT_ONCE):
-        for entry in await entries.of(keys[at : at + _READ_AT_ONCE]):
-            yield entry
-
-
-async def _between(hashes: Mapping[Key, str], entries: AsyncIterator[Digested], fingerprint: str) -> Differences:
-    """An entry that is written while the record is read may come twice: the last counts."""
+async def _compare(hashes: Mapping[Key, str], entries: AsyncIterator[Digested], fingerprint: str) -> Differences:
+    """Compare hashes with entries. An entry that is written meanwhile may come twice: the last one counts."""
     same, missing, stale = set[Key](), set[Key](), set[Key]()
-    read = 0
+    compared = 0
     async for entry in entries:
-        read += 1
-        if read % _AT_A_TIME == 0:
+        compared += 1
+        if compared % _HASHES_PER_TURN == 0:
             await asyncio.sleep(0)
         found = hashes.get(entry.key)
         for kind in (same, missing, stale):
             kind.discard(entry.key)
-        kind = missing if found is None else same if found == content_hash(entry, fingerprint) else stale
+        kind = missing if found is None else same if found == hash_content(entry, fingerprint) else stale
         kind.add(entry.key)
     known = same | missing | stale
     ghosts = tuple(key for key in hashes if key not in known)

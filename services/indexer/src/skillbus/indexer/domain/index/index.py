@@ -1,10 +1,12 @@
-"""An index, written wherever a change of it has to arrive.
+"""An index behind one alias. Every write goes to each collection that needs it.
 
-While an index goes from one model to another, each write goes to the collection that is searched and to the other one.
-Nothing can be lost between a writer and a switch that begins at the same time: a writer changes the record first,
-and only then reads the state of the switch, from where it is kept and not from a copy. If it reads that there is none,
-the switch is recorded later than the change, and the switch, which reads the record of entries after its own is
-written, finds the change there. If it reads one, it writes to both.
+During a switch to another model a write goes to the live collection and to the other one. No write is lost when a
+switch begins at the same moment, because of this order: a writer first changes the record, and then reads the state of
+the switch from its store, not from a cache. There are two cases.
+
+- The writer reads that there is no switch. Then the switch is recorded after the change. A switch reads the record of
+  entries only after its own state is written, so it finds the change there.
+- The writer reads that there is a switch. Then it writes to both collections.
 """
 
 import asyncio
@@ -19,8 +21,8 @@ import structlog
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.index.batches import BATCH, in_batches
-from skillbus.indexer.domain.index.differences import differences
+from skillbus.indexer.domain.index.batches import BATCH, write_batches
+from skillbus.indexer.domain.index.differences import compare_collection
 from skillbus.indexer.domain.index.ports import (
     NO_MODEL,
     Collections,
@@ -29,33 +31,33 @@ from skillbus.indexer.domain.index.ports import (
     EmbeddingModels,
     Entries,
     EntryT,
-    FilledCollections,
     Key,
-    content_hash,
+    WritableCollections,
+    hash_content,
 )
 from skillbus.indexer.domain.index.switch_record import Switches
 
 _OTHERS_TIMEOUT_S: Final = 5.0
-"""How long a write waits for the collection that is not searched; verification writes what it did not get."""
+"""Limit for a write to a collection that is not live; verification repairs a failed one."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """What the index is."""
+    """The live collection and its size."""
 
     collection: str | None
     model: str | None
-    """Fingerprint of the model whose vectors it holds."""
+    """Fingerprint of the model."""
     points: int
 
 
-def model_of_index(collections: Collections, model: DefaultModel | None) -> IndexModel:
-    """The collection of a model, or the one for when there is no model."""
+def describe_collection(collections: Collections, model: DefaultModel | None) -> IndexModel:
+    """Describe the collection for a model, or the one without dense vectors if there is no model."""
     fingerprint = model.fingerprint if model else NO_MODEL
     return IndexModel(
-        collection=collections.collection_of(fingerprint),
+        collection=collections.name_collection(fingerprint),
         fingerprint=fingerprint,
         name=model.name if model else None,
         dimensions=model.dimensions if model else 1,
@@ -63,12 +65,12 @@ def model_of_index(collections: Collections, model: DefaultModel | None) -> Inde
 
 
 class Index(Generic[EntryT]):
-    """The index behind one alias. Methods raise IndexUnavailableError when store, embedder or bus cannot be had."""
+    """The index behind an alias. Methods raise IndexUnavailableError when store, embedder or bus is unavailable."""
 
     def __init__(
         self,
         alias: str,
-        collections: FilledCollections[EntryT],
+        collections: WritableCollections[EntryT],
         entries: Entries[EntryT],
         switches: Switches,
         models: EmbeddingModels,
@@ -76,124 +78,130 @@ class Index(Generic[EntryT]):
     ) -> None:
         self.alias = alias
         self.collections = collections
-        self._entries = entries
+        self.entries = entries
         self._switches = switches
         self._models = models
         self._on_model_back = on_model_back
         self._opening = asyncio.Lock()
-        self._owed: set[str] = set()
-        """Collections that got points without the vectors of their model."""
+        self._without_dense: set[str] = set()
+        """Collections with points that lack the vectors of their model."""
 
-    async def put(self, entries: Sequence[EntryT]) -> None:
-        """Index entries that are recorded already, in place of what was indexed of them."""
+    async def put_entries(self, entries: Sequence[EntryT]) -> None:
+        """Write the points of entries that are already recorded."""
         for at in range(0, len(entries), BATCH):
             batch = entries[at : at + BATCH]
-            await self._everywhere(partial(self._write, batch))
+            await self._write_everywhere(partial(self._write, batch))
 
-    async def follow(
+    async def sync_entries(
         self,
         keys: Sequence[Key],
         known: Sequence[EntryT] | None = None,
-        settled: Callable[[], Awaitable[bool]] | None = None,
-        read: Callable[[Sequence[Key]], Awaitable[Sequence[EntryT]]] | None = None,
+        is_settled: Callable[[], Awaitable[bool]] | None = None,
+        load: Callable[[Sequence[Key]], Awaitable[Sequence[EntryT]]] | None = None,
     ) -> None:
-        """Index entries as the record has them now, or as is `known` of them; take out what is not to be found.
+        """Write the points of entries as they are recorded now, and remove those that should not be in the index.
 
-        Read again once it is written: of two that change an entry at the same time, here or in two replicas, the one
-        whose point is written last sees what the other made of the record, and writes that. `settled` may spare it
-        that: it tells whether nobody has changed what was known. `read` reads the record in place of `Entries.of`.
+        The record is read again after the write: when two writers, also in two replicas, change an entry at the same
+        time, the one that writes its point last sees the change of the other and writes it.
+
+        Args:
+            keys: The entries.
+            known: The entries as the caller has just read them; saves the first read.
+            is_settled: Tells that nobody changed `known`; saves the last read.
+            load: Replaces `Entries.load_entries`.
         """
-        read = read or self._entries.of
-        entries = await read(keys) if known is None else known
+        load = load or self.entries.load_entries
+        entries = await load(keys) if known is None else known
         while keys:
             written = {entry.key: entry.digest for entry in entries}
-            await self.put(entries)
-            await self.remove([key for key in keys if key not in written])
-            if settled is not None and await settled():
+            await self.put_entries(entries)
+            await self.remove_entries([key for key in keys if key not in written])
+            if is_settled is not None and await is_settled():
                 return
-            now = {entry.key: entry for entry in await read(keys)}
+            now = {entry.key: entry for entry in await load(keys)}
             keys = [key for key in keys if written.get(key) != (now[key].digest if key in now else None)]
             entries = [now[key] for key in keys if key in now]
 
-    async def holds(self, entries: Sequence[Digested]) -> frozenset[Key]:
-        """Those of them that are indexed as they are."""
+    async def find_current(self, entries: Sequence[Digested]) -> frozenset[Key]:
+        """Return the keys of the entries whose points are up to date."""
         if not entries:
             return frozenset()
-        live = await self.live()
-        fingerprint = self.collections.fingerprint_of(live)
-        hashes = await self.collections.hashes(live, [entry.key for entry in entries])
-        return frozenset(e.key for e in entries if hashes.get(e.key) == content_hash(e, fingerprint))
+        live = await self.open_live()
+        fingerprint = self.collections.read_fingerprint(live)
+        hashes = await self.collections.load_hashes(live, [entry.key for entry in entries])
+        return frozenset(e.key for e in entries if hashes.get(e.key) == hash_content(e, fingerprint))
 
-    async def remove(self, keys: Sequence[Key]) -> None:
-        """Take out entries that are not to be found any more. That they are not there is fine."""
+    async def remove_entries(self, keys: Sequence[Key]) -> None:
+        """Remove the points of entries. Missing ones are fine."""
         if keys:
-            await self._everywhere(lambda collection: self.collections.remove(collection, keys))
+            await self._write_everywhere(lambda collection: self.collections.remove_points(collection, keys))
 
-    async def live(self) -> str:
-        """The collection that is searched; made and filled first when there is none."""
-        with _unavailable():
-            live = await self.collections.live()
+    async def open_live(self) -> str:
+        """Return the live collection. If there is none, create and fill one first."""
+        with _raise_unavailable():
+            live = await self.collections.find_live()
             if live is not None:
                 return live
             async with self._opening:
-                return await self.collections.live() or await self._open()
+                return await self.collections.find_live() or await self._create_live()
 
-    async def opened(self) -> str | None:
-        """The same, but None while there is none and nothing to fill it with: an empty one takes 50 MB in process."""
-        live = await self.collections.live()
-        if live is None and not await self._has_entries():
-            return None
-        return live or await self.live()
+    async def open_if_needed(self) -> str | None:
+        """Return the live collection as `open_live`, but None if there is none and nothing to fill it with.
 
-    async def counts(self) -> IndexCounts:
-        """What the index is now."""
-        live = await self.collections.live()
+        An empty collection takes 50 MB in the process.
+        """
+        live = await self.collections.find_live()
+        if live is None:
+            with _raise_unavailable():
+                async for _ in self.entries.iterate_entries():
+                    return await self.open_live()
+        return live
+
+    async def count_points(self) -> IndexCounts:
+        """Count the points of the live collection."""
+        live = await self.collections.find_live()
         if live is None:
             return IndexCounts(None, None, 0)
-        return IndexCounts(live, self.collections.fingerprint_of(live), await self.collections.count(live))
+        return IndexCounts(live, self.collections.read_fingerprint(live), await self.collections.count_points(live))
 
-    async def _has_entries(self) -> bool:
-        with _unavailable():
-            async for _ in self._entries.all():
-                return True
-        return False
+    async def _create_live(self) -> str:
+        model = describe_collection(self.collections, await self._models.load_default())
+        await self.entries.check_available()  # before anything is created
 
-    async def _write(self, entries: Sequence[EntryT], collection: str) -> None:
-        if not await self.collections.write(collection, entries):
-            self._owed.add(collection)
-        elif collection in self._owed:  # the model is back: what it owes need not wait for the next comparison
-            self._owed.discard(collection)
-            self._on_model_back()
+        async def write_keys(keys: Sequence[Key]) -> None:
+            await self._write(await self.entries.load_entries(keys), model.collection)
 
-    async def _open(self) -> str:
-        model = model_of_index(self.collections, await self._models.default())
-        await self._entries.check()  # nothing is made for a record that cannot be had
-        await self.collections.ensure(model)
-        differing = await differences(self.collections, self._entries, model.collection)
-        await in_batches(differing.unwritten, partial(self._write_keys, model.collection))
-        await self.collections.remove(model.collection, differing.ghosts)
+        await self.collections.ensure_collection(model)
+        differences = await compare_collection(self.collections, self.entries, model.collection)
+        await write_batches(differences.unwritten, write_keys)
+        await self.collections.remove_points(model.collection, differences.ghosts)
         await self.collections.point_alias(model.collection)
-        log.info("collection_live", collection=model.collection, entries=differing.total)
+        log.info("collection_live", collection=model.collection, entries=differences.total)
         return model.collection
 
-    async def _write_keys(self, collection: str, keys: Sequence[Key]) -> None:
-        await self._write(await self._entries.of(keys), collection)
+    async def _write(self, entries: Sequence[EntryT], collection: str) -> None:
+        if not await self.collections.write_points(collection, entries):
+            self._without_dense.add(collection)
+        elif collection in self._without_dense:  # the model is back, so the next comparison should come now
+            self._without_dense.discard(collection)
+            self._on_model_back()
 
-    async def _everywhere(self, write: Callable[[str], Awaitable[None]]) -> None:
-        """Write to the collection that is searched, which must succeed, and to what a switch needs written."""
-        with _unavailable():
-            # In this order: the alias moves after its switch was recorded, so the searched one is among those written.
-            stored = await self._switches.get(self.alias)
-        live = await self.live()
+    async def _write_everywhere(self, write: Callable[[str], Awaitable[None]]) -> None:
+        """Write to the live collection, which must succeed, and to the collections that a switch needs."""
+        with _raise_unavailable():
+            # The switch is read before the alias: an alias moves only after its switch was recorded, so the live
+            # collection is always among those written.
+            stored = await self._switches.load(self.alias)
+        live = await self.open_live()
         others = (stored.record.written if stored else frozenset()) - {live}
-        searched, *_ = await asyncio.gather(
-            write(live), *(self._attempt(write, other) for other in others), return_exceptions=True
+        result, *_ = await asyncio.gather(
+            write(live), *(self._try_write(write, other) for other in others), return_exceptions=True
         )
-        if isinstance(searched, BaseException):
-            raise searched
+        if isinstance(result, BaseException):
+            raise result
 
-    async def _attempt(self, write: Callable[[str], Awaitable[None]], collection: str) -> None:
-        """Write to a collection that is not searched: verification, or the next comparison, mends what fails here."""
+    async def _try_write(self, write: Callable[[str], Awaitable[None]], collection: str) -> None:
+        """Write to a collection that is not live. Verification or the next comparison repairs a failure."""
         try:
             async with asyncio.timeout(_OTHERS_TIMEOUT_S):
                 await write(collection)
@@ -202,7 +210,7 @@ class Index(Generic[EntryT]):
 
 
 @contextmanager
-def _unavailable() -> Generator[None]:
+def _raise_unavailable() -> Generator[None]:
     try:
         yield
     except RequestError as error:

@@ -1,4 +1,4 @@
-"""What an index is made of, whatever it is of: entries, each a point of every collection of the index."""
+"""Entries of an index, and ports to their record, to the collections of points and to the embedder's models."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,45 +10,45 @@ from skillbus.contracts.indexer.index_switch import IndexModel
 Key = tuple[str, str]
 """Project and id of an entry."""
 NO_MODEL: Final = "lexical"
-"""In place of a model's fingerprint: the point has a sparse vector only."""
+"""Fingerprint of points that have a sparse vector only."""
 _PAYLOAD_VERSION: Final = 2
-"""Raised when what points hold is computed otherwise, so that all of every index are made again; for those of one
-index, the schema of its dataset is raised."""
+"""Raised when the content of points changes, so that every index is built again. A change that concerns one index
+raises the schema of its dataset instead."""
 
 
 class Digested(Protocol):
-    """Something that is to be found, and what it is told from another by."""
+    """An entry that should be in the index, as far as a comparison needs it."""
 
     @property
     def key(self) -> Key:
-        """Whose it is."""
+        """Project and id."""
         ...
 
     @property
     def digest(self) -> str:
-        """Of all that its point is made from."""
+        """Digest of everything that its point is made from."""
         ...
 
 
 EntryT = TypeVar("EntryT", bound=Digested)
-"""An entry whole, as its point is made from it."""
+"""A complete entry, from which its point is made."""
 EntryT_co = TypeVar("EntryT_co", bound=Digested, covariant=True)
 EntryT_contra = TypeVar("EntryT_contra", bound=Digested, contravariant=True)
 
 
 class Entries(Protocol[EntryT_co]):
-    """What an index is made from, read from the record each time. Methods raise RequestError when it cannot be had."""
+    """The record that an index is made from. Methods raise RequestError when it is unavailable."""
 
-    async def check(self) -> None:
-        """Find out whether they can be had."""
+    async def check_available(self) -> None:
+        """Raise RequestError if the record is unavailable."""
         ...
 
-    def all(self, project: str | None = None) -> AsyncIterator[Digested]:
-        """Everything that is to be found."""
+    def iterate_entries(self, project: str | None = None) -> AsyncIterator[Digested]:
+        """Yield every entry that should be in the index."""
         ...
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[EntryT_co]:
-        """Those of them that are to be found."""
+    async def load_entries(self, keys: Sequence[Key]) -> Sequence[EntryT_co]:
+        """Return the entries of these keys that should be in the index."""
         ...
 
 
@@ -57,62 +57,61 @@ class IndexedPoint:
     """A point of a collection."""
 
     key: Key
-    """Whose point it is."""
     content_hash: str
 
 
 class Collections(Protocol):
-    """Collections and the alias before them. Every method raises IndexUnavailableError when the store cannot be had."""
+    """Collections of points and their alias. Methods raise IndexUnavailableError when the store is unavailable."""
 
-    def collection_of(self, fingerprint: str) -> str:
-        """The collection of a model's vectors."""
+    def name_collection(self, fingerprint: str) -> str:
+        """Return the name of the collection for a model."""
         ...
 
-    def fingerprint_of(self, collection: str) -> str:
-        """Whose vectors a collection holds; `NO_MODEL` of one without."""
+    def read_fingerprint(self, collection: str) -> str:
+        """Return the fingerprint of the model of a collection; `NO_MODEL` if it has no dense vectors."""
         ...
 
-    async def live(self) -> str | None:
-        """What the alias points at."""
+    async def find_live(self) -> str | None:
+        """Return the collection that the alias points to."""
         ...
 
-    async def names(self) -> frozenset[str]:
-        """Every collection of the index that there is."""
+    async def list_names(self) -> frozenset[str]:
+        """Return the names of all collections of the index."""
         ...
 
-    async def ensure(self, model: IndexModel) -> None:
-        """Make a collection if it is missing."""
+    async def ensure_collection(self, model: IndexModel) -> None:
+        """Create a collection if it is missing."""
         ...
 
     async def point_alias(self, collection: str) -> None:
-        """Have the alias point at a collection, in one operation."""
+        """Move the alias to a collection, atomically."""
         ...
 
-    async def delete(self, collection: str) -> None:
-        """Remove a collection. That it is not there is fine."""
+    async def delete_collection(self, collection: str) -> None:
+        """Delete a collection. A missing one is fine."""
         ...
 
-    async def count(self, collection: str) -> int:
-        """Points of a collection."""
+    async def count_points(self, collection: str) -> int:
+        """Return the number of points of a collection."""
         ...
 
-    def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
-        """Every point of a collection."""
+    def scan_points(self, collection: str) -> AsyncIterator[IndexedPoint]:
+        """Yield every point of a collection."""
         ...
 
-    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
-        """The content hashes of those of `keys` that have a point."""
+    async def load_hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+        """Return the content hashes of the keys that have a point."""
         ...
 
-    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
-        """Take entries out. That they are not there is fine."""
+    async def remove_points(self, collection: str, keys: Sequence[Key]) -> None:
+        """Remove the points of entries. Missing ones are fine."""
         ...
 
 
-class FilledCollections(Collections, Protocol[EntryT_contra]):
-    """Collections that are written."""
+class WritableCollections(Collections, Protocol[EntryT_contra]):
+    """Collections that can be written."""
 
-    async def write(
+    async def write_points(
         self,
         collection: str,
         entries: Sequence[EntryT_contra],
@@ -120,17 +119,17 @@ class FilledCollections(Collections, Protocol[EntryT_contra]):
         insert_only: bool = False,
         dense_required: bool = False,
     ) -> bool:
-        """Embed entries with the model of the collection and write their points; tells whether that model could be had.
+        """Embed entries with the model of the collection and write their points. Return False without that model.
 
-        Without it they are written with sparse vectors alone, and content hashes that tell so; with `dense_required`
-        that raises DenseUnavailableError instead. With `insert_only`, points that exist stay.
+        Without the model the points get sparse vectors only, and a content hash that says so. With `dense_required`
+        DenseUnavailableError is raised instead. With `insert_only` existing points stay.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultModel:
-    """The model that texts are to be embedded by."""
+    """The default embedding model."""
 
     name: str
     fingerprint: str
@@ -138,17 +137,17 @@ class DefaultModel:
 
 
 class EmbeddingModels(Protocol):
-    """What the embedder says of models."""
+    """The embedder's models."""
 
-    async def default(self) -> DefaultModel | None:
-        """The default model; None when there is none that gives vectors. Raises RequestError when nobody answers."""
+    async def load_default(self) -> DefaultModel | None:
+        """Return the default model, or None if none gives vectors. Raises RequestError when nobody answers."""
         ...
 
-    def known(self, fingerprint: str) -> DefaultModel | None:
-        """A model that `default` told of before; None of others."""
+    def recall_model(self, fingerprint: str) -> DefaultModel | None:
+        """Return a model that `load_default` returned before."""
         ...
 
 
-def content_hash(entry: Digested, fingerprint: str) -> str:
-    """Of all that a point is made from: the same hash, the same point."""
+def hash_content(entry: Digested, fingerprint: str) -> str:
+    """Return the content hash of an entry's point. Equal hashes mean equal points."""
     return hashlib.sha256(f"{_PAYLOAD_VERSION} {fingerprint} {entry.digest}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""When an index goes to another model, and what people may ask of that."""
+"""Decisions about index switches: when one begins, and what operators may request."""
 
 from asyncio import gather
 from collections.abc import Callable, Sequence
@@ -16,180 +16,185 @@ from skillbus.indexer.domain.errors import (
     NoDefaultModelError,
     RollBackRefusedError,
 )
-from skillbus.indexer.domain.index.index import model_of_index
+from skillbus.indexer.domain.index.index import describe_collection
 from skillbus.indexer.domain.index.ports import Collections, DefaultModel, EmbeddingModels
 from skillbus.indexer.domain.index.switch_record import (
     StoredSwitch,
     SwitchAnnouncer,
     Switches,
     SwitchRecord,
-    announce,
-    begun,
-    forgiven,
-    rolled_back,
+    allow_model,
+    begin_switch,
+    roll_back_switch,
+    try_announce,
 )
 
 log = structlog.get_logger(__name__)
 
 
-class Decision(Enum):
-    """What a default model asks for."""
+class SwitchDecision(Enum):
+    """Consequence of a default model."""
 
     NOTHING = auto()
     BEGIN = auto()
-    """A switch to it; one that runs is given up."""
-    GIVE_UP = auto()
-    """The switch that runs: what is searched is of the default model again."""
-    FORGIVE = auto()
-    """The model that was rolled back from."""
+    """Begin a switch to it; a running one is abandoned."""
+    ABANDON = auto()
+    """Abandon the running switch, because the live collection has the default model again."""
+    ALLOW = auto()
+    """Allow the model that was rolled back."""
 
 
-def decide(record: SwitchRecord | None, live: str, default: IndexModel) -> Decision:
-    """By the collection that is searched and that of the default model, which is another one for each schema too."""
+def decide_switch(record: SwitchRecord | None, live: str, default: IndexModel) -> SwitchDecision:
+    """Compare the live collection with that of the default model. A new schema gives another collection too."""
     if record is not None and record.running:
         if record.target.collection == default.collection:
-            return Decision.NOTHING
-        return Decision.GIVE_UP if live == default.collection else Decision.BEGIN
+            return SwitchDecision.NOTHING
+        return SwitchDecision.ABANDON if live == default.collection else SwitchDecision.BEGIN
     if record is not None and record.refused == default.fingerprint:
-        return Decision.NOTHING
+        return SwitchDecision.NOTHING
     if live != default.collection:
-        return Decision.BEGIN
-    return Decision.FORGIVE if record is not None and record.refused else Decision.NOTHING
+        return SwitchDecision.BEGIN
+    return SwitchDecision.ALLOW if record is not None and record.refused else SwitchDecision.NOTHING
 
 
-class SearchedIndex(Protocol):
-    """The index behind an alias, whatever it is of."""
+class SwitchedIndex(Protocol):
+    """The index behind an alias, of any dataset."""
 
     @property
     def alias(self) -> str:
-        """Its name."""
+        """Name of the alias."""
         ...
 
     @property
     def collections(self) -> Collections:
-        """What it is in."""
+        """Collections of the index."""
         ...
 
-    async def live(self) -> str:
-        """The collection that is searched. Raises IndexUnavailableError when it cannot be had."""
+    async def open_live(self) -> str:
+        """Return the live collection. Raises IndexUnavailableError when the store is unavailable."""
         ...
 
-    async def opened(self) -> str | None:
-        """The same, but None while there is none and nothing to fill it with."""
+    async def open_if_needed(self) -> str | None:
+        """Return the live collection, or None if there is none and nothing to fill it with."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchDecisions:
-    """Writes down what is to become of an index; a driver carries it out, here or in another replica."""
+    """Records decisions about an index. A driver carries them out, here or in another replica."""
 
-    index: SearchedIndex
+    index: SwitchedIndex
     switches: Switches
     models: EmbeddingModels
     announcer: SwitchAnnouncer
     now: Callable[[], datetime]
     wake: Callable[[], None]
-    """Tells the driver of this replica to look."""
+    """Wakes the driver of this replica."""
 
-    async def consider(self) -> None:
-        """Begin what the default model asks for.
+    async def open_index(self) -> None:
+        """Create the first collection if there is something to fill it with."""
+        await self.index.open_if_needed()
+
+    async def follow_default_model(self) -> None:
+        """Begin or abandon a switch as the default model requires.
 
         Raises:
-            IndexerError, RequestError: Not now; consider it again later.
+            IndexerError, RequestError: Not possible now.
         """
-        default, live = await self.models.default(), await self.index.collections.live()
-        if default is None or live is None:  # what is made first is made for the default model
+        default, live = await self.models.load_default(), await self.index.collections.find_live()
+        if default is None or live is None:  # the first collection is created for the default model
             return
-        stored = await self.switches.get(self.index.alias)
+        stored = await self.switches.load(self.index.alias)
         record = stored.record if stored else None
-        decision = decide(record, live, model_of_index(self.index.collections, default))
-        await self._put(decision, stored, live, default)
+        decision = decide_switch(record, live, describe_collection(self.index.collections, default))
+        await self._record(decision, stored, live, default)
 
-    async def start(self) -> IndexState:
-        """Begin a switch to the default model, also after a rollback; one that runs to it goes on.
+    async def start_switch(self) -> IndexState:
+        """Begin a switch to the default model, also after a rollback. A running one to that model continues.
 
         Raises:
-            NoDefaultModelError, SwitchConflictError, IndexUnavailableError: It was not begun.
+            NoDefaultModelError, WriteConflictError, IndexUnavailableError: It did not begin.
         """
-        default = await self.models.default()
+        default = await self.models.load_default()
         if default is None:
             raise NoDefaultModelError
-        live = await self.index.live()
-        stored = await self.switches.get(self.index.alias)
-        record = forgiven(stored.record) if stored else None
-        decision = decide(record, live, model_of_index(self.index.collections, default))
-        await self._put(decision, stored, live, default)
-        return await self.state()
+        live = await self.index.open_live()
+        stored = await self.switches.load(self.index.alias)
+        record = allow_model(stored.record) if stored else None
+        decision = decide_switch(record, live, describe_collection(self.index.collections, default))
+        await self._record(decision, stored, live, default)
+        return await self.describe_state()
 
     async def roll_back(self) -> IndexState:
-        """Go back to the source of the last switch, or give up one that runs.
+        """Return to the source of the last switch, or abandon a running one.
 
         Raises:
-            RollBackRefusedError, SwitchConflictError, IndexUnavailableError: It was not done.
+            RollBackRefusedError, WriteConflictError, IndexUnavailableError: Nothing was changed.
         """
-        stored = await self.switches.get(self.index.alias)
+        stored = await self.switches.load(self.index.alias)
         if stored is None:
-            raise RollBackRefusedError("This index was never switched: there is nothing to go back to.")
-        source = await self._source_of(stored.record)
-        # Recorded first: were the alias moved first, a driver that follows the record would move it back.
-        stored = await self._write(rolled_back(stored.record, self.now(), refused=True), stored.revision)
+            raise RollBackRefusedError("This index was never switched: there is nothing to roll back.")
+        source = await self._find_source(stored.record)
+        # The record comes first: a driver follows the record and would move the alias back.
+        stored = await self._write(roll_back_switch(stored.record, self.now(), refused=True), stored.revision)
         await self.index.collections.point_alias(source)
         log.info("index_rolled_back", alias=self.index.alias, collection=source)
-        return await self.state()
+        return await self.describe_state()
 
-    async def _source_of(self, record: SwitchRecord) -> str:
+    async def _find_source(self, record: SwitchRecord) -> str:
         phase, source = record.switch.phase, record.switch.source
         if phase is SwitchPhase.ROLLED_BACK:
             raise RollBackRefusedError("The last switch was rolled back already.")
-        there = await self.index.collections.names()
-        if phase is SwitchPhase.DONE or source is None or source.collection not in there:
+        existing = await self.index.collections.list_names()
+        if phase is SwitchPhase.DONE or source is None or source.collection not in existing:
             raise RollBackRefusedError(
-                "The collection before the last switch is gone: make the model that it was of the default again, "
-                "and the index is taken back to it."
+                "The collection from before the last switch is gone: make its model the default again, "
+                "and the index switches back to it."
             )
         return source.collection
 
-    async def _put(self, decision: Decision, stored: StoredSwitch | None, live: str, default: DefaultModel) -> None:
+    async def _record(
+        self, decision: SwitchDecision, stored: StoredSwitch | None, live: str, default: DefaultModel
+    ) -> None:
         record, revision = (stored.record, stored.revision) if stored else (None, 0)
-        if decision is Decision.BEGIN:
-            source = self._described(live, record)
-            target = model_of_index(self.index.collections, default)
-            await self._write(begun(record, uuid4().hex, source, target, self.now()), revision)
+        if decision is SwitchDecision.BEGIN:
+            source = self._describe(live, record)
+            target = describe_collection(self.index.collections, default)
+            await self._write(begin_switch(record, uuid4().hex, source, target, self.now()), revision)
             log.info("index_switch_begun", source=source.collection, target=target.collection, model=default.name)
-        elif decision is Decision.GIVE_UP and record is not None:
-            await self._write(rolled_back(record, self.now(), refused=False), revision)
-            log.info("index_switch_given_up", target=record.target.collection, model=default.name)
-        elif decision is Decision.FORGIVE and record is not None:
-            await self.switches.put(self.index.alias, forgiven(record), revision)
+        elif decision is SwitchDecision.ABANDON and record is not None:
+            await self._write(roll_back_switch(record, self.now(), refused=False), revision)
+            log.info("index_switch_abandoned", target=record.target.collection, model=default.name)
+        elif decision is SwitchDecision.ALLOW and record is not None:
+            await self.switches.save(self.index.alias, allow_model(record), revision)
 
     async def _write(self, record: SwitchRecord, revision: int) -> StoredSwitch:
-        stored = await self.switches.put(self.index.alias, record, revision)
+        stored = await self.switches.save(self.index.alias, record, revision)
         self.wake()
-        await announce(self.announcer, self.index.alias, stored.record.switch)
+        await try_announce(self.announcer, self.index.alias, stored.record.switch)
         return stored
 
-    async def state(self) -> IndexState:
-        """What is searched, and the last switch."""
-        live = await self.index.collections.live()
-        stored = await self.switches.get(self.index.alias)
+    async def describe_state(self) -> IndexState:
+        """Return the live collection and the last switch."""
+        live = await self.index.collections.find_live()
+        stored = await self.switches.load(self.index.alias)
         record = stored.record if stored else None
         return IndexState(
             alias=self.index.alias,
-            live=None if live is None else self._described(live, record),
+            live=None if live is None else self._describe(live, record),
             switch=record.switch if record else None,
         )
 
-    def _described(self, collection: str, record: SwitchRecord | None) -> IndexModel:
-        """A collection with what is known of its model, by the last switch or because it was the default.
+    def _describe(self, collection: str, record: SwitchRecord | None) -> IndexModel:
+        """Describe a collection by the last switch, or by a model that was the default since the start.
 
-        Of one that was made before, for a model that is not the default any more, neither name nor dimensions are
-        known; they are then None and 0.
+        Name and dimensions are None and 0 if the model was the default only before the start.
         """
         for model in (record.switch.target, record.switch.source) if record else ():
             if model is not None and model.collection == collection:
                 return model
-        fingerprint = self.index.collections.fingerprint_of(collection)
-        known = self.models.known(fingerprint)
+        fingerprint = self.index.collections.read_fingerprint(collection)
+        known = self.models.recall_model(fingerprint)
         return IndexModel(
             collection=collection,
             fingerprint=fingerprint,
@@ -200,28 +205,28 @@ class SwitchDecisions:
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The decisions of every index."""
+    """Every index of the service."""
 
     decisions: Sequence[SwitchDecisions]
 
-    def of(self, alias: str) -> SwitchDecisions:
-        """Those of one. Raises IndexMissingError."""
+    def find_index(self, alias: str) -> SwitchDecisions:
+        """Return the decisions about one index. Raises IndexMissingError."""
         for decisions in self.decisions:
             if decisions.index.alias == alias:
                 return decisions
         raise IndexMissingError(alias)
 
-    async def states(self) -> tuple[IndexState, ...]:
-        """Every index, and its last switch."""
-        return tuple([await decisions.state() for decisions in self.decisions])
+    async def describe_states(self) -> tuple[IndexState, ...]:
+        """Return the state of every index."""
+        return tuple([await decisions.describe_state() for decisions in self.decisions])
 
-    async def consider(self) -> None:
-        """Begin what the default model asks for, of each index whether or not it can be had of the others.
+    async def follow_default_model(self) -> None:
+        """Begin or abandon switches as the default model requires. An index that fails does not stop the others.
 
         Raises:
-            IndexerError, RequestError: Not now of one of them; consider all again later.
+            IndexerError, RequestError: Not possible now for one of them.
         """
-        considered = await gather(*(decisions.consider() for decisions in self.decisions), return_exceptions=True)
-        for outcome in considered:
+        outcomes = await gather(*(one.follow_default_model() for one in self.decisions), return_exceptions=True)
+        for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome

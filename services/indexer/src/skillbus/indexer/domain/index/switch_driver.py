@@ -1,7 +1,7 @@
-"""Carries out what the record of a switch says.
+"""Driver of an index switch: carries out what its record says.
 
-Each step can be done again, and is done from the start by whoever takes over: the collection is made if it is missing,
-filled with what it lacks, compared with the record. Nothing but the record tells how far it is.
+Every step can be repeated, and a replica that takes over repeats the current one: it creates the collection if it is
+missing, writes the entries that it lacks, and compares it with the record. Only the record tells the progress.
 """
 
 import asyncio
@@ -14,25 +14,27 @@ from typing import Final, Generic
 
 import structlog
 
+from skillbus.common.background import finish_within
+from skillbus.common.records import WriteConflictError
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import SwitchPhase
-from skillbus.indexer.domain.errors import IndexerError, SwitchConflictError
-from skillbus.indexer.domain.index.backfill import Filling
-from skillbus.indexer.domain.index.batches import together
+from skillbus.indexer.domain.errors import IndexerError
+from skillbus.indexer.domain.index.backfill import Backfill
+from skillbus.indexer.domain.index.batches import open_task_group
 from skillbus.indexer.domain.index.differences import SETTLE_S
-from skillbus.indexer.domain.index.ports import Entries, EntryT, FilledCollections
+from skillbus.indexer.domain.index.ports import Entries, EntryT, WritableCollections
 from skillbus.indexer.domain.index.switch_lease import LeaseWatch, SwitchLease
 from skillbus.indexer.domain.index.switch_record import (
     StoredSwitch,
     SwitchAnnouncer,
     Switches,
-    advanced,
-    announce,
-    finished,
-    hindered,
-    owned,
-    progressed,
-    switched,
+    advance_phase,
+    complete_switch,
+    finish_keeping,
+    record_problem,
+    record_progress,
+    set_owner,
+    try_announce,
 )
 
 _PROGRESS_S: Final = 2.0
@@ -43,23 +45,23 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SwitchTiming:
-    """All in seconds."""
+    """Durations of a switch, in seconds."""
 
     keep_s: float = 3600.0
-    """How long the old collection is kept and written."""
+    """Time for which the old collection is kept and written after a switch."""
     lease_s: float = 15.0
-    """A replica that has not renewed its lease for so long has lost it."""
+    """Time after which a replica that did not renew its lease loses it."""
     retry_s: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0, 10.0)
-    """Before each further try when something cannot be had; the last one again and again."""
+    """Delays before retries when something is unavailable; the last one is used again and again."""
     settle_s: tuple[float, ...] = SETTLE_S
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPorts(Generic[EntryT]):
-    """What a driver works with."""
+    """Dependencies of a driver."""
 
     alias: str
-    collections: FilledCollections[EntryT]
+    collections: WritableCollections[EntryT]
     entries: Entries[EntryT]
     switches: Switches
     announcer: SwitchAnnouncer
@@ -67,7 +69,7 @@ class SwitchPorts(Generic[EntryT]):
 
 
 class SwitchDriver(Generic[EntryT]):
-    """Carries out switches of one alias, if no other replica does."""
+    """Carries out the switches of one alias, if no other replica does."""
 
     def __init__(
         self, ports: SwitchPorts[EntryT], owner: str, timing: SwitchTiming, on_moved: Callable[[], None]
@@ -82,71 +84,71 @@ class SwitchDriver(Generic[EntryT]):
         self._settled: tuple[str, SwitchPhase] | None = None
 
     def wake(self) -> None:
-        """Look again at once: the record was written."""
+        """Run the next round at once, because the record was written."""
         self._woken.set()
 
-    async def rest(self, at_most_s: float) -> None:
-        """Wait until there may be something to do."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(at_most_s, 0)):
-                await self._woken.wait()
+    async def wait_for_work(self, at_most_s: float) -> None:
+        """Wait until the driver is woken, or the time has passed."""
+        await finish_within(self._woken.wait(), at_most_s)
         self._woken.clear()
 
-    async def look(self) -> float:
-        """Do what is to be done; tells in how many seconds to look again.
+    async def run_round(self) -> float:
+        """Do what the record says. Return the number of seconds until the next round is due.
 
         Raises:
-            IndexerError, RequestError: Not now.
+            IndexerError, RequestError: Not possible now.
         """
         ports = self._ports
-        # Before the record, so that a collection that is seen here was recorded, if it is of a switch, before that.
-        names, live = await ports.collections.names(), await ports.collections.live()
-        stored = await ports.switches.get(ports.alias)
+        # List the collections before the record is read: the record then has every listed collection of a switch.
+        names, live = await ports.collections.list_names(), await ports.collections.find_live()
+        stored = await ports.switches.load(ports.alias)
         if stored is not None and stored.record.running:
-            if not self._watch.may_take(stored):
+            if not self._watch.is_free(stored):
                 return self._timing.lease_s / 3
-            await self._sweep(stored, names, live)
-            await self._run(stored)
+            await self._delete_unneeded(stored, names, live)
+            await self._drive(stored)
             return 0.0
         if stored is not None and live is not None:
-            live = await self._follow(stored, names, live)
-            stored = await self._finish(stored, names)
-        await self._sweep(stored, names, live)
-        return self._next_look(stored)
+            live = await self._follow_record(stored, names, live)
+            stored = await self._end_keeping(stored, names)
+        await self._delete_unneeded(stored, names, live)
+        return self._seconds_to_next_round(stored)
 
-    async def release(self) -> None:
-        """Let another replica take over at once a switch that was cut short here.
+    async def release_lease(self) -> None:
+        """Let another replica take over a switch that was interrupted here.
 
         Raises:
-            RequestError: Nobody can be told; the lease runs out by itself.
+            RequestError: The record cannot be written. The lease then expires by itself.
         """
         if not self._driving:
             return
-        stored = await self._ports.switches.get(self._ports.alias)
+        stored = await self._ports.switches.load(self._ports.alias)
         if stored is not None and stored.record.owner == self._owner:
-            with suppress(SwitchConflictError):
-                await self._ports.switches.put(self._ports.alias, owned(stored.record, None), stored.revision)
+            with suppress(WriteConflictError):
+                await self._ports.switches.save(self._ports.alias, set_owner(stored.record, None), stored.revision)
 
-    async def _run(self, stored: StoredSwitch) -> None:
+    async def _drive(self, stored: StoredSwitch) -> None:
         lease = SwitchLease(self._ports.switches, self._ports.alias, self._owner, stored)
         self._driving = True
         try:
-            await lease.renew()
+            await lease.renew_lease()
             log.info("index_switch_driven", target=lease.record.target.collection, phase=lease.switch.phase)
-            async with together() as tasks:
-                renewing = tasks.create_task(self._keep(lease))
+            async with open_task_group() as tasks:
+                renewing = tasks.create_task(self._keep_lease(lease))
                 await self._carry_out(lease)
                 renewing.cancel()
-        except SwitchConflictError:
+        except WriteConflictError:
             log.info("index_switch_left", target=lease.record.target.collection, phase=lease.switch.phase)
         self._driving = False
 
-    async def _keep(self, lease: SwitchLease) -> None:
-        """Renew the lease, also when a step takes long; that it was lost ends the step."""
+    async def _keep_lease(self, lease: SwitchLease) -> None:
+        """Renew the lease while a step runs. A lost lease ends the step."""
         while True:
-            await self.rest(self._timing.lease_s / 3)
+            await self.wait_for_work(self._timing.lease_s / 3)
             try:
-                await lease.renew()
+                await lease.renew_lease()
+            except WriteConflictError:
+                raise
             except RequestError as error:
                 log.warning("lease_not_renewed", reason=str(error))
 
@@ -155,50 +157,53 @@ class SwitchDriver(Generic[EntryT]):
         while lease.record.running:
             before = lease.switch.done, lease.switch.phase
             try:
-                await self._step(lease)
-            except SwitchConflictError:
+                await self._run_phase(lease)
+            except WriteConflictError:
                 raise
             except (IndexerError, RequestError) as error:
                 moved = (lease.switch.done, lease.switch.phase) != before
                 tries = 0 if moved else tries
-                await self._hindered(lease, str(error))
+                await self._report_problem(lease, str(error))
                 await asyncio.sleep(self._timing.retry_s[min(tries, len(self._timing.retry_s) - 1)])
                 tries += 1
 
-    async def _step(self, lease: SwitchLease) -> None:
-        """To the next phase."""
+    async def _run_phase(self, lease: SwitchLease) -> None:
+        """Complete the current phase and enter the next."""
         ports, target = self._ports, lease.record.target
-        # In every phase: the store may have lost it, and a replica that swept old collections may have taken it.
-        await ports.collections.ensure(target)
+        # In every phase: the store may have lost the collection, or another replica may have deleted it as unneeded.
+        await ports.collections.ensure_collection(target)
         report = _Progress(lease, ports.alias, ports.announcer)
-        filling = Filling(ports.collections, ports.entries, target.collection, report, self._timing.settle_s)
+        backfill = Backfill(ports.collections, ports.entries, target.collection, report, self._timing.settle_s)
         match lease.switch.phase:
             case SwitchPhase.BUILDING:
-                await lease.update(lambda record: advanced(record, SwitchPhase.BACKFILLING))
+                await lease.update_record(lambda record: advance_phase(record, SwitchPhase.BACKFILLING))
             case SwitchPhase.BACKFILLING:
-                await filling.backfill()
-                await lease.update(lambda record: advanced(record, SwitchPhase.VERIFYING))
+                await backfill.write_missing()
+                await lease.update_record(lambda record: advance_phase(record, SwitchPhase.VERIFYING))
             case _:
-                await filling.verify()
-                await lease.renew()  # whoever lost the lease while it verified must not move the alias
+                await backfill.verify()
+                # A replica that lost the lease during the verification must not move the alias.
+                await lease.renew_lease()
                 await ports.collections.point_alias(target.collection)
-                await lease.update(lambda record: switched(record, ports.now(), self._timing.keep_s))
+                await lease.update_record(lambda record: complete_switch(record, ports.now(), self._timing.keep_s))
                 log.info("index_switched", target=target.collection, entries=lease.switch.total)
-        await announce(ports.announcer, ports.alias, lease.switch)
+        await try_announce(ports.announcer, ports.alias, lease.switch)
 
-    async def _hindered(self, lease: SwitchLease, problem: str) -> None:
+    async def _report_problem(self, lease: SwitchLease, problem: str) -> None:
         log.warning("index_switch_hindered", phase=lease.switch.phase, reason=problem)
         if lease.switch.problem == problem:
             return
         try:
-            await lease.update(lambda record: hindered(record, problem))
+            await lease.update_record(lambda record: record_problem(record, problem))
+        except WriteConflictError:
+            raise
         except RequestError as error:
             log.warning("switch_not_recorded", reason=str(error))
             return
-        await announce(self._ports.announcer, self._ports.alias, lease.switch)
+        await try_announce(self._ports.announcer, self._ports.alias, lease.switch)
 
-    async def _follow(self, stored: StoredSwitch, names: frozenset[str], live: str) -> str:
-        """Have the alias point where the record says: who wrote the record may have died before it moved the alias."""
+    async def _follow_record(self, stored: StoredSwitch, names: frozenset[str], live: str) -> str:
+        """Point the alias where the record says. The writer of the record may have died before it moved the alias."""
         record = stored.record
         belongs = record.searched
         if belongs is not None and belongs != live and belongs in names:
@@ -206,33 +211,33 @@ class SwitchDriver(Generic[EntryT]):
             log.warning("alias_followed_the_record", collection=belongs, before=live)
             live = belongs
         if self._settled != (settled := (record.switch.id, record.switch.phase)):
-            # A write to this collection may have failed while it was not the searched one: compare it now.
+            # A write to this collection may have failed while it was not live: compare it now.
             self._settled = settled
             self._on_moved()
         return live
 
-    async def _finish(self, stored: StoredSwitch, names: frozenset[str]) -> StoredSwitch:
-        """End the keeping of the old collection when its time is over, or when it is gone."""
+    async def _end_keeping(self, stored: StoredSwitch, names: frozenset[str]) -> StoredSwitch:
+        """End the keeping of the old collection when its time is over, or when the collection is gone."""
         switch = stored.record.switch
         if switch.phase is not SwitchPhase.KEPT:
             return stored
         gone = switch.source is None or switch.source.collection not in names
         if not gone and switch.kept_until is not None and self._ports.now() < switch.kept_until:
             return stored
-        done = await self._ports.switches.put(self._ports.alias, finished(stored.record), stored.revision)
-        await announce(self._ports.announcer, self._ports.alias, done.record.switch)
+        done = await self._ports.switches.save(self._ports.alias, finish_keeping(stored.record), stored.revision)
+        await try_announce(self._ports.announcer, self._ports.alias, done.record.switch)
         return done
 
-    async def _sweep(self, stored: StoredSwitch | None, names: frozenset[str], live: str | None) -> None:
-        """Remove what nobody needs. Where nothing is searched yet, the first collection is just being made."""
+    async def _delete_unneeded(self, stored: StoredSwitch | None, names: frozenset[str], live: str | None) -> None:
+        """Delete collections that nobody needs. Without a live one, the first is just being filled."""
         if live is None:
             return
-        needed = stored.record.named(self._ports.now()) if stored else frozenset()
+        needed = stored.record.list_needed(self._ports.now()) if stored else frozenset()
         for collection in sorted(names - needed - {live}):
-            await self._ports.collections.delete(collection)
+            await self._ports.collections.delete_collection(collection)
             log.info("collection_removed", collection=collection)
 
-    def _next_look(self, stored: StoredSwitch | None) -> float:
+    def _seconds_to_next_round(self, stored: StoredSwitch | None) -> float:
         if stored is None:
             return self._timing.lease_s
         ends = [*stored.record.leaving.values()]
@@ -244,7 +249,7 @@ class SwitchDriver(Generic[EntryT]):
 
 
 class _Progress:
-    """Writes down how far a switch is, and says so: at most every 5 % or 2 s."""
+    """Records and publishes the progress of a switch, at most every 5 % or 2 s."""
 
     def __init__(self, lease: SwitchLease, alias: str, announcer: SwitchAnnouncer) -> None:
         self._lease = lease
@@ -259,5 +264,5 @@ class _Progress:
         if not news and (done == known.done or now - self._at < _PROGRESS_S):
             return
         self._at = now
-        await self._lease.update(lambda record: progressed(record, done, total))
-        await announce(self._announcer, self._alias, self._lease.switch)
+        await self._lease.update_record(lambda record: record_progress(record, done, total))
+        await try_announce(self._announcer, self._alias, self._lease.switch)

@@ -1,15 +1,15 @@
-"""The right to carry out a switch: one replica has it at a time."""
+"""Lease of a switch: the right of one replica to carry it out."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from skillbus.contracts.indexer.index_switch import IndexSwitch
-from skillbus.indexer.domain.index.switch_record import StoredSwitch, Switches, SwitchRecord, owned
+from skillbus.indexer.domain.index.switch_record import StoredSwitch, Switches, SwitchRecord, set_owner
 
 
 class SwitchLease:
-    """Held by who wrote the record last. Each write is a compare-and-set, so one that lost it finds out by that."""
+    """Lease held by the last writer of the record. Each write is a compare-and-set, so a loser notices at once."""
 
     def __init__(self, switches: Switches, alias: str, owner: str, stored: StoredSwitch) -> None:
         self._switches = switches
@@ -20,29 +20,29 @@ class SwitchLease:
 
     @property
     def record(self) -> SwitchRecord:
-        """As it was written last."""
+        """Record as it was last written."""
         return self._stored.record
 
     @property
     def switch(self) -> IndexSwitch:
-        """What it shows."""
+        """Switch as callers see it."""
         return self._stored.record.switch
 
-    async def update(self, change: Callable[[SwitchRecord], SwitchRecord]) -> None:
-        """Write what `change` makes of the record. Raises SwitchConflictError when the lease is lost."""
+    async def update_record(self, change: Callable[[SwitchRecord], SwitchRecord]) -> None:
+        """Write the changed record. Raises WriteConflictError when the lease is lost."""
         async with self._writing:
-            record = change(owned(self._stored.record, self._owner))
-            self._stored = await self._switches.put(self._alias, record, self._stored.revision)
+            record = change(set_owner(self._stored.record, self._owner))
+            self._stored = await self._switches.save(self._alias, record, self._stored.revision)
 
-    async def renew(self) -> None:
-        """Show that the work goes on."""
-        await self.update(lambda record: record)
+    async def renew_lease(self) -> None:
+        """Show that the work continues."""
+        await self.update_record(lambda record: record)
 
 
 class LeaseWatch:
-    """Tells a lease that is held from one whose holder is gone.
+    """Detects leases whose holder is gone: their revision stands still for the duration of a lease.
 
-    By how long a revision stands still on the own clock: those of two machines may differ.
+    The duration is measured by the clock of this machine, because clocks of two machines may differ.
     """
 
     def __init__(self, owner: str, lease_s: float, now: Callable[[], datetime]) -> None:
@@ -51,8 +51,8 @@ class LeaseWatch:
         self._now = now
         self._seen: tuple[int, datetime] | None = None
 
-    def may_take(self, stored: StoredSwitch) -> bool:
-        """Whether nobody else holds it."""
+    def is_free(self, stored: StoredSwitch) -> bool:
+        """Return True if nobody else holds the lease."""
         if stored.record.owner in {None, self._owner}:
             return True
         if self._seen is None or self._seen[0] != stored.revision:

@@ -1,53 +1,53 @@
-"""How far the switch of an index is: what is stored of it, and every step from one state to the next.
+"""State of an index switch, and its transitions as pure functions.
 
-BUILDING → BACKFILLING → VERIFYING → KEPT → DONE, and from each but the last to ROLLED_BACK. A record is only ever
-replaced by compare-and-set, and then carried out: whoever reads it can do what it says, again if need be.
+BUILDING → BACKFILLING → VERIFYING → KEPT → DONE, and from each but the last to ROLLED_BACK. A record is replaced only
+by compare-and-set, and carried out afterwards. Any replica can carry it out, also a second time.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import structlog
 from pydantic import Field
 
+from skillbus.common.records import StoredRecord
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.message import Message
 
 READERS_LAG_S: Final = 5.0
-"""For so long a search may still go to a collection that the alias has left: readers remember the alias for 1 s."""
+"""Time during which searches may still use a collection that the alias has left. Readers cache the alias for 1 s."""
 _RUNNING: Final = frozenset({SwitchPhase.BUILDING, SwitchPhase.BACKFILLING, SwitchPhase.VERIFYING})
 log = structlog.get_logger(__name__)
 
 
 class SwitchRecord(Message):
-    """The last switch of an alias, as it is stored."""
+    """The last switch of an alias."""
 
     switch: IndexSwitch
     owner: str | None = None
-    """Which replica carries it out. It writes the record again and again; one that no longer does has lost it."""
+    """Replica that carries it out. It keeps renewing the record; a replica that stops doing so loses the switch."""
     beats: int = 0
-    """Makes each such writing another record."""
+    """Number of renewals."""
     refused: str | None = None
-    """Fingerprint of a model that was rolled back from: not tried by itself while it is the default."""
+    """Fingerprint of a model that was rolled back. No switch to it begins by itself while it stays the default."""
     leaving: Mapping[str, datetime] = Field(default_factory=dict)
-    """Collections that are no longer part of it, and until when searches may still be on them."""
+    """Collections that left the switch, with the time until which searches may still use them."""
 
     @property
     def running(self) -> bool:
-        """Whether a new collection is being made."""
+        """True while a new collection is built."""
         return self.switch.phase in _RUNNING
 
     @property
     def target(self) -> IndexModel:
-        """What it goes to."""
+        """Collection that the switch leads to."""
         return self.switch.target
 
     @property
     def searched(self) -> str | None:
-        """Where the alias belongs by this record; None when it does not matter, as the source is searched still."""
+        """Collection that the alias must point to; None while the source is still live."""
         match self.switch.phase:
             case SwitchPhase.KEPT | SwitchPhase.DONE:
                 return self.target.collection
@@ -58,7 +58,7 @@ class SwitchRecord(Message):
 
     @property
     def written(self) -> frozenset[str]:
-        """What is to be written beside the collection that the alias points at."""
+        """Collections to write in addition to the live one."""
         source = frozenset({self.switch.source.collection} if self.switch.source else ())
         match self.switch.phase:
             case SwitchPhase.ROLLED_BACK:
@@ -68,69 +68,64 @@ class SwitchRecord(Message):
             case _:
                 return source | {self.target.collection}
 
-    def named(self, now: datetime) -> frozenset[str]:
-        """What must not be removed."""
+    def list_needed(self, now: datetime) -> frozenset[str]:
+        """Return the collections that must not be deleted."""
         return self.written | {collection for collection, until in self.leaving.items() if until > now}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSwitch:
-    """A record and its revision, which the next write must name."""
-
-    record: SwitchRecord
-    revision: int
+StoredSwitch = StoredRecord[SwitchRecord]
 
 
 class Switches(Protocol):
-    """Where the state of switches is kept, by alias. Methods raise RequestError when it cannot be had."""
+    """Store of switch records by alias; `KvRecords` is one. Methods raise RequestError when it is unavailable."""
 
-    async def get(self, alias: str) -> StoredSwitch | None:
-        """The last switch of an alias, as it is now and not as it was a moment ago."""
+    async def load(self, key: str) -> StoredSwitch | None:
+        """Return the last switch of an alias, read from the leader and not from a copy."""
         ...
 
-    async def put(self, alias: str, record: SwitchRecord, revision: int) -> StoredSwitch:
-        """Write over `revision`, 0 for none. Raises SwitchConflictError when another was written since."""
+    async def save(self, key: str, record: SwitchRecord, revision: int) -> StoredSwitch:
+        """Write over `revision`, 0 for a new one. Raises WriteConflictError when somebody else wrote since."""
         ...
 
 
-def begun(
+def begin_switch(
     before: SwitchRecord | None, switch_id: str, source: IndexModel, target: IndexModel, now: datetime
 ) -> SwitchRecord:
-    """A new switch, in place of what was."""
+    """Begin a new switch in place of an earlier one."""
     switch = IndexSwitch(
         id=switch_id, phase=SwitchPhase.BUILDING, source=source, target=target, done=0, total=0, started_at=now
     )
     record = SwitchRecord(switch=switch)
-    dropped = frozenset() if before is None else before.named(now) - record.written
+    dropped = frozenset() if before is None else before.list_needed(now) - record.written
     earlier = {} if before is None else before.leaving
     until = now + timedelta(seconds=READERS_LAG_S)
     return record.model_copy(update={"leaving": {name: earlier.get(name, until) for name in dropped}})
 
 
-def owned(record: SwitchRecord, owner: str | None) -> SwitchRecord:
-    """Claimed, renewed or let go of."""
+def set_owner(record: SwitchRecord, owner: str | None) -> SwitchRecord:
+    """Claim, renew or release the lease."""
     return record.model_copy(update={"owner": owner, "beats": record.beats + 1})
 
 
-def advanced(record: SwitchRecord, phase: SwitchPhase) -> SwitchRecord:
-    """A phase further."""
+def advance_phase(record: SwitchRecord, phase: SwitchPhase) -> SwitchRecord:
+    """Enter a phase."""
     return _switch(record, phase=phase, problem=None)
 
 
-def progressed(record: SwitchRecord, done: int, total: int) -> SwitchRecord:
-    """So many entries of so many are in the new collection."""
+def record_progress(record: SwitchRecord, done: int, total: int) -> SwitchRecord:
+    """Note how many entries are in the new collection."""
     return _switch(record, done=done, total=total, problem=None)
 
 
-def hindered(record: SwitchRecord, problem: str) -> SwitchRecord:
-    """It does not go on at the moment."""
+def record_problem(record: SwitchRecord, problem: str) -> SwitchRecord:
+    """Note why the switch does not continue at the moment."""
     return _switch(record, problem=problem)
 
 
-def switched(record: SwitchRecord, now: datetime, keep_s: float) -> SwitchRecord:
-    """The alias points at the target; the source is kept."""
+def complete_switch(record: SwitchRecord, now: datetime, keep_s: float) -> SwitchRecord:
+    """Note that the alias points to the target. The source is kept for a while."""
     return _switch(
-        owned(record, None),
+        set_owner(record, None),
         phase=SwitchPhase.KEPT,
         problem=None,
         done=record.switch.total,
@@ -139,20 +134,20 @@ def switched(record: SwitchRecord, now: datetime, keep_s: float) -> SwitchRecord
     )
 
 
-def finished(record: SwitchRecord) -> SwitchRecord:
-    """The source is no longer needed."""
+def finish_keeping(record: SwitchRecord) -> SwitchRecord:
+    """End the keeping of the source."""
     source, left = record.switch.source, record.switch.switched_at
     leaving = {source.collection: left + timedelta(seconds=READERS_LAG_S)} if source and left else {}
     return _switch(
-        owned(record, None).model_copy(update={"leaving": leaving}),
+        set_owner(record, None).model_copy(update={"leaving": leaving}),
         phase=SwitchPhase.DONE,
         problem=None,
         kept_until=None,
     )
 
 
-def rolled_back(record: SwitchRecord, now: datetime, *, refused: bool) -> SwitchRecord:
-    """The source is searched; the target is written no more, and goes when the last search on it is over."""
+def roll_back_switch(record: SwitchRecord, now: datetime, *, refused: bool) -> SwitchRecord:
+    """Return to the source. The target is no longer written, and is deleted when the last search on it has ended."""
     until = now + timedelta(seconds=READERS_LAG_S)
     kept = {name: end for name, end in record.leaving.items() if end > now}
     update = {
@@ -160,12 +155,12 @@ def rolled_back(record: SwitchRecord, now: datetime, *, refused: bool) -> Switch
         "refused": record.target.fingerprint if refused else None,
     }
     return _switch(
-        owned(record, None).model_copy(update=update), phase=SwitchPhase.ROLLED_BACK, problem=None, kept_until=None
+        set_owner(record, None).model_copy(update=update), phase=SwitchPhase.ROLLED_BACK, problem=None, kept_until=None
     )
 
 
-def forgiven(record: SwitchRecord) -> SwitchRecord:
-    """Another model was the default since: the one that was rolled back from may be tried again."""
+def allow_model(record: SwitchRecord) -> SwitchRecord:
+    """Allow a switch to the model that was rolled back, because another model was the default since."""
     return record.model_copy(update={"refused": None})
 
 
@@ -174,16 +169,16 @@ def _switch(record: SwitchRecord, **changes: object) -> SwitchRecord:
 
 
 class SwitchAnnouncer(Protocol):
-    """Tells how far a switch is."""
+    """Publishes the progress of switches."""
 
-    async def progressed(self, alias: str, switch: IndexSwitch) -> None:
-        """It came further. Raises RequestError when the fact could not be published."""
+    async def announce_progress(self, alias: str, switch: IndexSwitch) -> None:
+        """Publish the state of a switch. Raises RequestError when it could not be published."""
         ...
 
 
-async def announce(announcer: SwitchAnnouncer, alias: str, switch: IndexSwitch) -> None:
-    """Say how far a switch is; that nobody hears it does not hold it up."""
+async def try_announce(announcer: SwitchAnnouncer, alias: str, switch: IndexSwitch) -> None:
+    """Publish the state of a switch. A failure is logged and does not stop the switch."""
     try:
-        await announcer.progressed(alias, switch)
+        await announcer.announce_progress(alias, switch)
     except RequestError as error:
         log.warning("switch_not_announced", alias=alias, phase=switch.phase, reason=str(error))

@@ -1,85 +1,86 @@
-"""Items of knowledge as the index knows them, and the port to their record."""
+"""Entries of the knowledge index, and the port to the record of knowledge."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.learner.index import KnowledgeItemDigest
-from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.indexer.domain.index.ports import Digested, Key
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeEntry:
-    """An item that is to be found, whole."""
+    """A complete item that search should find."""
 
     item: KnowledgeItem
 
     @property
     def key(self) -> Key:
-        """Whose entry it is."""
+        """Project and id."""
         return self.item.project, self.item.id
 
     @property
     def digest(self) -> str:
-        """Of all that the point is made from, the version among it."""
-        return _digest(self.item.version, self.item.digest)
+        """Digest of everything that the point is made from, including the version."""
+        return f"{self.item.version} {self.item.digest}"
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeDigest:
-    """An item that is to be found, for a comparison."""
+class KnowledgeEntryDigest:
+    """Key and digest of an item that search should find, for comparisons."""
 
     item: KnowledgeItemDigest
 
     @property
     def key(self) -> Key:
-        """Whose it is."""
+        """Project and id."""
         return self.item.project, self.item.id
 
     @property
     def digest(self) -> str:
-        """As that of the entry."""
-        return _digest(self.item.version, self.item.digest)
+        """Digest of the entry."""
+        return f"{self.item.version} {self.item.digest}"
+
+    @property
+    def ref(self) -> KnowledgeRef:
+        """Item at its version."""
+        return KnowledgeRef(project=self.item.project, id=self.item.id, version=self.item.version)
 
 
 class KnowledgeRecord(Protocol):
-    """Where knowledge is recorded. Methods raise RequestError when that cannot be had."""
+    """The record of knowledge, kept by the learner. Methods raise RequestError when it is unavailable."""
 
-    async def read(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
-        """Those of them that are there, whatever their status."""
+    async def load_items(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
+        """Return the items that exist, in any status."""
         ...
 
-    async def check(self) -> None:
-        """Find out whether it can be had."""
+    async def check_available(self) -> None:
+        """Raise RequestError if the record is unavailable."""
         ...
 
-    def digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
-        """Every active item, or those of a project."""
+    def iterate_digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
+        """Yield the digests of all active items of a project or of all projects."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeEntries:
-    """The entries of all items that are active."""
+    """Entries of all active items."""
 
     record: KnowledgeRecord
 
-    async def check(self) -> None:
-        await self.record.check()
+    async def check_available(self) -> None:
+        await self.record.check_available()
 
-    async def all(self, project: str | None = None) -> AsyncIterator[Digested]:
-        async for item in self.record.digests(project):
-            yield KnowledgeDigest(item)
+    async def iterate_entries(self, project: str | None = None) -> AsyncIterator[Digested]:
+        async for item in self.record.iterate_digests(project):
+            yield KnowledgeEntryDigest(item)
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[KnowledgeEntry]:
-        return entries_of(await self.record.read(keys))
+    async def load_entries(self, keys: Sequence[Key]) -> Sequence[KnowledgeEntry]:
+        return make_entries(await self.record.load_items(keys))
 
 
-def entries_of(items: Sequence[KnowledgeItem]) -> list[KnowledgeEntry]:
-    """Of those that are to be found."""
+def make_entries(items: Sequence[KnowledgeItem]) -> list[KnowledgeEntry]:
+    """Return the entries of the items that are active."""
     return [KnowledgeEntry(item) for item in items if item.status is KnowledgeStatus.ACTIVE]
-
-
-def _digest(version: int, digest: str) -> str:
-    return f"{version} {digest}"

@@ -1,102 +1,95 @@
-"""The index of knowledge made to follow the record, and the learner told how far it has."""
+"""Follower of the knowledge record: indexes changed items and reports to the learner how far the index is."""
 
-from asyncio import Lock
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, Protocol
-from weakref import WeakValueDictionary
 
 import structlog
 
+from skillbus.common.keyed_locks import KeyedLocks
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry, KnowledgeRecord, entries_of
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry, KnowledgeRecord, make_entries
 
-TRIES: Final = 3
-"""Of following what was heard of, within some 6 s."""
+ATTEMPTS: Final = 3
+"""Attempts to follow an event, within some 6 s."""
 
 log = structlog.get_logger(__name__)
 
 
 class KnowledgeAnnouncer(Protocol):
-    """Tells which versions the index has."""
+    """Reports the versions that the index has."""
 
-    async def indexed(self, items: Sequence[KnowledgeRef]) -> None:
-        """It has these, or has let go of what is not to be found.
+    async def announce_indexed(self, items: Sequence[KnowledgeRef]) -> None:
+        """Report that the index has these versions, or has removed items that search should not find.
 
-        Returns when it cannot be lost any more. Raises RequestError when that cannot be had.
+        Returns when the event is stored. Raises RequestError when the bus is unavailable.
         """
         ...
 
 
 class KnowledgeFollower:
-    """Brings the index to where the record is, item by item."""
+    """Brings the index to the state of the record, item by item."""
 
     def __init__(self, index: Index[KnowledgeEntry], record: KnowledgeRecord, announcer: KnowledgeAnnouncer) -> None:
         self._index = index
         self._record = record
         self._announcer = announcer
-        self._locks: WeakValueDictionary[Key, Lock] = WeakValueDictionary()
+        self._locks = KeyedLocks[Key]()
 
-    async def follow(self, keys: Sequence[Key]) -> None:
-        """Have the index hold these items as the record has them, or not at all, and say so.
+    async def follow_items(self, keys: Sequence[Key]) -> None:
+        """Index items as they are recorded, or remove them, and report it.
 
-        One at a time of an item: of two changes the later would be found, then the earlier, then the later again.
+        Changes of one item are followed one after the other. Side by side, search would find the later version, then
+        the earlier one, then the later one again.
 
         Raises:
-            IndexUnavailableError, RequestError: Not now; what was done is not undone by doing it again.
+            IndexUnavailableError, RequestError: Not possible now. A repetition is harmless.
         """
         wanted = sorted(set(keys))
-        async with AsyncExitStack() as held:
-            for key in wanted:
-                await held.enter_async_context(self._locks.setdefault(key, Lock()))
-            seen = await self._followed(wanted)
+        async with self._locks.hold(*wanted):
+            seen = await self._sync(wanted)
         if seen:
-            await self._announcer.indexed([ref_of(item) for item in seen])
+            refs = [KnowledgeRef(project=item.project, id=item.id, version=item.version) for item in seen]
+            await self._announcer.announce_indexed(refs)
 
-    async def _followed(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
-        """The items as they were when the index last agreed with them."""
+    async def _sync(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
+        """Index the items that changed. Return the items as they were when the index last agreed with them."""
         seen = dict[Key, KnowledgeItem]()
 
-        async def read(some: Sequence[Key]) -> Sequence[KnowledgeEntry]:
-            items = await self._record.read(some)
+        async def load(some: Sequence[Key]) -> Sequence[KnowledgeEntry]:
+            items = await self._record.load_items(some)
             seen.update({(item.project, item.id): item for item in items})
-            return entries_of(items)
+            return make_entries(items)
 
-        known = await read(keys)
-        there = await self._index.holds(known)
-        others = [entry for entry in known if entry.key not in there]
-        await self._index.follow([key for key in keys if key not in there], others, read=read)
+        known = await load(keys)
+        current = await self._index.find_current(known)
+        changed = [entry for entry in known if entry.key not in current]
+        await self._index.sync_entries([key for key in keys if key not in current], changed, load=load)
         return list(seen.values())
 
 
 @dataclass(frozen=True, slots=True)
-class HeardChanges:
-    """Follows what is heard of; what cannot be followed for so many tries is left to the comparison.
+class ChangeListener:
+    """Follows events about changed items. After the last attempt it leaves them to the comparison.
 
-    That is made again until it can be, every 30 s at the latest, and misses nothing. Events would come back after 2
-    and 10 minutes, fill the thousand places of those that wait, before which no new one comes, and end as dead letters.
+    The comparison is repeated until it succeeds, every 30 s at the latest, and misses nothing. A redelivered event
+    would come after 2 and 10 minutes, occupy one of the thousand places of unacknowledged events, and end as a dead
+    letter.
     """
 
     follower: KnowledgeFollower
-    compare: Callable[[], None]
-    """Have record and index compared soon."""
+    compare_soon: Callable[[], None]
 
-    async def follow(self, keys: Sequence[Key], attempt: int) -> None:
-        """As `KnowledgeFollower.follow`; raises nothing of that at the last try."""
+    async def follow_event(self, keys: Sequence[Key], attempt: int) -> None:
+        """Follow as `KnowledgeFollower.follow_items`, but raise none of its errors at the last attempt."""
         try:
-            await self.follower.follow(keys)
+            await self.follower.follow_items(keys)
         except (IndexUnavailableError, RequestError) as error:
-            if attempt < TRIES:
+            if attempt < ATTEMPTS:
                 raise
             log.info("changes_left_to_comparison", items=len(keys), reason=str(error))
-            self.compare()
-
-
-def ref_of(item: KnowledgeItem) -> KnowledgeRef:
-    """An item at its version."""
-    return KnowledgeRef(project=item.project, id=item.id, version=item.version)
+            self.compare_soon()

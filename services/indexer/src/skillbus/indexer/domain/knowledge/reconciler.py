@@ -1,4 +1,4 @@
-"""The record of knowledge and its index made to agree: at start and every few minutes."""
+"""Reconciler of knowledge: makes record and index agree at start and every few minutes."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -6,66 +6,71 @@ from dataclasses import dataclass, field
 import structlog
 
 from skillbus.contracts.learner.knowledge import KnowledgeRef
-from skillbus.indexer.domain.index.batches import in_batches
-from skillbus.indexer.domain.index.differences import lasting_differences
+from skillbus.indexer.domain.index.batches import write_batches
+from skillbus.indexer.domain.index.differences import find_lasting_differences
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Digested, Key
-from skillbus.indexer.domain.knowledge.entry import KnowledgeDigest, KnowledgeEntries, KnowledgeEntry, KnowledgeRecord
+from skillbus.indexer.domain.knowledge.entry import (
+    KnowledgeEntries,
+    KnowledgeEntry,
+    KnowledgeEntryDigest,
+    KnowledgeRecord,
+)
 from skillbus.indexer.domain.knowledge.follower import KnowledgeAnnouncer, KnowledgeFollower
-from skillbus.indexer.domain.skill.reconciler import AT_ONCE, Drift
+from skillbus.indexer.domain.skill.reconciler import NO_WAIT, IndexDrift
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Noting:
-    """The entries, and which of them the record thinks that the index lacks."""
+class _ObservedEntries:
+    """The entries, which also note the items that the record believes are not indexed."""
 
     record: KnowledgeRecord
     unindexed: dict[Key, KnowledgeRef] = field(default_factory=dict)
 
-    async def check(self) -> None:
-        await self.record.check()
+    async def check_available(self) -> None:
+        await self.record.check_available()
 
-    async def all(self, project: str | None = None) -> AsyncIterator[Digested]:
-        async for item in self.record.digests(project):
-            entry = KnowledgeDigest(item)
+    async def iterate_entries(self, project: str | None = None) -> AsyncIterator[Digested]:
+        async for item in self.record.iterate_digests(project):
+            entry = KnowledgeEntryDigest(item)
             if not item.indexed:
-                self.unindexed[entry.key] = KnowledgeRef(project=item.project, id=item.id, version=item.version)
+                self.unindexed[entry.key] = entry.ref
             yield entry
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[KnowledgeEntry]:
-        return await KnowledgeEntries(self.record).of(keys)
+    async def load_entries(self, keys: Sequence[Key]) -> Sequence[KnowledgeEntry]:
+        return await KnowledgeEntries(self.record).load_entries(keys)
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeReconciler:
-    """Makes good for changes that were not heard, and for what was said and not heard."""
+    """Repairs the index after lost events, and repeats reports that the learner has not received."""
 
     index: Index[KnowledgeEntry]
     record: KnowledgeRecord
     follower: KnowledgeFollower
     announcer: KnowledgeAnnouncer
 
-    async def compare(self) -> Drift:
-        """Index what the record has and the index lacks or has otherwise, take out what only the index has.
+    async def compare_index(self) -> IndexDrift:
+        """Index the items that are missing or stale, and remove points without an item.
 
-        And say of items that the index has, and the record thinks it lacks, that it has them.
+        Items that the index has and the record believes are not indexed are reported again.
 
         Raises:
-            IndexUnavailableError, RequestError: Not now.
+            IndexUnavailableError, RequestError: Not possible now.
         """
-        live = await self.index.opened()
+        live = await self.index.open_if_needed()
         if live is None:
-            return Drift()
-        noting = _Noting(self.record)
-        found, differing = await lasting_differences(self.index.collections, noting, live, AT_ONCE)
-        await in_batches(differing.keys, self.follower.follow)
-        others = set(found.keys)  # followed, and told of, just now or by whoever heard of their change
-        untold = [ref for key, ref in noting.unindexed.items() if key not in others]
-        if untold:
-            await self.announcer.indexed(untold)
-        if differing or untold:
+            return IndexDrift()
+        observed = _ObservedEntries(self.record)
+        found, differing = await find_lasting_differences(self.index.collections, observed, live, NO_WAIT)
+        await write_batches(differing.keys, self.follower.follow_items)
+        reported = set(found.keys)  # by the follower, now or while it handled the event of the change
+        unreported = [ref for key, ref in observed.unindexed.items() if key not in reported]
+        if unreported:
+            await self.announcer.announce_indexed(unreported)
+        if differing or unreported:
             indexed, removed = len(differing.unwritten), len(differing.ghosts)
-            log.info("knowledge_drift_mended", indexed=indexed, removed=removed, told=len(untold))
-        return Drift(len(differing.unwritten), len(differing.ghosts))
+            log.info("knowledge_drift_repaired", indexed=indexed, removed=removed, reported=len(unreported))
+        return IndexDrift(len(differing.unwritten), len(differing.ghosts))

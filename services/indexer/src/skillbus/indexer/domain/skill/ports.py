@@ -1,4 +1,4 @@
-"""Ports to where skills lie: packages in the object store, unpacked folders on this machine's disk."""
+"""Ports of the life of a skill: packages, folders on this machine's disk, and announcements."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,38 +13,49 @@ from skillbus.contracts.message import Content
 from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
 from skillbus.indexer.domain.package.skill_package import SkillPackage
 
-Outcome = Literal["installed", "updated", "unchanged"]
-"""What became of a package."""
-Change = Literal["installed", "updated", "indexed"]
+InstallOutcome = Literal["installed", "updated", "unchanged"]
+SkillChangeKind = Literal["installed", "updated", "indexed"]
 
 
-class Packages(Protocol):
-    """The archives of installed skills, those of their history too."""
+class PackageStore(Protocol):
+    """Archives of installed skills, including those of their history."""
 
-    async def put(self, key: PackageKey, packed: bytes) -> None:
-        """Keep the files of a skill, packed."""
+    async def store_package(self, key: PackageKey, packed: bytes) -> None:
+        """Store the packed files of a skill."""
         ...
 
-    async def get(self, key: PackageKey) -> bytes:
-        """A package. Raises RequestError, `not_found` among others."""
+    async def load_package(self, key: PackageKey) -> bytes:
+        """Return a package. Raises RequestError, with `not_found` if it is missing."""
         ...
 
-    async def delete(self, key: PackageKey) -> None:
-        """Let go of a package. That there is none is fine."""
+    async def delete_package(self, key: PackageKey) -> None:
+        """Delete a package. A missing one is fine."""
         ...
 
-    async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
-        """Those of them that are not there."""
+    async def find_missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
+        """Return the keys that have no package."""
         ...
 
-    async def sweep(self, kept: Collection[PackageKey]) -> int:
-        """Let go of packages that are none of these, and that are no longer on their way in; tells how many."""
+    async def delete_unclaimed(self, claimed: Collection[PackageKey]) -> int:
+        """Delete packages that are not claimed and not part of an install in flight. Return their number."""
+        ...
+
+
+class IncomingPackages(Protocol):
+    """Packages that come with requests."""
+
+    def open_content(self, package: Content) -> AbstractAsyncContextManager[bytes]:
+        """Open the bytes of a package. On exit a package in the object store is deleted there.
+
+        Raises:
+            RequestError: `not_found`, `payload_too_large`, or `invalid_request` if the digest differs.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """A skill's files, unpacked beside the folders that are in use."""
+class StagedSkill:
+    """Files of a skill, unpacked into a staging folder."""
 
     path: Path
     packed: bytes
@@ -55,90 +66,80 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """A folder that may hold a skill, as it is on disk."""
+    """State of a folder that may hold a skill."""
 
     path: Path
     content_digest: str
     changed_at: datetime
-    """When the folder came to be what it is."""
+    """Time of the last change of the folder itself."""
     installed_digest: str | None
-    """Content digest that `.vectorized` tells; None without that file."""
+    """Content digest in `.vectorized`; None without that file."""
     skill_md_bytes: int | None
-    """Size of SKILL.md that `.vectorized` tells."""
+    """Size of SKILL.md in `.vectorized`."""
     skill_hash: str | None
 
 
 class SkillFolders(Protocol):
-    """Unpacked skills on this machine. All methods block; call them from a thread."""
+    """Unpacked skills on this machine. All methods block: call them in a thread."""
 
-    def stage(self, archive: Archive, package: SkillPackage) -> Staged:
-        """Unpack into a staging folder. Raises PackageError when a file is damaged."""
+    def stage_package(self, archive: Archive, package: SkillPackage) -> StagedSkill:
+        """Unpack into a staging folder. Raises PackageError if a file is damaged."""
         ...
 
-    def swap_in(self, staged: Staged, record: SkillRecord) -> None:
-        """Put the staged files in the place of what the skill's folder held."""
+    def swap_in(self, staged: StagedSkill, record: SkillRecord) -> None:
+        """Replace the skill's folder by the staged files."""
         ...
 
-    def holds(self, record: SkillRecord) -> bool:
-        """Whether the skill's folder has the files that the record tells, and no others."""
+    def matches_record(self, record: SkillRecord) -> bool:
+        """Return True if the skill's folder has exactly the files of the record."""
         ...
 
-    def discard(self, staged: Staged) -> None:
-        """Remove a staging folder; one that was swapped in is gone already."""
+    def discard_staged(self, staged: StagedSkill) -> None:
+        """Remove a staging folder. One that was swapped in is gone already."""
         ...
 
     def mark_indexed(self, record: SkillRecord) -> None:
-        """Write `.vectorized`, if the folder holds what the record tells."""
+        """Write `.vectorized` if the folder has the files of the record."""
         ...
 
-    def remove(self, project: str, name: str) -> None:
-        """Remove a skill's folder. That there is none is fine."""
+    def remove_folder(self, project: str, name: str) -> None:
+        """Remove a skill's folder. A missing one is fine."""
         ...
 
-    def candidates(self) -> Sequence[Path]:
-        """Folders of all projects that a skill may lie in."""
+    def list_candidates(self) -> Sequence[Path]:
+        """Return the folders of all projects that may hold a skill."""
         ...
 
-    def state(self, folder: Path) -> FolderState | None:
-        """What is in a folder; None when it is gone or empty. Raises PackageError when it cannot be packed."""
+    def read_state(self, folder: Path) -> FolderState | None:
+        """Return the state of a folder; None if it is gone or empty. Raises PackageError if it cannot be packed."""
         ...
 
-    def project_of(self, folder: Path) -> str:
-        """The project whose skills lie beside this folder."""
+    def parse_project(self, folder: Path) -> str:
+        """Return the project that a folder belongs to."""
         ...
 
-    def path_of(self, project: str, name: str) -> Path:
-        """Where a skill's folder is."""
-        ...
-
-
-class Announcer(Protocol):
-    """Tells the rest of the system what happened. Methods return when it cannot be lost any more."""
-
-    async def changed(self, change: Change, record: SkillRecord) -> None:
-        """A skill was installed, updated or indexed."""
-        ...
-
-    async def removed(self, record: SkillRecord) -> None:
-        """A skill was uninstalled."""
-        ...
-
-    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
-        """An upload was dealt with."""
-        ...
-
-    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
-        """An upload or a folder is not a valid skill; with `once`, what was said of it just now is not said again."""
+    def locate_folder(self, project: str, name: str) -> Path:
+        """Return the path of a skill's folder."""
         ...
 
 
-class IncomingPackages(Protocol):
-    """Packages on their way in."""
+class SkillAnnouncer(Protocol):
+    """Publishes events about skills. Methods return when the event is stored."""
 
-    def opened(self, package: Content) -> AbstractAsyncContextManager[bytes]:
-        """The bytes of a package. What came through the object store is taken out of it when the context is left.
+    async def announce_change(self, change: SkillChangeKind, record: SkillRecord) -> None:
+        """Announce that a skill was installed, updated or indexed."""
+        ...
 
-        Raises:
-            RequestError: `not_found`, `payload_too_large`, or `invalid_request` when the digest is another.
-        """
+    async def announce_removal(self, record: SkillRecord) -> None:
+        """Announce that a skill was uninstalled."""
+        ...
+
+    async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
+        """Announce that an upload was installed."""
+        ...
+
+    async def announce_rejection(
+        self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
+    ) -> None:
+        """Announce that an upload or folder is not a valid skill. With `once`, a recent repetition is not published."""
         ...

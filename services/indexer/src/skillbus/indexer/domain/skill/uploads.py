@@ -1,6 +1,7 @@
-"""Uploads to the bucket `skills`: taken out once they are installed or refused."""
+"""Uploads in the bucket `skills`: deleted once they are installed or refused."""
 
 import re
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -9,7 +10,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.indexer.domain.errors import SkillPinnedError
 from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding, findings_from_refusal
 from skillbus.indexer.domain.skill.installer import Installer
-from skillbus.indexer.domain.skill.ports import Announcer
+from skillbus.indexer.domain.skill.ports import SkillAnnouncer
 
 _PROJECT: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?")
 
@@ -17,49 +18,49 @@ log = structlog.get_logger(__name__)
 
 
 class UploadBucket(Protocol):
-    """Where uploads wait."""
+    """Bucket of uploads."""
 
-    async def get(self, name: str) -> bytes | None:
-        """The bytes of an upload; None when it was taken already. Raises PackageError when it is too large."""
+    async def load_upload(self, name: str) -> bytes | None:
+        """Return the bytes of an upload; None if it is gone. Raises PackageError if it is too large."""
         ...
 
-    async def delete(self, name: str) -> None:
-        """Take an upload out."""
+    async def delete_upload(self, name: str) -> None:
+        """Delete an upload."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Uploads:
-    """Installs what lies in the bucket."""
+    """Installs uploads from the bucket."""
 
-    def __init__(self, bucket: UploadBucket, installer: Installer, announcer: Announcer) -> None:
-        self._bucket = bucket
-        self._installer = installer
-        self._announcer = announcer
+    bucket: UploadBucket
+    installer: Installer
+    announcer: SkillAnnouncer
 
-    async def take(self, name: str) -> None:
-        """Install an upload named `<anything>.zip` or `<project>/<anything>.zip`; a refused one is announced.
+    async def install_upload(self, name: str) -> None:
+        """Install an upload named `<anything>.zip` or `<project>/<anything>.zip`. A refusal is announced.
 
-        Any other error leaves it where it is, to be taken again.
+        After any other error the upload stays and is tried again.
         """
         project = DEFAULT_PROJECT
         try:
-            project = project_of(name)
-            data = await self._bucket.get(name)
+            project = parse_project(name)
+            data = await self.bucket.load_upload(name)
             if data is None:
                 return
-            installed = await self._installer.install(project, data)
-            await self._announcer.taken(name, installed.outcome, installed.record)
+            installed = await self.installer.install(project, data)
+            await self.announcer.announce_upload(name, installed.outcome, installed.record)
         except (PackageError, SkillPinnedError) as error:
             log.warning("upload_rejected", upload=name, project=project, errors=str(error))
-            await self._announcer.rejected(project, name, findings_from_refusal(error), once=False)
-        await self._bucket.delete(name)
+            await self.announcer.announce_rejection(project, name, findings_from_refusal(error), once=False)
+        await self.bucket.delete_upload(name)
 
 
-def project_of(name: str) -> str:
-    """The project that an upload's name tells: `<project>/<anything>.zip`, or `<anything>.zip` for the default one.
+def parse_project(name: str) -> str:
+    """Return the project of an upload: `<project>/<anything>.zip`, or `<anything>.zip` for the default project.
 
     Raises:
-        PackageError: It tells none; guessing would show one tenant's skill to another.
+        PackageError: The name gives none. A guess could show a tenant's skill to another tenant.
     """
     folder, slash, file = name.rpartition("/")
     if file.lower().endswith(".zip") and file != ".zip":
@@ -67,12 +68,5 @@ def project_of(name: str) -> str:
             return DEFAULT_PROJECT
         if _PROJECT.fullmatch(folder):
             return folder
-    raise PackageError(
-        (
-            finding(
-                FindingCode.BAD_UPLOAD_NAME,
-                "name an upload <anything>.zip or <project>/<anything>.zip; a project is a-z, 0-9, - and _",
-                name,
-            ),
-        )
-    )
+    message = "name an upload <anything>.zip or <project>/<anything>.zip; a project is a-z, 0-9, - and _"
+    raise PackageError((finding(FindingCode.BAD_UPLOAD_NAME, message, name),))

@@ -1,80 +1,83 @@
-"""Describing, accepting, disabling and removing tools that are no skills.
+"""Registry of tools that are not skills: describe, accept, disable and remove them.
 
-The record is written first and the index follows it; what is missing of the index after a crash, the reconciler makes
-from the records, as does whoever describes the same tools again.
+The record is written first and the index follows. The reconciler, or the next identical request, indexes what a crash
+left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Final, Protocol
 
 import structlog
 
+from skillbus.common.records import WriteConflictError
 from skillbus.contracts.indexer.tools import PutTools, ToolPut, ToolPutOutcome, ToolsPut
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of_tool
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, digest_entry, make_tool_entry
 from skillbus.indexer.domain.catalogue.ports import ListedTools, StoredTool, ToolCatalogue, ToolWrite
-from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, hash_description
 from skillbus.indexer.domain.errors import (
     IndexUnavailableError,
     NothingNamedError,
     ToolChangedError,
-    ToolConflictError,
     ToolMissingError,
 )
-from skillbus.indexer.domain.index.batches import all_of, in_batches
+from skillbus.indexer.domain.index.batches import gather_all, write_batches
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.tool.description import DescriptionError, id_of, read_description
-from skillbus.indexer.domain.tool.review import Decision, Described, accepted, decide
+from skillbus.indexer.domain.tool.description import DescriptionError, parse_description, read_id
+from skillbus.indexer.domain.tool.review import (
+    ReviewedDescription,
+    ToolDecision,
+    accept_pending,
+    decide_description,
+)
 
-_TRIES: Final = 20
-"""Of one write, each of which another replica won: one of the writers gets on with each try."""
-_FINDINGS_TOLD: Final = 5
-"""Of one tool in the reply to many; the record has all."""
+_ATTEMPTS: Final = 20
+"""Attempts of one write. In each round of conflicts one of the writers succeeds."""
+_REPORTED_FINDINGS: Final = 5
+"""Findings of one tool in the reply to `put_tools`; the record has all."""
+
 log = structlog.get_logger(__name__)
 
 
 class ToolAnnouncer(Protocol):
-    """Tells what an operator has to look at."""
+    """Publishes events about tools."""
 
-    async def held(self, record: ToolRecord, reason: str) -> None:
-        """A tool waits to be accepted. Returns when it cannot be lost any more."""
+    async def announce_held(self, record: ToolRecord, reason: str) -> None:
+        """Announce that a tool waits for an operator. Returns when the event is stored."""
         ...
 
 
 @dataclass(slots=True)
-class _Candidate:
+class _PendingPut:
     """A description on its way into the catalogue."""
 
     at: int
-    """Where it stands in the request."""
-    described: Described
-    decision: Decision | None = None
+    """Position in the request."""
+    described: ReviewedDescription
+    decision: ToolDecision | None = None
     record: ToolRecord | None = None
-    """What the catalogue holds of it now."""
+    """Record in the catalogue after the decision."""
     revision: int | None = None
-    """Of the record, where it was written."""
+    """Revision of the record if it was written."""
+
+    @property
+    def id(self) -> str:
+        return self.described.tool.id
 
     @property
     def key(self) -> Key:
-        """Whose description it is."""
-        return self.described.project, self.described.tool.id
+        return self.described.project, self.id
 
     @property
     def digest(self) -> str:
-        """Of what is described."""
-        return self.described.digest
-
-    @property
-    def rejected(self) -> bool:
-        """Whether it was not taken."""
-        return self.decision is not None and self.decision.outcome is ToolPutOutcome.REJECTED
+        """Digest of its entry in the index."""
+        return digest_entry(self.described.tool, self.described.digest)
 
 
-class ToolKeeper:
-    """Changes what the catalogue says of tools. Methods raise RequestError when the catalogue cannot be had."""
+class ToolRegistry:
+    """Changes the records of tools. Methods raise RequestError when the catalogue is unavailable."""
 
     def __init__(
         self,
@@ -90,44 +93,44 @@ class ToolKeeper:
         self._announcer = announcer
         self._now = now
 
-    async def put(self, request: PutTools) -> ToolsPut:
-        """Take descriptions, each by itself; what did not change is neither written nor embedded again."""
-        results, candidates = _read(request)
-        others = await self._without_settled(request.project, candidates)
+    async def put_tools(self, request: PutTools) -> ToolsPut:
+        """Take descriptions, each by itself. An unchanged one is neither written nor embedded again."""
+        results, puts = _parse_request(request)
+        changed = await self._skip_unchanged(request.project, puts)
         indexed = True
 
-        async def take(batch: Sequence[_Candidate]) -> None:
+        async def put(batch: Sequence[_PendingPut]) -> None:
             nonlocal indexed
-            await self._take(request.project, batch)
-            indexed = await self._index_now(batch) and indexed
+            await self._put_batch(request.project, batch)
+            indexed = await self._index_batch(batch) and indexed
 
-        await in_batches(others, take)
-        for candidate in candidates:
-            results[candidate.at] = _result(candidate)
+        await write_batches(changed, put)
+        for put_ in puts:
+            results[put_.at] = _report(put_)
         return ToolsPut(results=tuple(results[at] for at in range(len(request.tools))), indexed=indexed)
 
-    async def accept(self, project: str, tool_id: str, digest: str) -> ToolRecord:
-        """Take what waits in quarantine as it was looked at.
+    async def accept_tool(self, project: str, tool_id: str, digest: str) -> ToolRecord:
+        """Accept the description in quarantine that has this digest.
 
         Raises:
             ToolMissingError: There is no such tool.
-            ToolChangedError: It is described otherwise by now.
-            ToolConflictError: It is changed again and again at the same time.
+            ToolChangedError: The description in quarantine is another one by now.
+            WriteConflictError: The tool changes all the time.
         """
 
         def accept(record: ToolRecord) -> ToolRecord:
             if record.awaited_digest != digest:
                 raise ToolChangedError(tool_id, record.awaited_digest)
-            return accepted(record, self._now()) if record.held else record
+            return accept_pending(record, self._now()) if record.held else record
 
         return await self._change(project, tool_id, accept)
 
     async def set_enabled(self, project: str, tool_id: str, enabled: bool) -> ToolRecord:
-        """Let a tool be found and called, or not; one that is in quarantine stays there when it is enabled.
+        """Enable or disable a tool. A tool in quarantine stays there when it is enabled.
 
         Raises:
             ToolMissingError: There is no such tool.
-            ToolConflictError: It is changed again and again at the same time.
+            WriteConflictError: The tool changes all the time.
         """
 
         def switch(record: ToolRecord) -> ToolRecord:
@@ -137,171 +140,169 @@ class ToolKeeper:
 
         return await self._change(project, tool_id, switch)
 
-    async def remove(self, project: str, tool_ids: Sequence[str], source: str | None) -> Sequence[str]:
-        """Take tools out, all of a source if no ids are given; tells those that were there.
+    async def remove_tools(self, project: str, tool_ids: Sequence[str], source: str | None) -> Sequence[str]:
+        """Remove tools by id, or all tools of a source. Return the ids of those that existed.
 
         Raises:
             NothingNamedError: Neither ids nor a source are given.
         """
         if not tool_ids and source is None:
             raise NothingNamedError
-        ids = list(dict.fromkeys(tool_ids)) or await self._ids_of(project, source)
+        ids = list(dict.fromkeys(tool_ids)) or [
+            record.id async for record in self._tools.iterate_tools(project) if record.tool.source == source
+        ]
         removed = list[str]()
 
         async def remove(batch: Sequence[str]) -> None:
-            gone = await all_of(self._remove_one(project, tool_id, source) for tool_id in batch)
-            ended = [tool_id for tool_id, there in zip(batch, gone, strict=True) if there]
+            gone = await gather_all(self._remove_tool(project, tool_id, source) for tool_id in batch)
+            ended = [tool_id for tool_id, existed in zip(batch, gone, strict=True) if existed]
             removed.extend(ended)
-            await self._follow([(project, tool_id) for tool_id in ended])
+            await self._try_sync([(project, tool_id) for tool_id in ended])
 
-        await in_batches(ids, remove)
+        await write_batches(ids, remove)
         log.info("tools_removed", project=project, tools=len(removed), source=source)
         return sorted(removed)
 
-    async def _without_settled(self, project: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
-        """Decide on those that are recorded and indexed as they are described, and give the others.
+    async def _skip_unchanged(self, project: str, puts: Sequence[_PendingPut]) -> Sequence[_PendingPut]:
+        """Decide the descriptions that are recorded and indexed already. Return the others.
 
-        Without reading their records, which is most of the time of an import that is done again. If the first is new,
-        all are taken for new.
+        This does not read their records, which takes most of the time of a repeated import. If the first tool is new,
+        all are treated as new.
         """
-        if not candidates or await self._tools.get(project, candidates[0].described.tool.id) is None:
-            return candidates
-        listed = await self._listed.known(project, [candidate.described.tool.id for candidate in candidates])
-        same = [c for c in candidates if (tool := listed.get(c.key[1])) and tool.settled == c.digest]
+        if not puts or await self._tools.load_tool(project, puts[0].id) is None:
+            return puts
+        listed = await self._listed.find_tools(project, [put.id for put in puts])
+        same = [put for put in puts if (tool := listed.get(put.id)) and tool.unchanged_digest == put.described.digest]
         try:
-            there = await self._index.holds(same)
+            current = await self._index.find_current(same)
         except IndexUnavailableError:
-            return candidates  # what is told of that is told where they are taken
-        for candidate in same:
-            if candidate.key in there:
-                candidate.decision = Decision(ToolPutOutcome.UNCHANGED)
-        return [candidate for candidate in candidates if candidate.decision is None]
+            return puts  # the later steps report it
+        for put in same:
+            if put.key in current:
+                put.decision = ToolDecision(ToolPutOutcome.UNCHANGED)
+        return [put for put in puts if put.decision is None]
 
-    async def _take(self, project: str, batch: Sequence[_Candidate]) -> None:
-        """Write what is to be written of a batch. If the first is new, the others are taken for new until written."""
+    async def _put_batch(self, project: str, batch: Sequence[_PendingPut]) -> None:
+        """Write a batch. If the first tool is new, the others are treated as new until a write fails."""
         first, *others = batch
-        found = dict(await self._read_of(project, [first]))
-        if found:
-            found |= await self._read_of(project, others)
+        stored = dict(await self._tools.load_tools(project, [first.id]))
+        if stored:
+            stored |= await self._tools.load_tools(project, [put.id for put in others])
         waiting = batch
-        for _ in range(_TRIES):
-            waiting = await self._write(waiting, found)
+        for _ in range(_ATTEMPTS):
+            waiting = await self._write_batch(waiting, stored)
             if not waiting:
                 return
-            found = dict(await self._read_of(project, waiting))
-        raise ToolConflictError(project, waiting[0].described.tool.id)
+            stored = dict(await self._tools.load_tools(project, [put.id for put in waiting]))
+        raise _conflict(project, waiting[0].id)
 
-    async def _read_of(self, project: str, candidates: Sequence[_Candidate]) -> Mapping[str, StoredTool]:
-        return await self._tools.get_many(project, [candidate.described.tool.id for candidate in candidates])
-
-    async def _write(self, batch: Sequence[_Candidate], found: Mapping[str, StoredTool]) -> Sequence[_Candidate]:
-        """Decide on each, write what is to be written, and give those that others have written since they were read."""
-        writes = dict[int, ToolWrite]()
-        for at, candidate in enumerate(batch):
-            stored = found.get(candidate.described.tool.id)
-            earlier = stored.record if stored else None
-            decision = decide(candidate.described, earlier, self._now())
-            candidate.decision, candidate.record = decision, decision.record or earlier
+    async def _write_batch(
+        self, batch: Sequence[_PendingPut], stored: Mapping[str, StoredTool]
+    ) -> Sequence[_PendingPut]:
+        """Decide and write a batch. Return the tools that somebody else wrote since they were read."""
+        writes = list[tuple[_PendingPut, ToolWrite]]()
+        for put in batch:
+            version = stored.get(put.id)
+            earlier = version.record if version else None
+            decision = decide_description(put.described, earlier, self._now())
+            put.decision, put.record = decision, decision.record or earlier
             if decision.record is not None:
-                writes[at] = ToolWrite(decision.record, stored.revision if stored else 0)
-        revisions = await self._tools.put_many([*writes.values()]) if writes else ()
-        for at, revision in zip(writes, revisions, strict=True):
-            batch[at].revision = revision
-        written = [batch[at] for at in writes]
-        await self._announce_held([candidate for candidate in written if candidate.revision is not None])
-        return [candidate for candidate in written if candidate.revision is None]
+                writes.append((put, ToolWrite(decision.record, version.revision if version else 0)))
+        revisions = await self._tools.save_tools([write for _, write in writes]) if writes else ()
+        for (put, _), revision in zip(writes, revisions, strict=True):
+            put.revision = revision
+        written = [put for put, _ in writes if put.revision is not None]
+        held = [(p.record, p.decision.held_for) for p in written if p.record and p.decision and p.decision.held_for]
+        await gather_all(self._announcer.announce_held(record, reason) for record, reason in held)
+        return [put for put, _ in writes if put.revision is None]
 
-    async def _announce_held(self, written: Sequence[_Candidate]) -> None:
-        held = [(c.record, c.decision.held_for) for c in written if c.record and c.decision and c.decision.held_for]
-        await all_of(self._announcer.held(record, reason) for record, reason in held)
+    async def _index_batch(self, batch: Sequence[_PendingPut]) -> bool:
+        """Index the tools just written and any missing from the index. Return False if the index is unavailable."""
+        entries = {
+            put.key: make_tool_entry(put.record)
+            for put in batch
+            if put.record and put.decision and put.decision.outcome is not ToolPutOutcome.REJECTED
+        }
 
-    async def _index_now(self, batch: Sequence[_Candidate]) -> bool:
-        """Have the index follow what was written, and what was not but is missing there; tells whether it could."""
-        entries = {c.key: entry_of_tool(c.record) for c in batch if c.record and not c.rejected}
+        async def is_settled() -> bool:
+            if any(put.revision is None for put in changed):
+                return False
+            revisions = {put.key: put.revision for put in changed if put.revision is not None}
+            return await self._tools.is_unchanged_since(revisions)
+
         try:
-            same = [entry for c in batch if c.revision is None and (entry := entries.get(c.key))]
-            there = await self._index.holds(same)
-            missing = {entry.key for entry in same} - there
-            followed = [c for c in batch if c.revision is not None or c.key in missing]
-            known = [entry for c in followed if (entry := entries[c.key])]
-            await self._index.follow([c.key for c in followed], known, partial(self._settled, followed))
+            same = [entry for put in batch if put.revision is None and (entry := entries.get(put.key))]
+            missing = {entry.key for entry in same} - await self._index.find_current(same)
+            changed = [put for put in batch if put.revision is not None or put.key in missing]
+            known = [entry for put in changed if (entry := entries[put.key])]
+            await self._index.sync_entries([put.key for put in changed], known, is_settled)
         except IndexUnavailableError as error:
             log.warning("tools_indexed_later", tools=len(batch), reason=str(error))
             return False
         return True
 
-    async def _settled(self, batch: Sequence[_Candidate]) -> bool:
-        """Whether all of a batch was written just now, and is surely as it was written."""
-        if any(candidate.revision is None for candidate in batch):
-            return False
-        return await self._tools.none_since({c.key: c.revision for c in batch if c.revision is not None})
-
-    async def _follow(self, keys: Sequence[Key]) -> None:
-        """Have the index follow at once if that can be had; else the reconciler will."""
+    async def _try_sync(self, keys: Sequence[Key]) -> None:
+        """Make the index follow now if it is available; otherwise the reconciler does it later."""
         try:
-            await self._index.follow(keys)
+            await self._index.sync_entries(keys)
         except IndexUnavailableError as error:
             log.warning("tools_indexed_later", tools=len(keys), reason=str(error))
 
     async def _change(self, project: str, tool_id: str, change: Callable[[ToolRecord], ToolRecord]) -> ToolRecord:
-        for _ in range(_TRIES):
-            stored = await self._tools.get(project, tool_id)
+        for _ in range(_ATTEMPTS):
+            stored = await self._tools.load_tool(project, tool_id)
             if stored is None or stored.record is None:
                 raise ToolMissingError(project, tool_id)
             changed = change(stored.record)
-            if changed is not stored.record and not await self._put(changed, stored.revision):
-                continue
-            await self._follow([(project, tool_id)])
+            if changed is not stored.record:
+                [revision] = await self._tools.save_tools([ToolWrite(changed, stored.revision)])
+                if revision is None:
+                    continue
+            await self._try_sync([(project, tool_id)])
             return changed
-        raise ToolConflictError(project, tool_id)
+        raise _conflict(project, tool_id)
 
-    async def _remove_one(self, project: str, tool_id: str, source: str | None) -> bool:
-        for _ in range(_TRIES):
-            stored = await self._tools.get(project, tool_id)
+    async def _remove_tool(self, project: str, tool_id: str, source: str | None) -> bool:
+        for _ in range(_ATTEMPTS):
+            stored = await self._tools.load_tool(project, tool_id)
             if stored is None or stored.record is None or source not in {None, stored.record.tool.source}:
                 return False
             try:
-                await self._tools.delete(stored.record, stored.revision)
-            except ToolConflictError:
+                await self._tools.delete_tool(stored.record, stored.revision)
+            except WriteConflictError:
                 continue
             return True
-        raise ToolConflictError(project, tool_id)
-
-    async def _put(self, record: ToolRecord, revision: int) -> bool:
-        try:
-            await self._tools.put(record, revision)
-        except ToolConflictError:
-            return False
-        return True
-
-    async def _ids_of(self, project: str, source: str | None) -> Sequence[str]:
-        return [record.id async for record in self._tools.all(project) if record.tool.source == source]
+        raise _conflict(project, tool_id)
 
 
-def _read(request: PutTools) -> tuple[dict[int, ToolPut], list[_Candidate]]:
-    """What can be taken, and results of what cannot. Of an id that is there twice, the last is taken."""
-    results, last = dict[int, ToolPut](), dict[str, _Candidate]()
+def _parse_request(request: PutTools) -> tuple[dict[int, ToolPut], list[_PendingPut]]:
+    """Parse the descriptions of a request. Return the rejections by position, and the last description of each id."""
+    results, last = dict[int, ToolPut](), dict[str, _PendingPut]()
     for at, value in enumerate(request.tools):
         try:
-            tool = read_description(value, request.source)
+            tool = parse_description(value, request.source)
         except DescriptionError as error:
-            results[at] = ToolPut(id=id_of(value), outcome=ToolPutOutcome.REJECTED, error=str(error))
+            results[at] = ToolPut(id=read_id(value), outcome=ToolPutOutcome.REJECTED, error=str(error))
             continue
-        described = Described(request.project, tool, digest_of(tool), request.review_changes)
+        described = ReviewedDescription(request.project, tool, hash_description(tool), request.review_changes)
         if (earlier := last.get(tool.id)) is not None:
-            again = f"is described again further down, as number {at + 1}, which is taken"
+            again = f"is described again as number {at + 1}, which is taken instead"
             results[earlier.at] = ToolPut(id=tool.id, outcome=ToolPutOutcome.REJECTED, error=again)
-        last[tool.id] = _Candidate(at, described)
+        last[tool.id] = _PendingPut(at, described)
     return results, list(last.values())
 
 
-def _result(candidate: _Candidate) -> ToolPut:
-    decision = candidate.decision
+def _report(put: _PendingPut) -> ToolPut:
+    decision = put.decision
     if decision is None:
-        raise AssertionError("each candidate of a batch is decided, or the batch raises")
+        raise AssertionError("each description of a batch is decided, or the batch raises")
     return ToolPut(
-        id=candidate.described.tool.id,
+        id=put.id,
         outcome=decision.outcome,
         error=decision.error,
-        findings=decision.findings[:_FINDINGS_TOLD],
+        findings=decision.findings[:_REPORTED_FINDINGS],
     )
+
+
+def _conflict(project: str, tool_id: str) -> WriteConflictError:
+    return WriteConflictError(f"The tool {tool_id!r} of project {project!r}")

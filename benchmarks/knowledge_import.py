@@ -34,7 +34,7 @@ from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
-from skillbus.indexer.domain.index.batches import in_batches
+from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -75,10 +75,10 @@ async def embed_alone(bus: Bus, docs: Sequence[Record], name: str) -> float:
     points, fingerprint, entries = KnowledgePoints(bus.caller), model.fingerprint, [entry(line) for line in docs]
 
     async def embed(batch: Sequence[KnowledgeEntry]) -> None:
-        await points.of(fingerprint, batch, dense_required=True)
+        await points.build_points(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()
-    await in_batches(entries, embed)
+    await write_batches(entries, embed)
     return time.perf_counter() - start
 
 

@@ -42,11 +42,11 @@ from skillbus.embedder.adapters.local.use_model import UseModel
 from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.kv_catalogue import KvSkills
 from skillbus.indexer.adapters.tool_points import ToolPoints
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, make_skill_entry
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
-from skillbus.indexer.domain.index.batches import in_batches
+from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings
@@ -141,13 +141,13 @@ async def embed_alone(bus: Bus, model: ModelRecord, tools: Sequence[SkillRecord]
     points = ToolPoints(bus.caller)
     assert model.fingerprint is not None
     fingerprint = model.fingerprint
-    entries = [entry for tool in tools if (entry := entry_of(tool))]
+    entries = [entry for tool in tools if (entry := make_skill_entry(tool))]
 
     async def embed(batch: Sequence[ToolEntry]) -> None:
-        await points.of(fingerprint, batch, dense_required=True)
+        await points.build_points(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()
-    await in_batches(entries, embed)
+    await write_batches(entries, embed)
     return time.perf_counter() - start
 
 
@@ -174,7 +174,7 @@ async def measure(tools: Sequence[SkillRecord], queries: list[str], searches: in
         model = UseModel(threads=1)
         model.load()
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModelFactory(model)))
-        catalogue = await open_catalogue(bus)
+        catalogue = KvSkills(bus)
         for record in tools:
             await catalogue.put(record, 0)
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))

@@ -34,9 +34,9 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
-from skillbus.indexer.domain.catalogue.tool import digest_of
-from skillbus.indexer.domain.index.batches import in_batches
-from skillbus.indexer.domain.tool.description import read_description
+from skillbus.indexer.domain.catalogue.tool import hash_description
+from skillbus.indexer.domain.index.batches import write_batches
+from skillbus.indexer.domain.tool.description import parse_description
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import open_vector_store
@@ -59,7 +59,7 @@ def number_tools(tools: Sequence[Record], count: int, mark: str) -> list[Record]
 
 
 def entry(line: Record) -> ToolEntry:
-    tool = read_description(line, None)
+    tool = parse_description(line, None)
     return ToolEntry(
         project="default",
         tool_id=tool.id,
@@ -67,7 +67,7 @@ def entry(line: Record) -> ToolEntry:
         name=tool.name,
         description=tool.description,
         source=tool.source,
-        digest=digest_of(tool),
+        digest=hash_description(tool),
         tags=tool.tags,
         parameters=tool.parameters,
     )
@@ -79,10 +79,10 @@ async def embed_alone(bus: Bus, tools: Sequence[Record]) -> float:
     points, fingerprint, entries = ToolPoints(bus.caller), model.fingerprint, [entry(line) for line in tools]
 
     async def embed(batch: Sequence[ToolEntry]) -> None:
-        await points.of(fingerprint, batch, dense_required=True)
+        await points.build_points(fingerprint, batch, dense_required=True)
 
     start = time.perf_counter()
-    await in_batches(entries, embed)
+    await write_batches(entries, embed)
     return time.perf_counter() - start
 
 
@@ -162,7 +162,9 @@ async def embed_alone_of(bus: Bus, tools: Sequence[Record]) -> None:
     points = ToolPoints(bus.caller)
     status = await bus.caller.call(GET_STATUS, Empty())
     assert status.model is not None
-    await points.of(status.model, [entry(line) for line in number_tools(tools, 32, "warmer")], dense_required=True)
+    await points.build_points(
+        status.model, [entry(line) for line in number_tools(tools, 32, "warmer")], dense_required=True
+    )
 
 
 async def reads(bus: Bus) -> dict[str, object]:

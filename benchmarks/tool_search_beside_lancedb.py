@@ -114,7 +114,7 @@ class Ours:
         rows: list[object] = []
         for at in range(0, len(tools), CHUNK):
             entries = [tool.entry for tool in tools[at : at + CHUNK]]
-            points = (await made.of(self.fingerprint, entries, dense_required=True)).points
+            points = (await made.build_points(self.fingerprint, entries, dense_required=True)).points
             await self.store.upsert(self.collection, points)
             rows += [point.vector[DENSE] for point in points if isinstance(point.vector, dict)]
         await self.store.flush()

@@ -12,13 +12,12 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, IndexState, SwitchPhase
 from skillbus.contracts.message import Empty
-from skillbus.indexer.adapters.kv_catalogue import open_catalogue
-from skillbus.indexer.adapters.tool_points import point_of
-from skillbus.indexer.domain.catalogue.entry import entry_of
-from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
-from skillbus.indexer.domain.index.ports import content_hash
+from skillbus.indexer.adapters.kv_catalogue import KvSkills
+from skillbus.indexer.domain.catalogue.entry import make_skill_entry
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
+from skillbus.indexer.domain.index.ports import hash_content
 from skillbus.relevance.tool_text import build_tool_dense_text
-from skillbus.vectors import DENSE, VectorStore
+from skillbus.vectors import DENSE, VectorStore, point_id
 from skillbus.vectors.datasets import TOOLS, parse_fingerprint
 
 from .conftest import Package, Running
@@ -51,9 +50,9 @@ async def until_phase(
 
 async def differences(bus: Bus, store: VectorStore, collection: str) -> dict[str, tuple[str | None, str | None]]:
     """Names whose points are not what the catalogue says, with what is and what should be."""
-    records = await (await open_catalogue(bus)).all()
-    entries = [entry for record in records if (entry := entry_of(record))]
-    wanted = {entry.name: content_hash(entry, parse_fingerprint(collection)) for entry in entries}
+    records = await KvSkills(bus).load_all()
+    entries = [entry for record in records if (entry := make_skill_entry(record))]
+    wanted = {entry.name: hash_content(entry, parse_fingerprint(collection)) for entry in entries}
     found: dict[str, str] = {}
     offset = None
     while True:
@@ -110,6 +109,6 @@ async def _search(store: VectorStore, records: Sequence[SkillRecord], seen: Sear
         began = time.monotonic()
         ((best, *_),) = await store.query(live, [models.QueryRequest(query=query, using=DENSE, limit=1)])
         seen.took_s.append(time.monotonic() - began)
-        if best.id != point_of(skill.project, tool_id_of(skill.name)) or best.score < 0.999:
+        if best.id != point_id(skill.project, f"{SKILL_ID_PREFIX}{skill.name}") or best.score < 0.999:
             seen.wrong.append(f"{skill.name} in {live}: {best}")
         await asyncio.sleep(0.001)

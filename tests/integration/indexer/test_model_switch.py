@@ -19,7 +19,7 @@ from skillbus.contracts.indexer.index_switch import (
 )
 from skillbus.contracts.indexer.skills import UNINSTALL_SKILL, SkillSelector
 from skillbus.contracts.resources import EVENTS
-from skillbus.indexer.adapters.kv_catalogue import open_catalogue
+from skillbus.indexer.adapters.kv_catalogue import KvSkills
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.vectors import DENSE, VectorStore
@@ -54,7 +54,7 @@ async def test_searches_find_all_through_a_switch_while_skills_come_change_and_g
     running: Running, package: Package, embedder: FakeEmbedder
 ) -> None:
     await install_many(running, package, 130)
-    stable = [record for record in await (await open_catalogue(running.bus)).all() if record.name != "tool-0"]
+    stable = [record for record in await KvSkills(running.bus).load_all() if record.name != "tool-0"]
     embedder.delay_s = 0.15
 
     async def write() -> None:
@@ -113,7 +113,7 @@ async def test_an_embedder_that_goes_away_in_the_middle_holds_the_switch_up_and_
     running: Running, package: Package, embedder: FakeEmbedder
 ) -> None:
     await install_many(running, package, 5)
-    records = await (await open_catalogue(running.bus)).all()
+    records = await KvSkills(running.bus).load_all()
     embedder.held = {"bbbb"}
     embedder.going.clear()
     await embedder.make_default(running.bus, "bbbb")

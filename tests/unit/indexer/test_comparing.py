@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.indexer.domain.catalogue.entry import ToolEntry
-from skillbus.indexer.domain.index.differences import Differences, _between
-from skillbus.indexer.domain.index.ports import content_hash
+from skillbus.indexer.domain.index.differences import Differences, _compare
+from skillbus.indexer.domain.index.ports import hash_content
 
 
 def entry(name: str, digest: str = "one") -> ToolEntry:
@@ -17,7 +17,7 @@ async def compared(points: list[ToolEntry], *read: ToolEntry) -> Differences:
         for one in read:
             yield one
 
-    return await _between({point.key: content_hash(point, "aaaa") for point in points}, entries(), "aaaa")
+    return await _compare({point.key: hash_content(point, "aaaa") for point in points}, entries(), "aaaa")
 
 
 async def test_what_differs_is_told_by_kind() -> None:

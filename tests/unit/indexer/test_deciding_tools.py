@@ -7,8 +7,8 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolDescription, ToolPutOutcome, ToolState
-from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
-from skillbus.indexer.domain.tool.review import Decision, Described, accepted, decide
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, hash_description
+from skillbus.indexer.domain.tool.review import ReviewedDescription, ToolDecision, accept_pending, decide_description
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -18,22 +18,22 @@ CREATED, UPDATED, UNCHANGED, QUARANTINED, REJECTED = ToolPutOutcome
 
 def described(
     description: str = "Reads.", fields: Mapping[str, JsonValue] | None = None, *, review: bool = True
-) -> Described:
+) -> ReviewedDescription:
     values = {"id": "lab.read", "name": "read", "description": description, "source": "lab", **(fields or {})}
     tool = ToolDescription.model_validate(values)
-    return Described("default", tool, digest_of(tool), review)
+    return ReviewedDescription("default", tool, hash_description(tool), review)
 
 
-def recorded(*steps: Described) -> ToolRecord:
+def recorded(*steps: ReviewedDescription) -> ToolRecord:
     record: ToolRecord | None = None
     for step in steps:
-        record = decide(step, record, NOW).record or record
+        record = decide_description(step, record, NOW).record or record
     assert record is not None
     return record
 
 
-def becomes(step: Described, *earlier: Described) -> Decision:
-    return decide(step, recorded(*earlier), LATER)
+def becomes(step: ReviewedDescription, *earlier: ReviewedDescription) -> ToolDecision:
+    return decide_description(step, recorded(*earlier), LATER)
 
 
 @pytest.mark.parametrize("fields", [{"name": "write"}, {"description": "Writes."}, {"parameters": {"type": "object"}}])
@@ -53,7 +53,7 @@ def test_something_new_that_is_suspicious_is_held_in_whatever_field() -> None:
 
 def test_what_was_found_in_a_text_that_was_cut_before_it_was_sent_holds_a_tool() -> None:
     found: JsonValue = {"code": "instructions_to_the_model", "message": "says: Ignore all", "where": "description"}
-    decision = decide(described(fields={"metadata": {"findings": [found]}}), None, NOW)
+    decision = decide_description(described(fields={"metadata": {"findings": [found]}}), None, NOW)
     assert (decision.outcome, [finding.code for finding in decision.findings]) == (
         QUARANTINED,
         ["instructions_to_the_model"],
@@ -61,26 +61,26 @@ def test_what_was_found_in_a_text_that_was_cut_before_it_was_sent_holds_a_tool()
 
 
 def test_what_is_found_both_in_a_text_and_in_what_was_cut_from_it_is_told_once() -> None:
-    found = decide(described(INJECTION), None, NOW).findings
+    found = decide_description(described(INJECTION), None, NOW).findings
     brought: list[JsonValue] = [finding.model_dump(mode="json") for finding in found]
-    assert decide(described(INJECTION, {"metadata": {"findings": brought}}), None, NOW).findings == found
+    assert decide_description(described(INJECTION, {"metadata": {"findings": brought}}), None, NOW).findings == found
 
 
 def test_that_a_description_was_cut_is_told_and_holds_nothing() -> None:
     cut: JsonValue = {"code": "description_cut", "message": "the first 8192 are kept", "where": "description"}
-    decision = decide(described(fields={"metadata": {"findings": [cut]}}), None, NOW)
+    decision = decide_description(described(fields={"metadata": {"findings": [cut]}}), None, NOW)
     assert (decision.outcome, len(decision.findings)) == (CREATED, 1)
 
 
 @pytest.mark.parametrize("findings", ["none", 7, {"code": "x"}, [None, "x", {"code": 1}, {"message": "no code"}]])
 def test_metadata_that_only_looks_like_findings_is_metadata(findings: JsonValue) -> None:
-    decision = decide(described(fields={"metadata": {"findings": findings}}), None, NOW)
+    decision = decide_description(described(fields={"metadata": {"findings": findings}}), None, NOW)
     assert (decision.outcome, decision.findings) == (CREATED, ())
 
 
 def test_what_was_suspicious_and_accepted_is_no_reason_to_hold_it_again() -> None:
-    record = accepted(recorded(described(INJECTION)), NOW)
-    assert decide(described(INJECTION, {"tags": ["x"]}), record, LATER).outcome is UPDATED
+    record = accept_pending(recorded(described(INJECTION)), NOW)
+    assert decide_description(described(INJECTION, {"tags": ["x"]}), record, LATER).outcome is UPDATED
 
 
 def test_what_was_suspicious_and_not_accepted_stays_held_however_it_is_described() -> None:
@@ -111,14 +111,14 @@ def test_a_description_without_review_ends_the_waiting() -> None:
 
 def test_a_disabled_tool_stays_disabled_when_what_it_would_become_is_accepted() -> None:
     disabled = recorded(described()).model_copy(update={"disabled": True})
-    held = decide(described("Reads all."), disabled, LATER).record
+    held = decide_description(described("Reads all."), disabled, LATER).record
     assert held is not None
     assert held.state is ToolState.DISABLED
-    taken = accepted(held, LATER)
+    taken = accept_pending(held, LATER)
     assert (taken.state, taken.tool.description, taken.digest) == (
         ToolState.DISABLED,
         "Reads all.",
-        digest_of(taken.tool),
+        hash_description(taken.tool),
     )
 
 

@@ -1,8 +1,8 @@
 """Digests of descriptions: what tells one that changed from one that did not, now and in later versions."""
 
 from skillbus.contracts.indexer.tools import ToolDescription, ToolType
-from skillbus.indexer.domain.catalogue.entry import entry_of_tool
-from skillbus.indexer.domain.catalogue.tool import ToolRecord, digest_of
+from skillbus.indexer.domain.catalogue.entry import make_tool_entry
+from skillbus.indexer.domain.catalogue.tool import ToolRecord, hash_description
 
 
 def test_a_description_has_the_digest_that_it_always_had() -> None:
@@ -24,16 +24,16 @@ def test_a_description_has_the_digest_that_it_always_had() -> None:
         source="mcp:files",
         metadata={"k": {"b": 1, "a": []}},
     )
-    assert digest_of(tool) == "5ddb044207f0b37e9634e852f1205ed16679a7c0ae44d4c73b84371b79f6c8d0"
+    assert hash_description(tool) == "5ddb044207f0b37e9634e852f1205ed16679a7c0ae44d4c73b84371b79f6c8d0"
     bare = ToolDescription(id="a", name="b")
-    assert digest_of(bare) == "8fd17b7dd1a093af8fff57977aecf2281ebc587c89bf76bcab0390f67d858256"
+    assert hash_description(bare) == "8fd17b7dd1a093af8fff57977aecf2281ebc587c89bf76bcab0390f67d858256"
 
 
 def test_the_order_of_keys_makes_no_other_description() -> None:
     one = ToolDescription(id="a", name="b", metadata={"x": 1, "y": {"p": 1, "q": 2}})
     other = ToolDescription(id="a", name="b", metadata={"y": {"q": 2, "p": 1}, "x": 1})
     changed = ToolDescription(id="a", name="b", metadata={"x": 1, "y": {"p": 2, "q": 2}})
-    assert digest_of(one) == digest_of(other) != digest_of(changed)
+    assert hash_description(one) == hash_description(other) != hash_description(changed)
 
 
 def test_the_type_follows_from_the_source_whatever_a_description_says() -> None:
@@ -58,7 +58,7 @@ def test_a_record_from_before_the_type_external_is_read_as_external_and_indexed_
         "created_at": "2026-01-01T00:00:00Z",
         "updated_at": "2026-01-01T00:00:00Z",
     }
-    entry = entry_of_tool(ToolRecord.model_validate(stored))
+    entry = make_tool_entry(ToolRecord.model_validate(stored))
     assert entry is not None
     assert entry.tool_type is ToolType.EXTERNAL
     assert entry.digest != stored["digest"]

@@ -8,7 +8,7 @@ import pytest
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.knowledge.follower import TRIES, HeardChanges
+from skillbus.indexer.domain.knowledge.follower import ATTEMPTS, ChangeListener
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, PENDING, FakeRecord, World, item, key
@@ -16,7 +16,7 @@ from .world import ARCHIVED, PENDING, FakeRecord, World, item, key
 
 async def test_only_active_items_have_points_and_all_are_told_of() -> None:
     world = World(item("a"), item("b", 2, ARCHIVED), item("c", 3, PENDING))
-    await world.follower.follow([key("a"), key("b"), key("c"), key("unknown")])
+    await world.follower.follow_items([key("a"), key("b"), key("c"), key("unknown")])
     world.assert_agrees()
     assert sorted(world.announcer.said) == [("a", 1), ("b", 2), ("c", 3)]
 
@@ -24,16 +24,16 @@ async def test_only_active_items_have_points_and_all_are_told_of() -> None:
 async def test_a_point_of_what_the_record_does_not_know_goes() -> None:
     world = World()
     world.collections.points[collection(A)][key("unknown")] = "?"
-    await world.follower.follow([key("unknown")])
+    await world.follower.follow_items([key("unknown")])
     world.assert_agrees()
     assert world.announcer.said == []
 
 
 async def test_what_the_index_has_already_is_told_and_not_written_again() -> None:
     world = World(item("a"))
-    await world.follower.follow([key("a")])
+    await world.follower.follow_items([key("a")])
     written = list(world.collections.written)
-    await world.follower.follow([key("a"), key("a")])
+    await world.follower.follow_items([key("a"), key("a")])
     assert world.collections.written == written
     assert world.announcer.said == [("a", 1), ("a", 1)]
 
@@ -67,11 +67,11 @@ async def interrupted(number: int, when: str, later: Sequence[KnowledgeItem]) ->
     async def change() -> None:
         for one in later:
             world.record.has(one)
-            await other.follow([key("a")])
+            await other.follow_items([key("a")])
 
     meanwhile = Meanwhile(number, change)
     setattr(world.calls, when, meanwhile)
-    await world.follower.follow([key("a"), key("b")])
+    await world.follower.follow_items([key("a"), key("b")])
     world.assert_agrees()
     return meanwhile.ran
 
@@ -94,7 +94,7 @@ async def test_an_item_that_is_archived_at_any_call_is_followed_before_that_is_t
             record.has(item("a", 2, ARCHIVED))
 
         world.calls.after = meanwhile = Meanwhile(number, archive)
-        await world.follower.follow([key("a")])
+        await world.follower.follow_items([key("a")])
         if not meanwhile.ran:
             assert number > 5
             return
@@ -107,17 +107,17 @@ async def test_nothing_is_told_while_the_record_or_the_index_is_away() -> None:
     world = World(item("a"))
     world.record.away = True
     with pytest.raises(RequestError):
-        await world.follower.follow([key("a")])
+        await world.follower.follow_items([key("a")])
     world.record.away = False
     world.collections.points.clear()
     with pytest.raises(IndexUnavailableError):
-        await world.follower.follow([key("a")])
+        await world.follower.follow_items([key("a")])
     assert world.announcer.said == []
 
 
 async def test_the_first_item_opens_an_index_of_all_that_the_record_has() -> None:
     world = World(item("a"), item("b"), item("c", 2, PENDING), opened=False)
-    await world.follower.follow([key("a")])
+    await world.follower.follow_items([key("a")])
     assert set(world.collections.points[collection(A)]) == {key("a"), key("b")}
     assert world.announcer.said == [("a", 1)]
 
@@ -126,24 +126,24 @@ async def test_no_collection_is_made_while_the_record_is_away() -> None:
     world = World(item("a"), opened=False)
     world.record.away = True
     with pytest.raises(IndexUnavailableError):
-        await world.reconciler.compare()
+        await world.reconciler.compare_index()
     assert world.collections.points == {}
 
 
 async def test_what_is_heard_of_while_the_record_is_away_is_tried_again_and_then_left_to_the_comparison() -> None:
     world, compared = World(item("a")), list[str]()
-    heard = HeardChanges(world.follower, lambda: compared.append("soon"))
+    heard = ChangeListener(world.follower, lambda: compared.append("soon"))
     world.record.away = True
-    for attempt in range(1, TRIES):
+    for attempt in range(1, ATTEMPTS):
         with pytest.raises(RequestError):
-            await heard.follow([key("a")], attempt)
+            await heard.follow_event([key("a")], attempt)
     assert compared == []
-    await heard.follow([key("a")], TRIES)
+    await heard.follow_event([key("a")], ATTEMPTS)
     assert compared == ["soon"]
 
 
 async def test_what_is_followed_at_the_last_try_needs_no_comparison() -> None:
     world, compared = World(item("a")), list[str]()
-    await HeardChanges(world.follower, lambda: compared.append("soon")).follow([key("a")], TRIES)
+    await ChangeListener(world.follower, lambda: compared.append("soon")).follow_event([key("a")], ATTEMPTS)
     assert compared == []
     world.assert_agrees()

@@ -1,6 +1,6 @@
 """A comparison makes good for what was not heard, in either direction."""
 
-from skillbus.indexer.domain.skill.reconciler import Drift
+from skillbus.indexer.domain.skill.reconciler import IndexDrift
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, World, item, key
@@ -8,7 +8,7 @@ from .world import ARCHIVED, World, item, key
 
 async def drifted() -> World:
     world = World(item("same"), item("stale"), item("ghost"))
-    await world.follower.follow([key("same"), key("stale"), key("ghost")])
+    await world.follower.follow_items([key("same"), key("stale"), key("ghost")])
     world.record.has(item("stale", 2), item("ghost", 2, ARCHIVED), item("new"))
     world.announcer.said.clear()
     return world
@@ -16,19 +16,19 @@ async def drifted() -> World:
 
 async def test_what_differs_is_followed_and_told() -> None:
     world = await drifted()
-    assert await world.reconciler.compare() == Drift(indexed=2, removed=1)
+    assert await world.reconciler.compare_index() == IndexDrift(indexed=2, removed=1)
     world.assert_agrees()
     assert sorted(world.announcer.said) == [("ghost", 2), ("new", 1), ("stale", 2)]
-    assert await world.reconciler.compare() == Drift()
+    assert await world.reconciler.compare_index() == IndexDrift()
 
 
 async def test_what_the_learner_did_not_hear_is_said_again_and_not_written_again() -> None:
     world = await drifted()
-    await world.reconciler.compare()
+    await world.reconciler.compare_index()
     world.record.indexed.clear()
     world.announcer.said.clear()
     written = list(world.collections.written)
-    assert await world.reconciler.compare() == Drift()
+    assert await world.reconciler.compare_index() == IndexDrift()
     assert sorted(world.announcer.said) == [("new", 1), ("same", 1), ("stale", 2)]
     assert world.collections.written == written
 
@@ -40,5 +40,5 @@ async def test_an_item_that_is_archived_during_a_comparison_leaves_no_point() ->
         world.record.has(item("new", 2, ARCHIVED))
 
     world.calls.after = archive
-    await world.reconciler.compare()
+    await world.reconciler.compare_index()
     assert key("new") not in world.collections.points[collection(A)]

@@ -8,7 +8,7 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.index import KnowledgeItemDigest
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
 from skillbus.indexer.domain.index.index import Index
-from skillbus.indexer.domain.index.ports import Key, content_hash
+from skillbus.indexer.domain.index.ports import Key, hash_content
 from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
 from skillbus.indexer.domain.knowledge.follower import KnowledgeFollower
 from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
@@ -47,19 +47,19 @@ class FakeRecord:
     def has(self, *items: KnowledgeItem) -> None:
         self.items.update({(one.project, one.id): one for one in items})
 
-    async def check(self) -> None:
+    async def check_available(self) -> None:
         if self.away:
             raise RequestError(ErrorCode.UNAVAILABLE, "the learner is away")
 
-    async def read(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
-        await self.check()
+    async def load_items(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
+        await self.check_available()
         at = await self.calls.begin()
         found = [self.items[key] for key in keys if key in self.items]
         await self.calls.end(at)
         return found
 
-    async def digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
-        await self.check()
+    async def iterate_digests(self, project: str | None = None) -> AsyncIterator[KnowledgeItemDigest]:
+        await self.check_available()
         at = await self.calls.begin()
         for (of_project, item_id), one in list(self.items.items()):
             if one.status is ACTIVE and project in {None, of_project}:
@@ -75,7 +75,7 @@ class FakeAnnouncer:
     record: FakeRecord
     said: list[tuple[str, int]] = field(default_factory=list)
 
-    async def indexed(self, items: Sequence[KnowledgeRef]) -> None:
+    async def announce_indexed(self, items: Sequence[KnowledgeRef]) -> None:
         for ref in items:
             self.said.append((ref.id, ref.version))
             known = self.record.indexed.get((ref.project, ref.id), 0)
@@ -108,6 +108,6 @@ class World:
     def assert_agrees(self) -> None:
         """The index is what the record says, and the learner knows."""
         entries = [KnowledgeEntry(one) for one in self.record.items.values() if one.status is ACTIVE]
-        wanted = {entry.key: content_hash(entry, A.fingerprint) for entry in entries}
+        wanted = {entry.key: hash_content(entry, A.fingerprint) for entry in entries}
         assert self.collections.points[collection(A)] == wanted
         assert all(self.record.indexed[entry.key] == entry.item.version for entry in entries)

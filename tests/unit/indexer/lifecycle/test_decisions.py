@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.common.records import WriteConflictError
 from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
-from skillbus.indexer.domain.errors import RecordConflictError, SkillPinnedError
+from skillbus.indexer.domain.errors import SkillPinnedError
 
 from ..switching.world import A, collection
 from .world import NAME, Life, package
@@ -53,7 +54,7 @@ async def test_a_disabled_skill_that_the_store_kept_is_taken_out_later(life: Lif
     held = life.collections.points.pop(collection(A))
     assert not (await life.installer.set_enabled("default", NAME, False)).skill.enabled
     life.collections.points[collection(A)] = held
-    await life.installer.following.catch_up("default", NAME)
+    await life.follower.follow_skill("default", NAME)
     assert points(life) == 0
 
 
@@ -66,7 +67,7 @@ async def test_the_folder_of_a_disabled_skill_is_no_way_back_to_its_earlier_pack
     await life.installer.install("default", package(3))
     await other.restart()
     assert record(life).skill.description == "Version 3."
-    assert other.folders.holds(record(life))
+    assert other.folders.matches_record(record(life))
 
 
 async def test_an_earlier_package_put_back_by_hand_is_installed_again(life: Life) -> None:
@@ -92,15 +93,15 @@ async def test_a_pin_holds_whatever_way_a_package_comes(life: Life) -> None:
 
 async def test_a_description_for_a_package_that_was_replaced_meanwhile_is_a_conflict(life: Life) -> None:
     update = life.installer.update_description("default", NAME, "Of the first package.")
-    kept = life.packages.get
+    kept = life.packages.load_package
 
     async def get_after_another_install(key: PackageKey) -> bytes:
-        life.packages.get = kept  # type: ignore[method-assign]  # this once
+        life.packages.load_package = kept  # type: ignore[method-assign]  # this once
         await life.installer.install("default", package(2))
         return await kept(record(life).package)
 
-    life.packages.get = get_after_another_install  # type: ignore[method-assign]
-    with pytest.raises(RecordConflictError):
+    life.packages.load_package = get_after_another_install  # type: ignore[method-assign]
+    with pytest.raises(WriteConflictError):
         await update
     assert record(life).skill.description == "Version 2."
 
@@ -118,6 +119,6 @@ async def test_what_falls_out_of_the_history_is_swept(life: Life) -> None:
     for number in range(2, 23):
         await life.installer.install("default", package(number))
     assert len(life.packages.kept) == 22
-    await life.reconciler.sweep_packages()
+    await life.reconciler.delete_unclaimed_packages()
     assert set(life.packages.kept) == record(life).packages
     assert len(life.packages.kept) == 20

@@ -10,15 +10,16 @@ from skillbus.common.archive import Archive, PackedFile, pack_files
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.skill_record import SkillFinding
 from skillbus.indexer.adapters.disk_folders import DiskFolders
-from skillbus.indexer.domain.catalogue.entry import ToolEntry, entry_of
-from skillbus.indexer.domain.catalogue.ports import Stored
+from skillbus.indexer.domain.catalogue.entry import ToolEntry, make_skill_entry
+from skillbus.indexer.domain.catalogue.ports import StoredSkill
 from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key
 from skillbus.indexer.domain.package.skill_package import SkillPackage
+from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
-from skillbus.indexer.domain.skill.ports import Change, Outcome, Staged
-from skillbus.indexer.domain.skill.reconciler import Reconciler
+from skillbus.indexer.domain.skill.ports import InstallOutcome, SkillChangeKind, StagedSkill
+from skillbus.indexer.domain.skill.reconciler import SkillReconciler
 
 from ..switching.world import (
     ALIAS,
@@ -57,16 +58,16 @@ class KillableCatalogue(FakeCatalogue):
     steps: Steps = field(default_factory=Steps)
     removed: dict[Key, datetime] = field(default_factory=dict)
 
-    async def put(self, record: SkillRecord, revision: int) -> Stored:
+    async def save_skill(self, record: SkillRecord, revision: int) -> StoredSkill:
         self.steps.take()
-        return await super().put(record, revision)
+        return await super().save_skill(record, revision)
 
-    async def delete(self, project: str, name: str, revision: int) -> None:
+    async def delete_skill(self, project: str, name: str, revision: int) -> None:
         self.steps.take()
-        await super().delete(project, name, revision)
+        await super().delete_skill(project, name, revision)
         self.removed[project, name] = datetime.now(UTC)
 
-    async def removed_at(self, project: str, name: str) -> datetime | None:
+    async def load_removal_time(self, project: str, name: str) -> datetime | None:
         return self.removed.get((project, name))
 
 
@@ -75,23 +76,23 @@ class FakePackages:
     steps: Steps
     kept: dict[PackageKey, bytes] = field(default_factory=dict)
 
-    async def put(self, key: PackageKey, packed: bytes) -> None:
+    async def store_package(self, key: PackageKey, packed: bytes) -> None:
         self.steps.take()
         self.kept[key] = packed
 
-    async def get(self, key: PackageKey) -> bytes:
+    async def load_package(self, key: PackageKey) -> bytes:
         if key not in self.kept:
             raise RequestError(ErrorCode.NOT_FOUND, f"there is no package {key}")
         return self.kept[key]
 
-    async def delete(self, key: PackageKey) -> None:
+    async def delete_package(self, key: PackageKey) -> None:
         self.steps.take()
         self.kept.pop(key, None)
 
-    async def missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
+    async def find_missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
         return frozenset(keys) - frozenset(self.kept)
 
-    async def sweep(self, kept: Collection[PackageKey]) -> int:
+    async def delete_unclaimed(self, kept: Collection[PackageKey]) -> int:
         left = set(self.kept) - set(kept)
         for key in left:
             del self.kept[key]
@@ -103,11 +104,11 @@ class KillableFolders(DiskFolders):
         super().__init__(data)
         self.steps = steps
 
-    def stage(self, archive: Archive, package: SkillPackage) -> Staged:
+    def stage_package(self, archive: Archive, package: SkillPackage) -> StagedSkill:
         self.steps.take()
-        return super().stage(archive, package)
+        return super().stage_package(archive, package)
 
-    def swap_in(self, staged: Staged, record: SkillRecord) -> None:
+    def swap_in(self, staged: StagedSkill, record: SkillRecord) -> None:
         self.steps.take()
         super().swap_in(staged, record)
 
@@ -115,9 +116,9 @@ class KillableFolders(DiskFolders):
         self.steps.take()
         super().mark_indexed(record)
 
-    def remove(self, project: str, name: str) -> None:
+    def remove_folder(self, project: str, name: str) -> None:
         self.steps.take()
-        super().remove(project, name)
+        super().remove_folder(project, name)
 
 
 @dataclass
@@ -125,16 +126,18 @@ class FakeAnnouncer:
     steps: Steps
     said: list[str] = field(default_factory=list)
 
-    async def changed(self, change: Change, record: SkillRecord) -> None:
+    async def announce_change(self, change: SkillChangeKind, record: SkillRecord) -> None:
         self._say(change)
 
-    async def removed(self, record: SkillRecord) -> None:
+    async def announce_removal(self, record: SkillRecord) -> None:
         self._say("removed")
 
-    async def taken(self, source: str, outcome: Outcome, record: SkillRecord) -> None:
+    async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
         self._say("taken")
 
-    async def rejected(self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool) -> None:
+    async def announce_rejection(
+        self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
+    ) -> None:
         self._say(f"rejected:{errors[0].code}")
 
     def _say(self, what: str) -> None:
@@ -146,18 +149,18 @@ class FakeAnnouncer:
 class SkillEntries:
     catalogue: FakeCatalogue
 
-    async def all(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
-        for record in await self.catalogue.all(project):
-            if made := entry_of(record):
+    async def iterate_entries(self, project: str | None = None) -> AsyncIterator[ToolEntry]:
+        for record in await self.catalogue.load_all(project):
+            if made := make_skill_entry(record):
                 yield made
 
-    async def check(self) -> None:
+    async def check_available(self) -> None:
         return
 
-    async def of(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
+    async def load_entries(self, keys: Sequence[Key]) -> Sequence[ToolEntry]:
         names = [(project, tool_id.removeprefix("skill:")) for project, tool_id in keys]
-        stored = [await self.catalogue.get(*name) for name in names]
-        return [made for found in stored if found and (made := entry_of(found.record))]
+        stored = [await self.catalogue.load_skill(*name) for name in names]
+        return [made for found in stored if found and (made := make_skill_entry(found.record))]
 
 
 class Life:
@@ -181,17 +184,15 @@ class Life:
 
     def begin(self) -> Installer:
         """A process begins."""
-        self.folders.prepare()
+        self.folders.prepare_folders()
         entries = SkillEntries(self.catalogue)
         self.index = Index(
             ALIAS, self.collections, entries, FakeSwitches(self.calls), FakeModels(), on_model_back=lambda: None
         )
-        self.installer = Installer(
-            self.catalogue, self.packages, self.folders, self.index, self.announcer, lambda: datetime.now(UTC)
-        )
-        self.reconciler = Reconciler(
-            self.catalogue, entries, self.packages, self.folders, self.index, self.installer, self.announcer
-        )
+        stores = SkillStores(self.catalogue, self.packages, self.folders, self.index, self.announcer)
+        self.follower = SkillFollower(stores)
+        self.installer = Installer(stores, self.follower, lambda: datetime.now(UTC))
+        self.reconciler = SkillReconciler(stores, self.installer, self.follower)
         return self.installer
 
     def replica(self, data: Path) -> "Life":
@@ -218,7 +219,7 @@ class Life:
         self.begin()
         await self.reconciler.scan_folders()
         await self.reconciler.compare_index()
-        await self.reconciler.sweep_packages()
+        await self.reconciler.delete_unclaimed_packages()
 
     @property
     def record(self) -> SkillRecord | None:
@@ -227,7 +228,7 @@ class Life:
 
     @property
     def folder(self) -> Path:
-        return self.folders.path_of("default", NAME)
+        return self.folders.locate_folder("default", NAME)
 
     def assert_whole(self) -> None:
         """Catalogue, packages, folder and index say the same."""
@@ -238,7 +239,7 @@ class Life:
             assert (points, self.packages.kept, self.folder.exists()) == ({}, {}, False)
             return
         assert set(self.packages.kept) == record.packages
-        assert self.folders.holds(record)
+        assert self.folders.matches_record(record)
         assert points == (hashes([record], A) if record.skill.enabled else {})
         assert record.skill.indexed == record.skill.enabled
 

@@ -24,7 +24,7 @@ async def _died_at(world: World, number: int, when: str) -> bool:
             await forever()
 
     setattr(world.calls, when, die)
-    running = asyncio.create_task(world.driver("one").look())
+    running = asyncio.create_task(world.driver("one").run_round())
     waiting = asyncio.create_task(there.wait())
     await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED, timeout=5)
     died = there.is_set()
@@ -70,7 +70,7 @@ async def test_a_call_that_fails_is_made_again(when: str, error: Exception) -> N
         for _ in range(3):
             if world.record.running:
                 try:
-                    await driver.look()
+                    await driver.run_round()
                 except type(error):
                     continue
         world.assert_switched_to(B)
@@ -99,7 +99,7 @@ async def test_a_driver_that_was_held_up_until_another_took_over_does_no_harm() 
                 await go_on.wait()
 
         world.calls.before = hold
-        first = asyncio.create_task(world.driver("one").look())
+        first = asyncio.create_task(world.driver("one").run_round())
         waiting = asyncio.create_task(held.wait())
         await asyncio.wait([first, waiting], return_when=asyncio.FIRST_COMPLETED, timeout=5)
         waiting.cancel()
@@ -107,7 +107,7 @@ async def test_a_driver_that_was_held_up_until_another_took_over_does_no_harm() 
         second = await world.take_over()
         go_on.set()
         await asyncio.wait_for(first, 5)
-        await second.look()
+        await second.run_round()
         world.assert_switched_to(B)
         if not held.is_set():
             return
@@ -134,7 +134,7 @@ async def test_a_driver_that_was_held_up_over_a_rollback_does_not_undo_it() -> N
                 await go_on.wait()
 
         world.calls.before = hold
-        first = asyncio.create_task(world.driver("one").look())
+        first = asyncio.create_task(world.driver("one").run_round())
         waiting = asyncio.create_task(held.wait())
         await asyncio.wait([first, waiting], return_when=asyncio.FIRST_COMPLETED, timeout=5)
         waiting.cancel()
@@ -142,7 +142,7 @@ async def test_a_driver_that_was_held_up_over_a_rollback_does_not_undo_it() -> N
         await world.decisions.roll_back()
         go_on.set()
         await asyncio.wait_for(first, 5)
-        await world.driver("two").look()
+        await world.driver("two").run_round()
         assert (world.phase, world.collections.alias) == (SwitchPhase.ROLLED_BACK, collection(A))
         assert world.holds_exactly(A)
         if not held.is_set():
@@ -151,18 +151,18 @@ async def test_a_driver_that_was_held_up_over_a_rollback_does_not_undo_it() -> N
 
 def _install(world: World) -> Callable[[], Awaitable[None]]:
     world.catalogue.has(skill("new"))
-    return lambda: world.index.put([entry(skill("new"))])
+    return lambda: world.index.put_entries([entry(skill("new"))])
 
 
 def _update(world: World) -> Callable[[], Awaitable[None]]:
     changed = skill("tool-1", "Does something else.")
     world.catalogue.has(changed)
-    return lambda: world.index.put([entry(changed)])
+    return lambda: world.index.put_entries([entry(changed)])
 
 
 def _uninstall(world: World) -> Callable[[], Awaitable[None]]:
     world.catalogue.lacks("tool-1")
-    return lambda: world.index.remove([key("tool-1")])
+    return lambda: world.index.remove_entries([key("tool-1")])
 
 
 @pytest.mark.parametrize("change", [_install, _update, _uninstall])
@@ -186,7 +186,7 @@ async def test_what_is_written_at_any_moment_of_a_switch_is_in_the_new_index(
                 await writes.pop()()
 
         world.calls.before = write
-        await world.driver().look()
+        await world.driver().run_round()
         ended = world.calls.count < number
         for late in writes:
             await late()
@@ -208,12 +208,12 @@ async def test_a_writer_that_knows_nothing_of_the_switch_yet_loses_nothing(
         async def slowly(
             reached: asyncio.Event = reached, go_on: asyncio.Event = go_on, world: World = world
         ) -> str | None:
-            del world.collections.live  # the first reader is the writer, and the only one to wait
+            del world.collections.find_live  # the first reader is the writer, and the only one to wait
             reached.set()
             await go_on.wait()
             return collection(A)
 
-        world.collections.live = slowly  # type: ignore[method-assign, assignment]
+        world.collections.find_live = slowly  # type: ignore[method-assign, assignment]
         writer = asyncio.ensure_future(change(world)())
         await asyncio.wait_for(reached.wait(), 5)
         await world.default_is(B)
@@ -227,7 +227,7 @@ async def test_a_writer_that_knows_nothing_of_the_switch_yet_loses_nothing(
                 await writer
 
         world.calls.before = let_go
-        await world.driver().look()
+        await world.driver().run_round()
         ended = world.calls.count < number
         world.calls.before = _nothing
         go_on.set()
@@ -241,7 +241,7 @@ async def test_two_replicas_drive_one_switch_once() -> None:
     world = World(tools=200)
     await world.default_is(B)
     written = 0
-    original = world.collections.write
+    original = world.collections.write_points
 
     async def counting(*args: object, **options: object) -> bool:
         nonlocal written
@@ -249,11 +249,11 @@ async def test_two_replicas_drive_one_switch_once() -> None:
         await asyncio.sleep(0)
         return await original(*args, **options)  # type: ignore[arg-type]
 
-    world.collections.write = counting  # type: ignore[method-assign, assignment]
+    world.collections.write_points = counting  # type: ignore[method-assign, assignment]
     one, two = world.driver("one"), world.driver("two")
 
     async def both() -> SwitchPhase:
-        await asyncio.gather(one.look(), two.look())
+        await asyncio.gather(one.run_round(), two.run_round())
         return world.phase
 
     await eventually(both, lambda phase: phase is SwitchPhase.KEPT)

@@ -7,9 +7,9 @@ import pytest
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexMissingError, NoDefaultModelError, RollBackRefusedError
-from skillbus.indexer.domain.index.index import model_of_index
+from skillbus.indexer.domain.index.index import describe_collection
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
-from skillbus.indexer.domain.index.switch_decisions import Decision, Indexes, decide
+from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecision, decide_switch
 from skillbus.vectors import datasets as vectors
 
 from .world import TIMING, A, B, C, World, collection, entry, key, skill
@@ -17,7 +17,7 @@ from .world import TIMING, A, B, C, World, collection, entry, key, skill
 
 async def switched(to_b: World) -> World:
     await to_b.default_is(B)
-    await to_b.driver().look()
+    await to_b.driver().run_round()
     return to_b
 
 
@@ -40,7 +40,7 @@ async def test_an_index_goes_to_a_new_default_model_phase_by_phase() -> None:
 async def test_the_same_default_begins_nothing() -> None:
     world = World()
     await world.default_is(A)
-    await world.driver().look()
+    await world.driver().run_round()
     assert world.switches.stored is None
 
 
@@ -51,14 +51,14 @@ async def test_an_index_without_any_tool_is_switched_too() -> None:
 async def test_the_old_collection_is_written_while_it_is_kept_and_then_removed() -> None:
     world = await switched(World())
     world.catalogue.has(skill("new"))
-    await world.index.put([entry(skill("new"))])
+    await world.index.put_entries([entry(skill("new"))])
     assert world.holds_exactly(A)
     assert world.holds_exactly(B)
     world.later(TIMING.keep_s - 1)
-    await world.driver().look()
+    await world.driver().run_round()
     assert world.phase is SwitchPhase.KEPT
     world.later(1)
-    await world.driver().look()
+    await world.driver().run_round()
     assert world.phase is SwitchPhase.DONE
     assert set(world.collections.points) == {collection(B)}
 
@@ -66,8 +66,8 @@ async def test_the_old_collection_is_written_while_it_is_kept_and_then_removed()
 async def test_what_is_searched_is_compared_with_the_catalogue_once_after_it_changed() -> None:
     world = await switched(World())
     driver = world.driver()
-    await driver.look()
-    await driver.look()
+    await driver.run_round()
+    await driver.run_round()
     assert world.moved == 1
 
 
@@ -77,13 +77,13 @@ async def test_a_rolled_back_index_is_the_old_one_and_not_switched_again_by_itse
     assert state.live is not None
     assert (state.live.collection, world.phase) == (collection(A), SwitchPhase.ROLLED_BACK)
     assert world.holds_exactly(A)
-    await world.decisions.consider()
+    await world.decisions.follow_default_model()
     assert world.phase is SwitchPhase.ROLLED_BACK
     driver = world.driver()
-    await driver.look()
+    await driver.run_round()
     assert collection(B) in world.collections.points  # searches may still be on it
     world.later(10)
-    await driver.look()
+    await driver.run_round()
     assert set(world.collections.points) == {collection(A)}
 
 
@@ -91,9 +91,9 @@ async def test_after_a_rollback_a_switch_can_be_asked_for() -> None:
     world = await switched(World())
     await world.decisions.roll_back()
     world.catalogue.lacks("tool-0")
-    await world.index.remove([key("tool-0")])
-    assert (await world.decisions.start()).switch is not None
-    await world.driver().look()
+    await world.index.remove_entries([key("tool-0")])
+    assert (await world.decisions.start_switch()).switch is not None
+    await world.driver().run_round()
     world.assert_switched_to(B)
 
 
@@ -102,7 +102,7 @@ async def test_after_a_rollback_another_default_model_is_switched_to_and_then_th
     await world.decisions.roll_back()
     await world.default_is(A)
     await world.default_is(B)
-    await world.driver().look()
+    await world.driver().run_round()
     world.assert_switched_to(B)
 
 
@@ -117,10 +117,10 @@ async def test_a_running_switch_can_be_given_up(phase: SwitchPhase) -> None:
 
     world.calls.before = give_up
     driver = world.driver()
-    await driver.look()
+    await driver.run_round()
     assert world.phase is SwitchPhase.ROLLED_BACK
     world.later(10)
-    await driver.look()
+    await driver.run_round()
     assert world.collections.alias == collection(A)
     assert set(world.collections.points) == {collection(A)}
 
@@ -131,7 +131,7 @@ async def test_a_second_rollback_and_one_of_what_is_done_are_refused() -> None:
         await world.decisions.roll_back()
     await switched(world)
     world.later(TIMING.keep_s)
-    await world.driver().look()
+    await world.driver().run_round()
     with pytest.raises(RollBackRefusedError):
         await world.decisions.roll_back()
     await world.default_is(A)
@@ -143,10 +143,10 @@ async def test_a_second_rollback_and_one_of_what_is_done_are_refused() -> None:
 async def test_an_index_that_is_not_there_can_be_neither_switched_nor_rolled_back() -> None:
     world = World()
     with pytest.raises(IndexMissingError):
-        Indexes((world.decisions,)).of("nothing")
+        Indexes((world.decisions,)).find_index("nothing")
     world.models.model = None
     with pytest.raises(NoDefaultModelError):
-        await world.decisions.start()
+        await world.decisions.start_switch()
 
 
 async def test_a_new_default_in_the_middle_takes_the_place_of_the_one_before() -> None:
@@ -162,12 +162,12 @@ async def test_a_new_default_in_the_middle_takes_the_place_of_the_one_before() -
 
     world.calls.before = hold
     driver = world.driver()
-    await driver.look()
+    await driver.run_round()
     assert world.record.target.fingerprint == C.fingerprint
-    await driver.look()
+    await driver.run_round()
     world.assert_switched_to(C)
     world.later(10)
-    await driver.look()
+    await driver.run_round()
     assert set(world.collections.points) == {collection(A), collection(C)}
 
 
@@ -177,7 +177,7 @@ async def test_a_default_that_is_searched_already_ends_the_switch_that_runs() ->
     await world.default_is(A)
     assert world.phase is SwitchPhase.ROLLED_BACK
     await world.default_is(B)
-    await world.driver().look()
+    await world.driver().run_round()
     world.assert_switched_to(B)
 
 
@@ -186,7 +186,7 @@ async def test_going_back_while_the_old_collection_is_kept_makes_no_vector_again
     await world.default_is(A)
     written: list[str] = []
     world.collections.without_dense = {A.fingerprint}  # would be asked, and fail
-    await world.driver().look()
+    await world.driver().run_round()
     assert written == []
     world.assert_switched_to(A)
 
@@ -194,14 +194,14 @@ async def test_going_back_while_the_old_collection_is_kept_makes_no_vector_again
 async def test_collections_that_nobody_knows_are_removed_but_not_what_is_searched() -> None:
     world = World()
     world.collections.points["tools-left-v1"] = {}
-    await world.driver().look()
+    await world.driver().run_round()
     assert set(world.collections.points) == {collection(A)}
 
 
 async def test_nothing_is_removed_while_nothing_is_searched_yet() -> None:
     world = World()
     world.collections.alias = None
-    await world.driver().look()
+    await world.driver().run_round()
     assert set(world.collections.points) == {collection(A)}
 
 
@@ -210,10 +210,10 @@ async def test_a_store_that_lost_everything_is_filled_for_the_default_model_and_
     await world.default_is(B)
     world.collections.points.clear()
     world.collections.alias = None
-    assert await world.index.live() == collection(B)
-    await world.driver().look()
+    assert await world.index.open_live() == collection(B)
+    await world.driver().run_round()
     world.assert_switched_to(B)
-    await world.driver().look()
+    await world.driver().run_round()
     assert world.phase is SwitchPhase.DONE
 
 
@@ -231,7 +231,7 @@ async def test_a_model_that_cannot_be_had_shows_as_the_problem_and_the_switch_wa
                 world.collections.without_dense = set()
 
     world.calls.before = come_back
-    await world.driver().look()
+    await world.driver().run_round()
     problems = [switch.problem for switch in world.announcer.switches]
     assert any(problem and B.fingerprint in problem for problem in problems)
     assert problems[-1] is None
@@ -242,7 +242,7 @@ async def test_the_first_index_is_of_the_default_model_and_filled() -> None:
     world = World()
     world.collections.points.clear()
     world.collections.alias = None
-    assert await world.index.live() == collection(A)
+    assert await world.index.open_live() == collection(A)
     assert world.holds_exactly(A)
 
 
@@ -251,7 +251,7 @@ async def test_without_any_model_the_first_index_holds_words_alone_and_a_model_i
     world.collections.points.clear()
     world.collections.alias = None
     world.models.model = None
-    assert await world.index.live() == f"tools-{NO_MODEL}-v1"
+    assert await world.index.open_live() == f"tools-{NO_MODEL}-v1"
     await switched(world)
     world.assert_switched_to(B)
 
@@ -262,11 +262,11 @@ async def test_once_the_model_is_back_the_index_is_compared_so_that_what_was_wri
     world = World()
     world.catalogue.has(skill("one"), skill("two"))
     world.collections.without_dense = {A.fingerprint}
-    await world.index.put([entry(skill("one"))])
+    await world.index.put_entries([entry(skill("one"))])
     assert world.moved == 0
     world.collections.without_dense = set()
-    await world.index.put([entry(skill("two"))])
-    await world.index.put([entry(skill("two"))])
+    await world.index.put_entries([entry(skill("two"))])
+    await world.index.put_entries([entry(skill("two"))])
     assert world.moved == 1
 
 
@@ -274,25 +274,25 @@ async def test_a_target_that_cannot_be_written_fails_no_install() -> None:
     world = World()
     await world.default_is(B)  # recorded, its collection is not made yet
     world.catalogue.has(skill("new"))
-    await world.index.put([entry(skill("new"))])
+    await world.index.put_entries([entry(skill("new"))])
     assert world.holds_exactly(A)
-    await world.driver().look()
+    await world.driver().run_round()
     world.assert_switched_to(B)
 
 
 @pytest.mark.parametrize(
     ("live", "default", "wanted"),
     [
-        ("tools-aaaa-v1", A, Decision.NOTHING),
-        ("tools-aaaa-v1", B, Decision.BEGIN),
-        (f"tools-{NO_MODEL}-v1", A, Decision.BEGIN),
-        ("tools-aaaa-v0", A, Decision.BEGIN),
+        ("tools-aaaa-v1", A, SwitchDecision.NOTHING),
+        ("tools-aaaa-v1", B, SwitchDecision.BEGIN),
+        (f"tools-{NO_MODEL}-v1", A, SwitchDecision.BEGIN),
+        ("tools-aaaa-v0", A, SwitchDecision.BEGIN),
     ],
 )
 def test_what_was_never_switched_goes_to_the_collection_of_any_other_default_or_schema(
-    live: str, default: DefaultModel, wanted: Decision
+    live: str, default: DefaultModel, wanted: SwitchDecision
 ) -> None:
-    assert decide(None, live, model_of_index(World().collections, default)) is wanted
+    assert decide_switch(None, live, describe_collection(World().collections, default)) is wanted
 
 
 async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() -> None:
@@ -300,7 +300,7 @@ async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() ->
     world.collections.points["tools-aaaa-v0"] = world.collections.points.pop(collection(A))
     world.collections.alias = "tools-aaaa-v0"
     await world.default_is(A)
-    await world.driver().look()
+    await world.driver().run_round()
     world.assert_switched_to(A)
 
 
@@ -315,7 +315,7 @@ async def test_what_is_not_there_is_not_switched_but_made_for_the_default_model(
     world.collections.alias = None
     await world.default_is(B)
     assert world.switches.stored is None
-    assert await world.index.live() == collection(B)
+    assert await world.index.open_live() == collection(B)
 
 
 async def test_an_index_that_cannot_be_had_does_not_keep_another_from_its_switch() -> None:
@@ -324,5 +324,5 @@ async def test_an_index_that_cannot_be_had_does_not_keep_another_from_its_switch
     world.models.model = away.models.model = B
     away.switches.broken = True
     with pytest.raises(RequestError):
-        await Indexes((away.decisions, world.decisions)).consider()
+        await Indexes((away.decisions, world.decisions)).follow_default_model()
     assert world.record.target.fingerprint == B.fingerprint

@@ -5,22 +5,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.index_switch import IndexModel, IndexSwitch, SwitchPhase
 from skillbus.contracts.indexer.skill_record import Skill
-from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry, entry_of
-from skillbus.indexer.domain.catalogue.ports import Stored, StoredTool, ToolWrite
-from skillbus.indexer.domain.catalogue.skill import SkillRecord, tool_id_of
+from skillbus.indexer.domain.catalogue.entry import CatalogueEntries, ToolEntry, make_skill_entry
+from skillbus.indexer.domain.catalogue.ports import StoredSkill, StoredTool, ToolWrite
+from skillbus.indexer.domain.catalogue.skill import SKILL_ID_PREFIX, SkillRecord
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
-from skillbus.indexer.domain.errors import (
-    DenseUnavailableError,
-    IndexUnavailableError,
-    RecordConflictError,
-    SwitchConflictError,
-    ToolConflictError,
-)
+from skillbus.indexer.domain.errors import DenseUnavailableError, IndexUnavailableError
 from skillbus.indexer.domain.index.index import Index
-from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel, Digested, IndexedPoint, Key, content_hash
+from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel, Digested, IndexedPoint, Key, hash_content
 from skillbus.indexer.domain.index.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
 from skillbus.indexer.domain.index.switch_record import StoredSwitch, SwitchRecord
@@ -89,32 +84,32 @@ class Calls:
 @dataclass
 class FakeCatalogue:
     calls: Calls
-    stored: dict[Key, Stored] = field(default_factory=dict)
+    stored: dict[Key, StoredSkill] = field(default_factory=dict)
 
-    async def get(self, project: str, name: str) -> Stored | None:
+    async def load_skill(self, project: str, name: str) -> StoredSkill | None:
         at = await self.calls.begin()
         found = self.stored.get((project, name))
         await self.calls.end(at)
         return found
 
-    async def get_many(self, names: Sequence[Key]) -> Mapping[Key, Stored]:
-        return {name: stored for name in names if (stored := await self.get(*name))}
+    async def load_skills(self, names: Sequence[Key]) -> Mapping[Key, StoredSkill]:
+        return {name: stored for name in names if (stored := await self.load_skill(*name))}
 
-    async def put(self, record: SkillRecord, revision: int) -> Stored:
+    async def save_skill(self, record: SkillRecord, revision: int) -> StoredSkill:
         key = (record.project, record.name)
         known = self.stored[key].revision if key in self.stored else 0
         if known != revision:
-            raise RecordConflictError(*key)
-        self.stored[key] = Stored(record, revision + 1)
+            raise WriteConflictError(str(key))
+        self.stored[key] = StoredRecord(record, revision + 1)
         return self.stored[key]
 
-    async def delete(self, project: str, name: str, revision: int) -> None:
+    async def delete_skill(self, project: str, name: str, revision: int) -> None:
         del self.stored[project, name]
 
-    async def removed_at(self, project: str, name: str) -> datetime | None:
+    async def load_removal_time(self, project: str, name: str) -> datetime | None:
         return None
 
-    async def all(self, project: str | None = None) -> Sequence[SkillRecord]:
+    async def load_all(self, project: str | None = None) -> Sequence[SkillRecord]:
         at = await self.calls.begin()
         records = [found.record for found in self.stored.values()]
         await self.calls.end(at)
@@ -123,7 +118,7 @@ class FakeCatalogue:
     def has(self, *records: SkillRecord) -> None:
         """These are installed, in place of what was of their names."""
         for record in records:
-            self.stored[record.project, record.name] = Stored(record, 1)
+            self.stored[record.project, record.name] = StoredRecord(record, 1)
 
     def lacks(self, name: str) -> None:
         self.stored.pop(("default", name), None)
@@ -135,29 +130,24 @@ class FakeTools:
 
     stored: dict[Key, StoredTool] = field(default_factory=dict)
 
-    async def get(self, project: str, tool_id: str) -> StoredTool | None:
+    async def load_tool(self, project: str, tool_id: str) -> StoredTool | None:
         return self.stored.get((project, tool_id))
 
-    async def get_many(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
+    async def load_tools(self, project: str, tool_ids: Sequence[str]) -> Mapping[str, StoredTool]:
         return {tool_id: self.stored[project, tool_id] for tool_id in tool_ids if (project, tool_id) in self.stored}
 
-    async def put(self, record: ToolRecord, revision: int) -> int:
-        self._set(record.project, record.id, record, revision)
-        return revision + 1
+    async def save_tools(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
+        for write in writes:
+            self._set(write.record.project, write.record.id, write.record, write.over)
+        return [write.over + 1 for write in writes]
 
-    async def put_many(self, writes: Sequence[ToolWrite]) -> Sequence[int | None]:
-        return [await self.put(write.record, write.over) for write in writes]
-
-    async def none_since(self, revisions: Mapping[Key, int]) -> bool:
+    async def is_unchanged_since(self, revisions: Mapping[Key, int]) -> bool:
         return all(self.stored[key].revision == revision for key, revision in revisions.items())
 
-    async def delete(self, record: ToolRecord, revision: int) -> None:
+    async def delete_tool(self, record: ToolRecord, revision: int) -> None:
         self._set(record.project, record.id, None, revision)
 
-    async def count(self) -> int:
-        return sum(stored.record is not None for stored in self.stored.values())
-
-    async def all(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
+    async def iterate_tools(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         for stored in list(self.stored.values()):
             if stored.record and project in {None, stored.record.project}:
                 yield stored.record
@@ -165,7 +155,7 @@ class FakeTools:
     def _set(self, project: str, tool_id: str, record: ToolRecord | None, revision: int) -> None:
         known = self.stored.get((project, tool_id), StoredTool(None, 0)).revision
         if known != revision:
-            raise ToolConflictError(project, tool_id)
+            raise WriteConflictError(tool_id)
         self.stored[project, tool_id] = StoredTool(record, revision + 1)
 
 
@@ -179,25 +169,25 @@ class FakeCollections:
     """Models that cannot be had now."""
     written: list[Key] = field(default_factory=list)
 
-    def collection_of(self, fingerprint: str) -> str:
+    def name_collection(self, fingerprint: str) -> str:
         return f"tools-{fingerprint}-v1"
 
-    def fingerprint_of(self, collection: str) -> str:
+    def read_fingerprint(self, collection: str) -> str:
         return collection.split("-")[1]
 
-    async def live(self) -> str | None:
+    async def find_live(self) -> str | None:
         at = await self.calls.begin()
         found = self.alias
         await self.calls.end(at)
         return found
 
-    async def names(self) -> frozenset[str]:
+    async def list_names(self) -> frozenset[str]:
         at = await self.calls.begin()
         found = frozenset(self.points)
         await self.calls.end(at)
         return found
 
-    async def ensure(self, model: IndexModel) -> None:
+    async def ensure_collection(self, model: IndexModel) -> None:
         at = await self.calls.begin()
         self.points.setdefault(model.collection, {})
         await self.calls.end(at)
@@ -208,29 +198,29 @@ class FakeCollections:
         self.alias = collection
         await self.calls.end(at)
 
-    async def delete(self, collection: str) -> None:
+    async def delete_collection(self, collection: str) -> None:
         at = await self.calls.begin()
         self.points.pop(collection, None)
         if self.alias == collection:
             self.alias = None
         await self.calls.end(at)
 
-    async def count(self, collection: str) -> int:
+    async def count_points(self, collection: str) -> int:
         return len(self._of(collection))
 
-    async def scan(self, collection: str) -> AsyncIterator[IndexedPoint]:
+    async def scan_points(self, collection: str) -> AsyncIterator[IndexedPoint]:
         at = await self.calls.begin()
         for key, value in list(self._of(collection).items()):
             yield IndexedPoint(key, value)
         await self.calls.end(at)
 
-    async def hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
+    async def load_hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         at = await self.calls.begin()
         found = {key: value for key, value in self._of(collection).items() if key in keys}
         await self.calls.end(at)
         return found
 
-    async def write(
+    async def write_points(
         self,
         collection: str,
         entries: Sequence[Digested],
@@ -239,7 +229,7 @@ class FakeCollections:
         dense_required: bool = False,
     ) -> bool:
         at = await self.calls.begin()
-        fingerprint = self.fingerprint_of(collection)
+        fingerprint = self.read_fingerprint(collection)
         if fingerprint in self.without_dense:
             if dense_required:
                 raise DenseUnavailableError(fingerprint, "it was taken away")
@@ -248,11 +238,11 @@ class FakeCollections:
         for entry in entries:
             self.written.append(entry.key)
             if not insert_only or entry.key not in points:
-                points[entry.key] = content_hash(entry, fingerprint)
+                points[entry.key] = hash_content(entry, fingerprint)
         await self.calls.end(at)
-        return fingerprint == self.fingerprint_of(collection)
+        return fingerprint == self.read_fingerprint(collection)
 
-    async def remove(self, collection: str, keys: Sequence[Key]) -> None:
+    async def remove_points(self, collection: str, keys: Sequence[Key]) -> None:
         at = await self.calls.begin()
         for key in keys:
             self._of(collection).pop(key, None)
@@ -270,7 +260,7 @@ class FakeSwitches:
     stored: StoredSwitch | None = None
     broken: bool = False
 
-    async def get(self, alias: str) -> StoredSwitch | None:
+    async def load(self, key: str) -> StoredSwitch | None:
         if self.broken:
             raise RequestError(ErrorCode.UNAVAILABLE, "the bucket is away")
         at = await self.calls.begin()
@@ -278,11 +268,11 @@ class FakeSwitches:
         await self.calls.end(at)
         return found
 
-    async def put(self, alias: str, record: SwitchRecord, revision: int) -> StoredSwitch:
+    async def save(self, key: str, record: SwitchRecord, revision: int) -> StoredSwitch:
         at = await self.calls.begin()
         if (self.stored.revision if self.stored else 0) != revision:
-            raise SwitchConflictError(alias)
-        self.stored = StoredSwitch(SwitchRecord.model_validate_json(record.model_dump_json()), revision + 1)
+            raise WriteConflictError(key)
+        self.stored = StoredRecord(SwitchRecord.model_validate_json(record.model_dump_json()), revision + 1)
         stored = self.stored
         await self.calls.end(at)
         return stored
@@ -292,10 +282,10 @@ class FakeSwitches:
 class FakeModels:
     model: DefaultModel | None = A
 
-    async def default(self) -> DefaultModel | None:
+    async def load_default(self) -> DefaultModel | None:
         return self.model
 
-    def known(self, fingerprint: str) -> DefaultModel | None:
+    def recall_model(self, fingerprint: str) -> DefaultModel | None:
         return {model.fingerprint: model for model in (A, B, C)}.get(fingerprint)
 
 
@@ -303,7 +293,7 @@ class FakeModels:
 class FakeAnnouncer:
     switches: list[IndexSwitch] = field(default_factory=list)
 
-    async def progressed(self, alias: str, switch: IndexSwitch) -> None:
+    async def announce_progress(self, alias: str, switch: IndexSwitch) -> None:
         self.switches.append(switch)
 
     @property
@@ -349,7 +339,7 @@ class World:
 
     async def default_is(self, model: DefaultModel) -> None:
         self.models.model = model
-        await self.decisions.consider()
+        await self.decisions.follow_default_model()
 
     @property
     def record(self) -> SwitchRecord:
@@ -363,10 +353,10 @@ class World:
     async def take_over(self, owner: str = "two") -> SwitchDriver[ToolEntry]:
         """Another replica, which waits until the lease has run out."""
         driver = self.driver(owner)
-        await driver.look()
+        await driver.run_round()
         self.later(TIMING.lease_s)
         while self.record.running:
-            await driver.look()
+            await driver.run_round()
         return driver
 
     def holds_exactly(self, model: DefaultModel) -> bool:
@@ -381,18 +371,18 @@ class World:
 
 
 def key(name: str) -> Key:
-    return "default", tool_id_of(name)
+    return "default", f"{SKILL_ID_PREFIX}{name}"
 
 
 def entry(record: SkillRecord) -> ToolEntry:
-    made = entry_of(record)
+    made = make_skill_entry(record)
     assert made is not None
     return made
 
 
 def hashes(records: Sequence[SkillRecord], model: DefaultModel) -> dict[Key, str]:
     """What a model's collection holds of these."""
-    return {(made := entry(record)).key: content_hash(made, model.fingerprint) for record in records}
+    return {(made := entry(record)).key: hash_content(made, model.fingerprint) for record in records}
 
 
 async def forever() -> None:

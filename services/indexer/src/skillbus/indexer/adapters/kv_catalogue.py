@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from skillbus.common.bus.jetstream_call import jetstream_call
-
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.common.bus.kv_records import KvRecords, RecordWrite
+from skillbus.common.records import StoredRecord
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.domain.catalogue.ports import StoredSkill, StoredTool, ToolWrite
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
@@ -63,7 +63,7 @@ class KvSkills:
     async def load_skills(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], StoredSkill]:
         versions = await self._records.load_versions([_skill_key(*name) for name in names])
         return {
-            name: StoredSkill(version.record, version.revision)
+            name: StoredRecord(version.record, version.revision)
             for name, version in zip(names, versions, strict=True)
             if version.record is not None
         }

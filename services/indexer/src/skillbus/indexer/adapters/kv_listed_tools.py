@@ -11,9 +11,9 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamInfo
 from nats.js.errors import NotFoundError
-from skillbus.common.bus.jetstream_call import jetstream_call
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.adapters.kv_catalogue import make_tool_key, open_skill_records, open_tool_records
 from skillbus.indexer.domain.catalogue.listed_tool import ListedTool, list_tool

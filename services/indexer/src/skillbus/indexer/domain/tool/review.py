@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue, ValidationError
-from skillbus.common.suspicion import scan_schema, scan_text
 
+from skillbus.common.prompt_injection import scan_schema, scan_text
 from skillbus.contracts.indexer.tools import ToolDescription, ToolFieldChange, ToolFinding, ToolPutOutcome
 from skillbus.indexer.domain.catalogue.tool import ToolRecord
 

@@ -14,7 +14,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus",
         "skillbus-agent",
         "skillbus-common",
-        "skillbus-indexer",
         "skillbus-learner",
         "skillbus-retriever",
         "skillbus-vectors",

@@ -66,6 +66,8 @@ class FakeLearner:
     """What was asked for."""
     down: bool = False
     """Every request fails."""
+    refused: int = 0
+    """Requests that failed."""
     most: int = 40
     """Items of one reply."""
     page: int = 50
@@ -139,6 +141,7 @@ class FakeLearner:
 
     def _check(self) -> None:
         if self.down:
+            self.refused += 1
             raise RequestError(ErrorCode.UNAVAILABLE, "the learner is down")
 
 

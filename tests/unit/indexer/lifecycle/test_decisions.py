@@ -1,10 +1,12 @@
 """What an operator decides about a skill, with everything in memory but the folders."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from skillbus.common.records import WriteConflictError
+from skillbus.indexer.domain.catalogue.ports import StoredSkill
 from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord
 from skillbus.indexer.domain.errors import SkillPinnedError
 
@@ -113,6 +115,35 @@ async def test_a_record_from_before_there_was_a_history_has_its_package_as_the_f
     assert [version.reason for version in record(life).history] == ["updated", "installed"]
     await life.restart()
     assert (await life.installer.roll_back("default", NAME, None)).record.skill.description == "Version 1."
+
+
+@pytest.mark.parametrize(("seconds_later", "installed"), [(-60, False), (60, True)])
+async def test_a_folder_of_an_uninstalled_skill_is_installed_again_only_if_it_changed_afterwards(
+    life: Life, seconds_later: int, installed: bool
+) -> None:
+    """Another replica uninstalled the skill; this machine still has its folder."""
+    changed_at = life.folders.read_state(life.folder)
+    assert changed_at is not None
+    del life.catalogue.stored["default", NAME]
+    life.catalogue.removed["default", NAME] = changed_at.changed_at - timedelta(seconds=seconds_later)
+    await life.reconciler.check_folder(life.folder)
+    assert (life.record is not None, life.folder.exists()) == (installed, installed)
+
+
+async def test_an_install_reads_the_record_once_and_writes_it_twice(life: Life) -> None:
+    life.calls.count = 0
+    reads: list[str] = []
+    load = life.catalogue.load_skill
+
+    async def count_load(project: str, name: str) -> StoredSkill | None:
+        reads.append(name)
+        return await load(project, name)
+
+    life.catalogue.load_skill = count_load  # type: ignore[method-assign]
+    installed = await life.installer.install("default", package(2))
+    assert installed.record.skill.indexed
+    assert reads == [NAME]
+    assert life.catalogue.stored["default", NAME].revision == 4
 
 
 async def test_what_falls_out_of_the_history_is_swept(life: Life) -> None:

@@ -36,7 +36,7 @@ from skillbus.contracts.resources import (
     SWITCHES,
     UPLOADS,
 )
-from skillbus.indexer.adapters.bus_announcer import BusAnnouncer
+from skillbus.indexer.adapters.bus_announcer import IndexerAnnouncer
 from skillbus.indexer.adapters.bus_embedder import BusModels
 from skillbus.indexer.adapters.bus_knowledge import BusKnowledge
 from skillbus.indexer.adapters.disk_folders import DiskFolders, watch_folders
@@ -82,7 +82,7 @@ class _Shared:
     store: VectorStore
     switches: Switches
     models: EmbeddingModels
-    announcer: BusAnnouncer
+    announcer: IndexerAnnouncer
     settings: IndexerSettings
 
 
@@ -108,6 +108,7 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     """Open the indexer on the bus. The caller closes `store`."""
     parts = await _build(bus, settings, store)
     health = ServiceHealth(SERVICE, (parts.handlers.check_vector_store,))
+    routes = [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers), *_dead_letter_routes(DeadLetters(bus))]
     async with (
         serve_routes(bus, SERVICE, routes, health, to_wire),
         consume(bus, _subscriptions(parts.listeners)),
@@ -125,7 +126,7 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
 
     skills, tools, listed = KvSkills(bus), KvTools(bus), KvListedTools(bus)
     package_objects = await open_object_store(bus, PACKAGES)
-    packages, folders, announcer = ObjectPackages(package_objects), DiskFolders(settings.data), BusAnnouncer(bus)
+    packages, folders, announcer = ObjectPackages(package_objects), DiskFolders(settings.data), IndexerAnnouncer(bus)
     await asyncio.to_thread(folders.prepare_folders)
     switches = KvRecords(bus, SWITCHES, SwitchRecord, damage_is_error=True)
     shared = _Shared(store, switches, BusModels(bus.caller), announcer, settings)

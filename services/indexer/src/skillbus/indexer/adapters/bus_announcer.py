@@ -28,7 +28,7 @@ _EVENTS: Final[Mapping[SkillChangeKind, Event[SkillChanged]]] = {
 }
 
 
-class BusAnnouncer:
+class IndexerAnnouncer:
     """Publishes events and waits until the stream has stored them."""
 
     def __init__(self, bus: Bus) -> None:

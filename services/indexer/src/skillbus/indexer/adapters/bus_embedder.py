@@ -82,7 +82,9 @@ class DocumentEmbedder:
         rows = np.concatenate([np.frombuffer(m.data, "<f4").reshape(m.count, m.dim) for m in matrices])
         counts = list(map(len, entries))
         ends = accumulate(counts)
-        return [compute_mean_direction(rows[end - count : end]).tolist() for end, count in zip(ends, counts, strict=True)]
+        return [
+            compute_mean_direction(rows[end - count : end]).tolist() for end, count in zip(ends, counts, strict=True)
+        ]
 
     async def _request_dense(self, fingerprint: str, texts: tuple[str, ...]) -> FloatMatrix:
         request = EmbedTexts(texts=texts, role=TextRole.DOCUMENT, model=fingerprint)

@@ -87,7 +87,9 @@ class StoredCollections(Generic[EntryT]):
         if not entries:
             return True
         with _raise_unavailable():
-            built = await self._points.build_points(parse_fingerprint(collection), entries, dense_required=dense_required)
+            built = await self._points.build_points(
+                parse_fingerprint(collection), entries, dense_required=dense_required
+            )
             await self._store.upsert(collection, built.points, insert_only=insert_only)
         return built.complete
 

@@ -48,7 +48,7 @@ class KnowledgeEntryDigest:
         return KnowledgeRef(project=self.item.project, id=self.item.id, version=self.item.version)
 
 
-class KnowledgeRecord(Protocol):
+class LearnerRecord(Protocol):
     """The record of knowledge, kept by the learner. Methods raise RequestError when it is unavailable."""
 
     async def load_items(self, keys: Sequence[Key]) -> Sequence[KnowledgeItem]:
@@ -68,7 +68,7 @@ class KnowledgeRecord(Protocol):
 class KnowledgeEntries:
     """Entries of all active items."""
 
-    record: KnowledgeRecord
+    record: LearnerRecord
 
     async def check_available(self) -> None:
         await self.record.check_available()

@@ -12,7 +12,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef
 from skillbus.indexer.domain.errors import IndexUnavailableError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry, KnowledgeRecord, make_entries
+from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry, LearnerRecord, make_entries
 
 ATTEMPTS: Final = 3
 """Attempts to follow an event, within some 6 s."""
@@ -34,7 +34,7 @@ class KnowledgeAnnouncer(Protocol):
 class KnowledgeFollower:
     """Brings the index to the state of the record, item by item."""
 
-    def __init__(self, index: Index[KnowledgeEntry], record: KnowledgeRecord, announcer: KnowledgeAnnouncer) -> None:
+    def __init__(self, index: Index[KnowledgeEntry], record: LearnerRecord, announcer: KnowledgeAnnouncer) -> None:
         self._index = index
         self._record = record
         self._announcer = announcer

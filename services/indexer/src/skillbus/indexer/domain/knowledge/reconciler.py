@@ -14,7 +14,7 @@ from skillbus.indexer.domain.knowledge.entry import (
     KnowledgeEntries,
     KnowledgeEntry,
     KnowledgeEntryDigest,
-    KnowledgeRecord,
+    LearnerRecord,
 )
 from skillbus.indexer.domain.knowledge.follower import KnowledgeAnnouncer, KnowledgeFollower
 from skillbus.indexer.domain.skill.reconciler import NO_WAIT, IndexDrift
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 class _ObservedEntries:
     """The entries, which also note the items that the record believes are not indexed."""
 
-    record: KnowledgeRecord
+    record: LearnerRecord
     unindexed: dict[Key, KnowledgeRef] = field(default_factory=dict)
 
     async def check_available(self) -> None:
@@ -48,7 +48,7 @@ class KnowledgeReconciler:
     """Repairs the index after lost events, and repeats reports that the learner has not received."""
 
     index: Index[KnowledgeEntry]
-    record: KnowledgeRecord
+    record: LearnerRecord
     follower: KnowledgeFollower
     announcer: KnowledgeAnnouncer
 

@@ -19,6 +19,7 @@ from skillbus.common.front_matter import (
     quote_scalar,
     split_front_matter,
 )
+from skillbus.common.text import find_hidden
 from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
 from skillbus.indexer.domain.package.findings import BadDescriptionError, FindingCode, finding
 from skillbus.indexer.domain.package.frontmatter import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
@@ -217,15 +218,10 @@ def _read_description(node: FrontMatterNode | None, notes: _Notes) -> str:
     elif len(text) > DESCRIPTION_CHARACTERS:
         message = f"`description` has {len(text)} characters; the format allows {DESCRIPTION_CHARACTERS}"
         notes.add_warning(FindingCode.DESCRIPTION_TOO_LONG, message)
-    if any(_is_hidden(character) for character in text):
+    if find_hidden(text):
         message = "`description` contains invisible characters; look at it in an editor"
         notes.add_warning(FindingCode.HIDDEN_CHARACTERS, message)
     return text
-
-
-def _is_hidden(character: str) -> bool:
-    # Bidi controls and tag characters hide text from people but not from models. Emoji and scripts need joiners.
-    return unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs"} and character not in "\n\r\t\u200c\u200d"
 
 
 def _read_metadata(node: FrontMatterNode | None, notes: _Notes) -> _Fields:

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class InstallResult:
+class InstalledSkill:
     """Outcome of an install and the record after it."""
 
     outcome: InstallOutcome
@@ -55,7 +55,7 @@ class Installer:
         self._follower = follower
         self._now = now
 
-    async def install(self, project: str, data: bytes) -> InstallResult:
+    async def install(self, project: str, data: bytes) -> InstalledSkill:
         """Install a package, or update the skill of its name. The same files again change nothing.
 
         Raises:
@@ -67,7 +67,7 @@ class Installer:
 
     async def install_opened(
         self, project: str, archive: Archive, package: SkillPackage, reason: InstallReason = _UPLOADED
-    ) -> InstallResult:
+    ) -> InstalledSkill:
         """Install a package that is already open; see `install`."""
         folders = self._stores.folders
         async with self._stores.locks.hold((project, package.skill.name)):
@@ -79,9 +79,9 @@ class Installer:
             log.info("skill_installed", project=project, skill=stored.record.name, outcome=outcome)
             if outcome != "unchanged":
                 await self._stores.announcer.announce_change(outcome, stored.record)
-            return InstallResult(outcome, await self._follower.try_index(stored))
+            return InstalledSkill(outcome, await self._follower.try_index(stored))
 
-    async def update_description(self, project: str, name: str, description: str) -> InstallResult:
+    async def update_description(self, project: str, name: str, description: str) -> InstalledSkill:
         """Write another description into SKILL.md and install the result.
 
         Raises:
@@ -96,7 +96,7 @@ class Installer:
         reason = InstallReason("described", over=record.content_digest)
         return await self.install_opened(project, *await asyncio.to_thread(open_package, data), reason)
 
-    async def roll_back(self, project: str, name: str, content_digest: str | None) -> InstallResult:
+    async def roll_back(self, project: str, name: str, content_digest: str | None) -> InstalledSkill:
         """Make an earlier package the current one again: the one before the current if no digest is given.
 
         Raises:

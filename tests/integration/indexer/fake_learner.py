@@ -67,7 +67,7 @@ class FakeLearner:
     down: bool = False
     """Every request fails."""
     refused: int = 0
-    """Requests that failed."""
+    """Requests for items that failed: the indexer followed an event in vain."""
     most: int = 40
     """Items of one reply."""
     page: int = 50
@@ -104,6 +104,7 @@ class FakeLearner:
                 await self.news.wait()
 
     async def read_knowledge(self, request: ReadKnowledge) -> KnowledgeRead:
+        self.refused += self.down
         self._check()
         self.read.append(request.keys)
         found = [self.items[key.project, key.id] for key in request.keys if (key.project, key.id) in self.items]
@@ -141,7 +142,6 @@ class FakeLearner:
 
     def _check(self) -> None:
         if self.down:
-            self.refused += 1
             raise RequestError(ErrorCode.UNAVAILABLE, "the learner is down")
 
 

@@ -290,7 +290,7 @@ async def test_only_what_the_skill_wants_can_be_approved(running: Running, packa
     await running.install(wanting(package, ONE))
     await approve(running, ONE)
     for places in ((TWO,), (ONE, TWO), ("api.example.org:80",)):
-        with pytest.raises(RequestError, match="does not want to reach") as caught:
+        with pytest.raises(RequestError, match="does not request") as caught:
             await approve(running, *places)
         assert caught.value.code is ErrorCode.INVALID_REQUEST
     with pytest.raises(RequestError) as missing:

@@ -306,7 +306,7 @@ async def test_an_index_of_an_older_schema_is_built_anew_for_the_same_model() ->
 
 def test_the_name_for_no_model_is_that_of_the_vector_store() -> None:
     assert NO_MODEL == vectors.NO_MODEL
-    assert vectors.model_of(vectors.TOOLS.name_collection(NO_MODEL)) == NO_MODEL
+    assert vectors.parse_fingerprint(vectors.TOOLS.name_collection(NO_MODEL)) == NO_MODEL
 
 
 async def test_what_is_not_there_is_not_switched_but_made_for_the_default_model() -> None:

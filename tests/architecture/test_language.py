@@ -15,8 +15,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus-agent",
         "skillbus-common",
         "skillbus-learner",
-        "skillbus-retriever",
-        "skillbus-vectors",
     }
 )
 """Distributions whose docstrings still have to be rewritten. Only ever shortened."""

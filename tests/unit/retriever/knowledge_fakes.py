@@ -66,7 +66,7 @@ class FakeQueries:
 
 @dataclass
 class FakeRecord:
-    """The record as a `KnowledgeRecord`; a test may change it after the index gave candidates."""
+    """The record as a `KnowledgeVisibility`; a test may change it after the index gave candidates."""
 
     record: Record = field(default_factory=lambda: Record(now=lambda: NOW))
     meanwhile: list[KnowledgeItem] = field(default_factory=list)

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUse, KnowledgeUsed
-from skillbus.retriever.domain.usage import EVENT_BYTES, UsageNote, UsageQueue, estimate_bytes
+from skillbus.retriever.domain.usage import UsageNote, UsageQueue, estimate_bytes
 
-MESSAGE_BYTES = 1024 * 1024
+BUS_BYTES = 1024 * 1024
 NOW = datetime(2026, 1, 1, 12, 30, 1, 123456, tzinfo=UTC)
 LARGEST_USE = KnowledgeUse(id="i" * 64, project="p" * 64, version=2**31, position=100)
 
@@ -54,13 +55,13 @@ def test_the_largest_answers_fit_a_message_and_keep_their_order(character: str) 
         at=NOW,
         uses=(LARGEST_USE,) * 100,
     )
-    assert len(largest.model_dump_json().encode()) <= estimate_bytes(largest) <= EVENT_BYTES
+    assert len(largest.model_dump_json().encode()) <= estimate_bytes(largest) <= MESSAGE_BYTES
     held = waiting([UsageNote("default", largest, 0.0)] * 50)
     told = list[KnowledgeUsed]()
     while held:
         told.append(held.take_batch())
     assert sum(len(used.requests) for used in told) == 50
-    assert max(len(used.model_dump_json().encode()) for used in told) <= EVENT_BYTES < MESSAGE_BYTES
+    assert max(len(used.model_dump_json().encode()) for used in told) <= MESSAGE_BYTES < BUS_BYTES
     assert max(len(used.requests) for used in told) > 1
 
 

@@ -24,7 +24,7 @@ _AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
 
 
 class BusRecord:
-    """A `KnowledgeRecord`."""
+    """A `KnowledgeVisibility`."""
 
     def __init__(self, caller: Caller, wait_s: float = WAIT_S) -> None:
         self._caller = caller

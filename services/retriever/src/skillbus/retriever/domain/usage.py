@@ -4,12 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from skillbus.common.paging import JSON_CHARACTER_BYTES, cut_page
 from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed
 
-EVENT_BYTES: Final = 768 * 1024
-"""Upper bound of an event's size by `estimate_bytes`; a message has 1 MiB."""
-_CHARACTER_BYTES: Final = 6
-"""A control character in JSON, as `\\u0001`; no other character takes more than four bytes."""
 _USE_BYTES: Final = 256
 """An id and a project of 64 characters each, two numbers, and the field names."""
 _REQUEST_BYTES: Final = 1024
@@ -65,23 +62,13 @@ class UsageQueue:
 
         Raises IndexError if the queue is empty.
         """
-        project, room = self._notes[0].project, EVENT_BYTES
-        taken: list[AnsweredRequest] = []
-        others: list[UsageNote] = []
-        while self._notes and len(taken) < MAX_ANSWERED:
-            note = self._notes[0]
-            if note.project == project:
-                room -= estimate_bytes(note.answered)
-                if taken and room < 0:
-                    break
-                taken.append(note.answered)
-            else:
-                others.append(note)
-            self._notes.popleft()
-        self._notes.extendleft(reversed(others))
-        return KnowledgeUsed(project=project, requests=tuple(taken))
+        project = self._notes[0].project
+        own = [(place, note) for place, note in enumerate(self._notes) if note.project == project]
+        taken = dict(cut_page(own[:MAX_ANSWERED], lambda each: estimate_bytes(each[1].answered)))
+        self._notes = deque(note for place, note in enumerate(self._notes) if place not in taken)
+        return KnowledgeUsed(project=project, requests=tuple(note.answered for note in taken.values()))
 
 
 def estimate_bytes(answered: AnsweredRequest) -> int:
     """Return an upper bound of a request's size as JSON, without writing the JSON."""
-    return _REQUEST_BYTES + _CHARACTER_BYTES * len(answered.query) + _USE_BYTES * len(answered.uses)
+    return _REQUEST_BYTES + JSON_CHARACTER_BYTES * len(answered.query) + _USE_BYTES * len(answered.uses)

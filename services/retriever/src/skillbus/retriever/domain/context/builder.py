@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS
 from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
 from skillbus.retriever.domain.context.packer import (
-    REPLY_BYTES,
     ContextPacker,
     PackedItems,
     count_json_bytes,
@@ -98,7 +98,7 @@ def write_context(request: BuildContext, hits: Sequence[KnowledgeHit], counter: 
         some = packed.cut_to(count)
         omitted = some.omitted
         text = render_context(request.use, some.items, omitted.over_budget + omitted.alike)
-        if count_json_bytes(text) + some.bytes > REPLY_BYTES:
+        if count_json_bytes(text) + some.bytes > MESSAGE_BYTES:
             return False
         tokens = counter.count(text)
         if tokens > request.budget_tokens:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.retriever.knowledge_search import ContextItem, KnowledgeHit, OmittedItems
 from skillbus.retriever.domain.context.duplicates import DuplicateFilter, compute_wording
 from skillbus.retriever.domain.context.sentences import find_cuts
@@ -13,8 +14,6 @@ from skillbus.retriever.domain.context.token_count import TokenCounter
 
 MIN_CUT_TOKENS: Final = 60
 """An item is cut only if at least this many tokens of its content fit."""
-REPLY_BYTES: Final = 900_000
-"""Byte limit of one reply (NATS allows 1 MiB). Items past it count as over budget."""
 _ITEM_BYTES: Final = 2_000
 """Upper bound of an item's JSON in a reply without its content: title, scope, field names, numbers."""
 _MISSES: Final = 8
@@ -89,7 +88,8 @@ class ContextPacker:
     """The scope of the request."""
     tokens: int
     """Tokens that are still free."""
-    _bytes: int = REPLY_BYTES
+    _bytes: int = MESSAGE_BYTES
+    """Bytes of the reply that are still free. Items past them count as over budget."""
     _ratio: _BytesPerToken = field(default_factory=_BytesPerToken)
 
     def pack_hits(self, hits: Sequence[KnowledgeHit]) -> PackedItems:

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from skillbus.common.paging import JSON_CHARACTER_BYTES, MESSAGE_BYTES
 from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import MatchReason
@@ -11,8 +12,8 @@ from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.explanation import find_parts
 from skillbus.retriever.domain.knowledge.ranking import RankedItem
 
-REPLY_CHARACTERS: Final = 130_000
-"""Characters of all contents of a reply: a character takes six bytes at most, and a message 1 MiB."""
+REPLY_CHARACTERS: Final = MESSAGE_BYTES // JSON_CHARACTER_BYTES
+"""Characters of all contents of a reply."""
 
 
 def make_hit(

@@ -55,8 +55,8 @@ class KnowledgeIndex(Protocol):
         ...
 
 
-class KnowledgeRecord(Protocol):
-    """The authoritative copy, which the learner keeps."""
+class KnowledgeVisibility(Protocol):
+    """The record, which decides what may be shown. The learner keeps it."""
 
     def recall_projects(self, request: SearchKnowledge) -> tuple[Project, ...]:
         """Return the effective projects as of the record's last reply; the caller's own if there was none."""

@@ -11,7 +11,12 @@ from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
 from skillbus.retriever.domain.knowledge.hit import make_hit
-from skillbus.retriever.domain.knowledge.ports import FoundKnowledge, KnowledgeIndex, KnowledgeRecord, WantedKnowledge
+from skillbus.retriever.domain.knowledge.ports import (
+    FoundKnowledge,
+    KnowledgeIndex,
+    KnowledgeVisibility,
+    WantedKnowledge,
+)
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.weights import NEUTRAL, KnowledgeWeights
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
@@ -47,7 +52,7 @@ class KnowledgeSearch:
         self,
         embedder: QueryEmbedder,
         index: KnowledgeIndex,
-        record: KnowledgeRecord,
+        record: KnowledgeVisibility,
         limits: KnowledgeLimits,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

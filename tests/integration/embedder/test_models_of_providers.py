@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from skillbus.common.bus.connection import Bus
@@ -29,6 +30,7 @@ from skillbus.contracts.message import MSGPACK, Empty
 from skillbus.embedder.wiring import open_embedder
 
 from ...models import embedder_in
+from ...unit.embedder.local_records import tiny_model
 from .http.fake_provider import DIM, FakeProvider, openai_error, unit
 
 TEXT = "自动分析Git改动并生成conventional commit信息"
@@ -104,6 +106,21 @@ async def test_a_model_that_becomes_the_default_is_used_by_the_next_call(embedde
     assert (before.model.name, after.model.name) == ("use-multilingual-v3", SMALL)
     old = await embed(embedder, "two", model=before.model.fingerprint)
     assert old.model == before.model
+
+
+@pytest.mark.spec("skill-vector-retrieval.md § 读取本地Embedding模型配置")
+async def test_a_stored_record_names_the_path_of_the_model_that_embeds(embedder: Bus, tmp_path: Path) -> None:
+    """From the record in SQL to the files at its path to the vectors of that model."""
+    tiny_model(tmp_path / "embedder" / "models" / "mine" / "tiny")
+    created = await embedder.caller.call(CREATE_MODEL, CreateModel(provider="local", name="tiny", path="mine/tiny"))
+
+    found = await embed(embedder, "git", "commit", model="tiny")
+
+    assert (created.dimensions, created.path) == (3, "mine/tiny")
+    assert found.model is not None
+    assert found.model.fingerprint == created.fingerprint
+    assert found.dense is not None
+    assert np.allclose(found.dense.to_rows(), [[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]], atol=1e-6)
 
 
 @pytest.mark.spec("knowledge-base.md § 降级到本地模型")

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.provision import provision
-from skillbus.common.logs import configure_logging
+from skillbus.common.runner import configure_logging
 from skillbus.standalone.nats_server import open_nats_server
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"

@@ -35,10 +35,10 @@ class Store:
         self.kept: dict[ServerKey, StoredRecord[RegisteredServer]] = {}
         self.revision = 0
 
-    async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
+    async def load_server(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         return self.kept.get(key)
 
-    async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
+    async def save_server(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
         known = self.kept.get(server.key)
         if (known.revision if known else 0) != revision:
             raise WriteConflictError(server.key.name)
@@ -46,10 +46,10 @@ class Store:
         self.kept[server.key] = StoredRecord(server, self.revision)
         return self.kept[server.key]
 
-    async def delete(self, key: ServerKey) -> None:
+    async def delete_server(self, key: ServerKey) -> None:
         self.kept.pop(key, None)
 
-    async def all(self) -> tuple[RegisteredServer, ...]:
+    async def list_servers(self) -> tuple[RegisteredServer, ...]:
         return tuple(stored.record for stored in self.kept.values())
 
 
@@ -110,10 +110,10 @@ class CatalogueInMemory:
         self.away = False
         self.asked = 0
 
-    def ids(self) -> list[str]:
+    def list_ids(self) -> list[str]:
         return sorted(id_ for _, id_ in self.kept)
 
-    async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         self._check()
         return tuple(ToolPut(id=tool.id, outcome=self._put((project, tool.id), tool)) for tool in tools)
 
@@ -127,7 +127,7 @@ class CatalogueInMemory:
         self.kept[key] = known[0], ToolState.QUARANTINED
         return ToolPutOutcome.QUARANTINED
 
-    async def remove(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
+    async def remove_tools(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         self._check()
         gone = [
             key
@@ -138,7 +138,7 @@ class CatalogueInMemory:
             del self.kept[key]
         return len(gone)
 
-    async def tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
+    async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
         self._check()
         return tuple(
             _summary(tool, state)
@@ -146,7 +146,7 @@ class CatalogueInMemory:
             if of == project and source in (None, tool.source)
         )
 
-    async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
+    async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         known = self.kept.get((project, tool_id))
         if known is None:
             return None

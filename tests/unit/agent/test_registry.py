@@ -50,7 +50,7 @@ async def holds(read: object) -> bool:
 async def test_a_server_is_listed_when_it_is_registered(world: World, servers: ServerRegistry) -> None:
     server = await servers.register(RAW, WAIT_S)
     assert (server.seen.state, server.seen.tools, server.seen.known_as) == (McpServerState.CONNECTED, 2, "raw")
-    assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+    assert world.catalogue.list_ids() == ["mcp:raw/one", "mcp:raw/two"]
     ((kind, fact),) = world.announcer.facts
     assert (kind, fact.created) == ("listed", 2)
 
@@ -60,7 +60,7 @@ async def test_registering_again_replaces_and_takes_out_what_is_gone(world: Worl
     world.server.tools = [tool("three")]
     second = await servers.register(RAW, WAIT_S)
     assert first.id != second.id
-    assert world.catalogue.ids() == ["mcp:raw/three"]
+    assert world.catalogue.list_ids() == ["mcp:raw/three"]
 
 
 async def test_a_change_that_is_heard_while_a_server_is_replaced_leaves_one_session(
@@ -103,7 +103,7 @@ async def test_a_registration_that_another_replaces_is_not_waited_for(world: Wor
 
 
 async def test_nobody_waits_for_a_follower_that_was_stopped_before_its_first_step(world: World) -> None:
-    stored = await world.store.put(RegisteredServer(registration=RAW, id="first", registered_at=NOW), 0)
+    stored = await world.store.save_server(RegisteredServer(registration=RAW, id="first", registered_at=NOW), 0)
     follower = ServerFollower(stored.record, world.ports(), QUICK)
     waiting = asyncio.create_task(follower.wait_listed(NEVER_S))
     await asyncio.sleep(0)
@@ -156,7 +156,7 @@ async def test_a_server_that_says_nothing_is_listed_now_and_then(world: World) -
     async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
         world.server.tools = [tool("one")]
-        assert await holds(lambda: world.catalogue.ids() == ["mcp:raw/one"])
+        assert await holds(lambda: world.catalogue.list_ids() == ["mcp:raw/one"])
     assert world.server.opened == 1
 
 
@@ -169,7 +169,7 @@ async def test_a_list_that_is_as_it_was_costs_the_catalogue_nothing_unless_it_is
         assert world.catalogue.asked == asked
         world.catalogue.kept.clear()
         await servers.refresh(KEY, WAIT_S)
-        assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+        assert world.catalogue.list_ids() == ["mcp:raw/one", "mcp:raw/two"]
 
 
 async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, servers: ServerRegistry) -> None:
@@ -177,7 +177,7 @@ async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, ser
     world.server.hangs = True
     server = await servers.refresh(KEY, WAIT_S)
     assert (server.seen.state, server.seen.tools) == (McpServerState.FAILED, 2)
-    assert world.catalogue.ids() == ["mcp:raw/one", "mcp:raw/two"]
+    assert world.catalogue.list_ids() == ["mcp:raw/one", "mcp:raw/two"]
     assert [kind for kind, _ in world.announcer.facts] == ["listed", "failed"]
 
 
@@ -200,7 +200,7 @@ async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(
     assert "the catalogue is away" in (server.seen.problem or "")
     world.catalogue.away = False
     assert await holds(lambda: world.store.kept[KEY].record.seen.problem is None)
-    assert (world.server.opened, world.catalogue.ids()) == (1, ["mcp:raw/one", "mcp:raw/two"])
+    assert (world.server.opened, world.catalogue.list_ids()) == (1, ["mcp:raw/one", "mcp:raw/two"])
 
 
 async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(
@@ -208,7 +208,7 @@ async def test_a_removed_server_is_gone_with_its_tools_and_followed_no_longer(
 ) -> None:
     await servers.register(RAW, WAIT_S)
     assert await servers.unregister(KEY) == 2
-    assert (world.catalogue.ids(), world.store.kept) == ([], {})
+    assert (world.catalogue.list_ids(), world.store.kept) == ([], {})
     with pytest.raises(ServerUnknownError):
         await servers.refresh(KEY, WAIT_S)
 
@@ -227,10 +227,10 @@ async def test_every_replica_follows_what_one_registered_and_none_what_one_remov
 
         await one.unregister(KEY)
         world.server.on_change()  # the other has not heard of it: it lists once more, and takes back what it put
-        assert await holds(lambda: world.catalogue.ids() == [])
+        assert await holds(lambda: world.catalogue.list_ids() == [])
         feeds[1].queue.put_nowait(KEY)
         assert await holds(lambda: not other._followers)
-    assert world.catalogue.ids() == []
+    assert world.catalogue.list_ids() == []
 
 
 async def test_what_was_registered_before_the_start_is_followed(world: World) -> None:

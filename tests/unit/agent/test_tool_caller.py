@@ -86,7 +86,7 @@ async def test_a_tool_that_is_not_active_is_not_called(world: World, caller: Too
 
 async def test_an_external_tool_is_not_callable_and_names_its_provider(world: World, caller: ToolCaller) -> None:
     external = ToolDescription(id="lab.invoice", name="invoice", source="lab", provider="Acme")
-    await world.catalogue.put("default", "lab", [external])
+    await world.catalogue.put_tools("default", "lab", [external])
     with pytest.raises(ToolExternalError) as refused:
         await caller.call("default", "lab.invoice", {}, WAIT_S)
     assert refused.value.provided_by == "Acme"

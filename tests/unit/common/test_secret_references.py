@@ -72,7 +72,7 @@ def test_a_link_to_itself_is_refused(folder: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(SecretUnreadableError, match="no plain file"):
+    with pytest.raises(SecretUnreadableError, match="not a plain file"):
         Secrets({}, folder).resolve("file:pipe")
 
 

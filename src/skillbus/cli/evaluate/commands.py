@@ -12,8 +12,7 @@ from skillbus.cli.errors import CannotEvaluateError, LocalFileError
 from skillbus.cli.evaluate.view import render_knowledge_report, render_tool_report
 from skillbus.cli.session import LocalSession, server_command
 from skillbus.common.bus.connection import BusUnreachableError
-from skillbus.common.logs import configure_logging
-from skillbus.common.runner import StartError
+from skillbus.common.runner import StartError, configure_logging
 from skillbus.contracts.errors import RequestError
 from skillbus.evaluation.cases import load_cases
 from skillbus.evaluation.errors import EvaluationError

@@ -59,7 +59,7 @@ async def start_standalone(plan: ServerPlan) -> AsyncIterator[RunningServer]:
         gc.disable()
         try:
             # The services take a second of CPU to import, which help pages need not wait for.
-            from skillbus.common.logs import configure_logging  # noqa: PLC0415
+            from skillbus.common.runner import configure_logging  # noqa: PLC0415
             from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone  # noqa: PLC0415
 
             configure_logging(plan.log_level)

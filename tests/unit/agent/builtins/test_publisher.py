@@ -21,7 +21,7 @@ class CatalogueInMemory:
         self._outcome = outcome
         self.took = asyncio.Semaphore(0)
 
-    async def put(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         self.calls += 1
         if self._fails:
             self._fails -= 1
@@ -31,10 +31,10 @@ class CatalogueInMemory:
         self.took.release()
         return tuple(ToolPut(id=tool.id, outcome=self._outcome) for tool in tools)
 
-    async def ids(self, project: str) -> frozenset[str]:
+    async def list_ids(self, project: str) -> frozenset[str]:
         return frozenset(self.tools.get(project, ()))
 
-    async def remove(self, project: str, ids: Iterable[str]) -> None:
+    async def remove_tools(self, project: str, ids: Iterable[str]) -> None:
         self.tools[project].difference_update(ids)
 
 

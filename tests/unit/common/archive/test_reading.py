@@ -357,6 +357,16 @@ def test_what_is_not_exactly_one_zip_is_refused(change: Callable[[bytes], bytes]
     assert refusal(change(zipped(("a", b"x" * 50), ("b", b"y")))) == "not_a_zip"
 
 
+def test_an_archive_with_a_second_end_record_in_its_comment_is_refused() -> None:
+    """One reader would find the file, another one an empty archive."""
+    whole = zipped(("a", b"text"))
+    hidden_end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0, 0, 0, len(whole), 0)
+    two_ends = whole[:-2] + struct.pack("<H", len(hidden_end)) + hidden_end
+    with pytest.raises(ArchiveError) as refused:
+        open_archive(two_ends)
+    assert refused.value.code is ArchiveCode.NOT_A_ZIP
+
+
 def test_a_comment_is_harmless() -> None:
     data = zipped(("a", b"x"))
 

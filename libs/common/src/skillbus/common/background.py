@@ -69,7 +69,7 @@ class BackgroundTask(Protocol):
         ...
 
     def stop(self) -> None:
-        """End `run` soon. Needed besides cancellation: before Python 3.12 waits in nats-py can swallow one."""
+        """End `run` soon. Cancellation is not enough: before Python 3.12 waits in nats-py can swallow one."""
         ...
 
 

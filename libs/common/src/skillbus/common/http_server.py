@@ -1,4 +1,4 @@
-"""Uvicorn as a part of a process: in its loop, without its signal handlers, its port known before it serves."""
+"""Uvicorn inside a running event loop: without signal handlers, and with the port known before it serves."""
 
 import asyncio
 import socket
@@ -12,16 +12,16 @@ from uvicorn._types import ASGIApplication
 _GRACE_S: Final = 10
 _START_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 75
-"""Of idle connections. Uvicorn's 5 s are also when httpx, and so OpenAI's client, gives one up: whoever sends in that
-moment finds it closed, and a POST is not sent again."""
+"""Lifetime of idle connections. Uvicorn's 5 s equal those of httpx, and so of OpenAI's client: a request sent at
+that moment finds the connection closed, and a POST is not repeated."""
 
 
 class PortInUseError(Exception):
-    """The address cannot be listened on."""
+    """The server cannot listen on the address."""
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the process it is part of."""
+    """A server that leaves the signals to its process."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -38,12 +38,12 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_http(app: ASGIApplication, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve an ASGI app while the context is open; gives its URL. Port 0 takes a free one.
+    """Serve an ASGI app while the context is open, and yield its URL. Port 0 takes a free one.
 
-    Leaving the context takes no more requests and gives those at work 10 s.
+    Leaving the context accepts no more requests and gives running ones 10 s.
 
     Raises:
-        PortInUseError: Someone else listens there, or this process may not.
+        PortInUseError: Another process listens there, or this one is not allowed to.
     """
     listener = _listen(host, port)
     config = uvicorn.Config(
@@ -73,8 +73,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise PortInUseError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. Stop what is there, or choose another port."
+            f"cannot listen on {host}:{port}: {error.strerror or error}. Stop that process, or choose another port."
         ) from error
-    # Connections inherit it. uvloop sets it by itself; asyncio does not, and then an answer can wait 40 ms for an ACK.
+    # Connections inherit this. uvloop sets it too; with asyncio a reply could otherwise wait 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

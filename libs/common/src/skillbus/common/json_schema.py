@@ -1,34 +1,72 @@
-"""Arguments against an input schema that a stranger wrote.
+"""Check of arguments against an untrusted input schema, in bounded time.
 
-The schema is not trusted. References cannot leave it. Its patterns are matched by an engine that does not backtrack
-(`patterns`). And checking takes a bounded number of steps, whatever the schema makes of the arguments: references that
-fork at every level, and lists of millions of alternatives, end at the budget.
+References cannot leave the schema. Checking takes a bounded number of steps: references that fork at every level and
+lists of millions of alternatives end at the budget.
+
+Patterns are matched in linear time. Python's engine backtracks: `a?a?a?…aaa` would take longer than the age of the
+universe, and no rule about the spelling of a pattern finds all such cases. The engine of pydantic (Rust's `regex`)
+never backtracks. It knows no look-around and no back references, and bounds the size of a compiled pattern.
 """
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
-from pydantic import JsonValue
+from pydantic import JsonValue, StringConstraints, TypeAdapter
+from pydantic import ValidationError as PydanticError
+from pydantic_core import SchemaError as PatternSchemaError
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from skillbus.common.patterns import MATCHED_MAX, Pattern, UnusablePattern
-
+PATTERN_MAX: Final = 1024
+"""Characters of a pattern."""
+MATCHED_MAX: Final = 64 * 1024
+"""Characters of a matched text: with the largest pattern that compiles it takes well below a second."""
 STEPS_MAX: Final = 200_000
-"""About two seconds of one core; a schema of 100 properties over a table of 1,000 rows takes half of it."""
+"""Budget of about two seconds of one core; a schema of 100 properties over a table of 1,000 rows takes half of it."""
 _REFUSED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""jsonschema follows every reference again for these, past any count of steps, and matches with Python's engine."""
-_SHOWN: Final = 128
+"""For these jsonschema follows every reference again without counting steps, and matches with Python's engine."""
+_QUOTED_CHARACTERS: Final = 128
 
 Keyword = Callable[[Validator, JsonValue, JsonValue, Mapping[str, JsonValue]], Iterator[ValidationError] | None]
+
+
+class UnusablePattern(Exception):  # noqa: N818  # read as a sentence: raise UnusablePattern
+    """A pattern that is not a regular expression, or that this engine does not support; the message says why."""
+
+
+class Pattern:
+    """A compiled pattern."""
+
+    def __init__(self, written: str) -> None:
+        """Compile `written`.
+
+        Raises:
+            UnusablePattern: The pattern cannot be used.
+        """
+        if len(written) > PATTERN_MAX:
+            raise UnusablePattern(f"it is {len(written)} characters long, the limit is {PATTERN_MAX}")
+        try:
+            self._text = TypeAdapter[str](Annotated[str, StringConstraints(pattern=written)])
+        except PatternSchemaError as error:
+            # The last line names the construct that the engine does not support.
+            reason = str(error).strip().splitlines()[-1].removeprefix("error: ").strip()
+            raise UnusablePattern(reason) from error
+
+    def matches(self, text: str) -> bool:
+        """Return True if the pattern matches anywhere in `text`, which has at most `MATCHED_MAX` characters."""
+        try:
+            self._text.validate_python(text)
+        except PydanticError:
+            return False
+        return True
 
 
 class MisfitError(Exception):
@@ -41,7 +79,7 @@ class MisfitError(Exception):
 
 
 class UnusableSchemaError(Exception):
-    """A schema that is not valid, refers elsewhere, or is too costly to check; `path` is the place in it."""
+    """A schema that is invalid, refers elsewhere, or is too expensive to check; `path` is the place in it."""
 
     def __init__(self, problem: str, path: str = "$") -> None:
         super().__init__(f"input schema at {path}: {problem}")
@@ -62,13 +100,14 @@ def check_schema(schema: Mapping[str, JsonValue]) -> None:
         try:
             resolver.lookup(reference)
         except Unresolvable as error:
-            raise UnusableSchemaError(f"it refers to {reference[:_SHOWN]!r}, which it does not hold", path) from error
+            target = reference[:_QUOTED_CHARACTERS]
+            raise UnusableSchemaError(f"it refers to {target!r}, which it does not hold", path) from error
 
 
 def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -> None:
     """Check that `args` fit `schema`, a JSON Schema of the draft that it names, 2020-12 by default.
 
-    It may take seconds: not for the event loop's thread.
+    It may take seconds: call it in a thread.
 
     Raises:
         MisfitError: With the path of the first misfit.
@@ -76,7 +115,7 @@ def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -
     """
     check = _Check()
     try:
-        check.patterns_of(dict(schema), "$")
+        check.compile_patterns(dict(schema), "$")
         _check_keys(dict(args), "$")
         error = next(iter(check.validator(schema).iter_errors(args)), None)
     except SchemaError as error_in_schema:
@@ -91,7 +130,7 @@ def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -
 
 @dataclass(slots=True)
 class _Check:
-    """One check: its patterns, and what is left of its steps."""
+    """State of one check: its compiled patterns and its remaining steps."""
 
     patterns: dict[str, Pattern] = field(default_factory=dict)
     steps: int = STEPS_MAX
@@ -109,8 +148,8 @@ class _Check:
         bounded: type[Validator] = extend(plain, keywords)  # type: ignore[no-untyped-call]  # jsonschema's own
         return bounded(dict(schema), registry=Registry())
 
-    def patterns_of(self, schema: JsonValue, path: str) -> None:
-        """Compile every pattern before any is needed, so that the error names its place."""
+    def compile_patterns(self, schema: JsonValue, path: str) -> None:
+        """Compile all patterns in advance, so that an error names its place in the schema."""
         for key, value in _items(schema):
             here = f"{path}.{key}"
             if key == "pattern" and isinstance(value, str):
@@ -120,7 +159,7 @@ class _Check:
                     self._compiled(pattern, here)
             elif key in _REFUSED and isinstance(value, bool | dict) and not path.endswith(".properties"):
                 raise UnusableSchemaError("this keyword is not supported: name the properties and items", here)
-            self.patterns_of(value, here)
+            self.compile_patterns(value, here)
 
     def _compiled(self, pattern: str, path: str = "$") -> Pattern:
         try:
@@ -146,7 +185,7 @@ class _Check:
             return
         if len(instance) > MATCHED_MAX:
             yield ValidationError(f"{len(instance)} characters are over the {MATCHED_MAX} that a pattern is matched on")
-        elif not self._compiled(pattern).is_in(instance):
+        elif not self._compiled(pattern).matches(instance):
             yield ValidationError(f"{_short(repr(instance))} does not match {pattern!r}")
 
     def _pattern_properties(
@@ -156,7 +195,7 @@ class _Check:
             return
         for (pattern, subschema), (key, value) in itertools.product(properties.items(), instance.items()):
             if self._names(pattern, key):
-                yield from _under(validator, key, value, subschema)
+                yield from _check_child(validator, key, value, subschema)
 
     def _additional_properties(
         self, validator: Validator, allowed: JsonValue, instance: JsonValue, schema: Mapping[str, JsonValue]
@@ -167,13 +206,13 @@ class _Check:
         others = (key for key in instance if key not in named and not any(self._names(name, key) for name in patterns))
         for key in others:
             if isinstance(allowed, dict):
-                yield from _under(validator, key, instance[key], allowed)
+                yield from _check_child(validator, key, instance[key], allowed)
             elif allowed is False:
-                yield ValidationError(f"there is no property {key[:_SHOWN]!r}")
+                yield ValidationError(f"there is no property {key[:_QUOTED_CHARACTERS]!r}")
 
     def _names(self, pattern: str, key: str) -> bool:
         self._spend(1)
-        return self._compiled(pattern).is_in(key)
+        return self._compiled(pattern).matches(key)
 
     def _spend(self, steps: int) -> None:
         self.steps -= steps
@@ -186,20 +225,20 @@ class _Check:
 def _unique_items(
     _: Validator, wanted: JsonValue, instance: JsonValue, __: Mapping[str, JsonValue]
 ) -> Iterator[ValidationError]:
-    """By hash: jsonschema compares each with each."""
+    """Compare items by hash: jsonschema compares each item with each other one."""
     if wanted is True and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
         yield ValidationError("the items are not all different")
 
 
-def _under(validator: Validator, key: str, value: JsonValue, schema: JsonValue) -> Iterator[ValidationError]:
-    """What is wrong with the value of a key."""
+def _check_child(validator: Validator, key: str, value: JsonValue, schema: JsonValue) -> Iterator[ValidationError]:
+    """Yield the errors of the value of a key."""
     for error in validator.evolve(schema=schema).iter_errors(value):
         error.path.appendleft(key)
         yield error
 
 
 def _hashable(value: JsonValue) -> object:
-    """Equal for what JSON Schema takes as equal: 1 and 1.0, but not 1 and true."""
+    """Return equal objects for values that JSON Schema considers equal: 1 and 1.0, but not 1 and true."""
     if isinstance(value, dict):
         return frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):

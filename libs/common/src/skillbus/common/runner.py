@@ -2,10 +2,12 @@
 
 import asyncio
 import gc
+import logging
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Final, TextIO
 
 import structlog
 import uvloop
@@ -13,15 +15,21 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from structlog.typing import EventDict, Processor
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from skillbus.common.bus.connection import Bus, BusSettings, BusUnreachableError, open_bus
+from skillbus.common.bus.headers import traceparent
 from skillbus.common.bus.provision import provision
 from skillbus.common.http_server import serve_http
-from skillbus.common.logs import configure_logging
 from skillbus.common.service import HealthSource
 from skillbus.common.validation import describe_problems
 from skillbus.contracts.message import JSON
+
+_TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+"""Renders tracebacks without local variables: they may hold secrets."""
 
 log = structlog.get_logger(__name__)
 
@@ -132,3 +140,44 @@ async def _open_operations_port(
 
     async with serve_http(app, host, port):
         yield
+
+
+def configure_logging(level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Set up the logging of this process: structlog, as text on a terminal and as JSON lines elsewhere."""
+    out = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_trace,
+    ]
+    if out.isatty():
+        final: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    else:
+        final = [_TRACEBACKS, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    numeric = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, *final],
+        wrapper_class=structlog.make_filtering_bound_logger(numeric),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=True,
+    )
+    _capture_standard_logging(shared, final, numeric, out)
+
+
+def _capture_standard_logging(shared: list[Processor], final: list[Processor], level: int, out: TextIO) -> None:
+    """Render log records of libraries in the same form, from level warning on."""
+    handler = logging.StreamHandler(out)
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *final]
+    )
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(level, logging.WARNING))
+
+
+def _add_trace(_: object, __: str, event: EventDict) -> EventDict:
+    if trace := traceparent.get():
+        event["traceparent"] = trace
+    return event

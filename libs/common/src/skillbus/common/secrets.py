@@ -1,7 +1,8 @@
-"""Secrets by reference: `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets.
+"""Secrets by reference, and their redaction in texts.
 
-A reference is resolved anew each time, so that a secret that is exchanged is used at once, and none is kept. No
-variable of a function that raises holds one, so that no traceback can show it, whoever formats it.
+A reference is `env:NAME`, an environment variable, or `file:PATH`, a file in the folder of secrets. It is resolved at
+each use, so that a rotated secret takes effect at once and none is kept. In functions that raise no variable holds a
+secret, so that no traceback can show one.
 """
 
 import os
@@ -25,7 +26,7 @@ REFERENCE: Final = re.compile(r"(?:env|file):.+", re.DOTALL)
 
 
 class SecretUnreadableError(Exception):
-    """Names the reference, never what it leads to."""
+    """A secret cannot be read. The message names the reference, never the secret."""
 
     def __init__(self, reference: str, reason: str) -> None:
         super().__init__(f"the key {reference} cannot be used: {reason}")
@@ -33,19 +34,19 @@ class SecretUnreadableError(Exception):
 
 
 class Secrets:
-    """Reads secrets."""
+    """Resolves references to secrets."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ, folder: Path = Path("/run/secrets")) -> None:
         self._environment = environment
         self._folder = folder
 
     def resolve(self, reference: str) -> SecretStr:
-        """A bare key, without a space.
+        """Return a key without spaces.
 
         Raises:
-            SecretUnreadableError: there is none, or it may not be read, or it is no key.
+            SecretUnreadableError: The secret does not exist, must not be read, or is not a key.
         """
-        key = self._resolved(reference)
+        key = self._resolve(reference)
         if not _BARE_KEY.fullmatch(key.get_secret_value()):
             raise SecretUnreadableError(
                 reference, "it is empty, or holds white space, control or non-ASCII characters; store the bare key"
@@ -53,24 +54,24 @@ class Secrets:
         return key
 
     def resolve_line(self, reference: str) -> SecretStr:
-        """A line of ASCII, as a whole header has it: `Bearer <key>`. Raises SecretUnreadableError."""
-        line = self._resolved(reference)
+        """Return a line of ASCII, such as the header value `Bearer <key>`. Raises SecretUnreadableError."""
+        line = self._resolve(reference)
         if not _LINE.fullmatch(line.get_secret_value()):
-            raise SecretUnreadableError(reference, "it is empty, or is no single line of printable ASCII")
+            raise SecretUnreadableError(reference, "it is empty, or not a single line of printable ASCII")
         return line
 
-    def _resolved(self, reference: str) -> SecretStr:
+    def _resolve(self, reference: str) -> SecretStr:
         kind, _, place = reference.partition(":")
         if kind == "env":
-            return self._variable(reference, place)
+            return self._read_variable(reference, place)
         if kind == "file":
-            return self._file(reference, place)
-        # Whoever wrote a key in place of a reference must not read it in a log.
+            return self._read_file(reference, place)
+        # Not quoted: somebody may have written a key in place of a reference.
         raise SecretUnreadableError("reference", "it begins neither with env: nor with file:")
 
-    def _variable(self, reference: str, name: str) -> SecretStr:
+    def _read_variable(self, reference: str, name: str) -> SecretStr:
         if not _VARIABLE.fullmatch(name):
-            raise SecretUnreadableError(reference, "that is no name of an environment variable")
+            raise SecretUnreadableError(reference, "that is not a name of an environment variable")
         if name.upper().startswith(_OURS):
             raise SecretUnreadableError(
                 reference, f"variables that begin with {_OURS} are not for providers and servers"
@@ -79,20 +80,20 @@ class Secrets:
             raise SecretUnreadableError(reference, "the service has no such environment variable; set it")
         return SecretStr(self._environment[name].strip())
 
-    def _file(self, reference: str, place: str) -> SecretStr:
-        path = self._allowed(reference, place)
+    def _read_file(self, reference: str, place: str) -> SecretStr:
+        path = self._check_place(reference, place)
         problem = None
         try:
-            content = _read(path)
+            content = _read_plain_file(path)
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem is not None:
             raise SecretUnreadableError(reference, problem)
         if content is None:
-            raise SecretUnreadableError(reference, f"it is no plain file of at most {_FILE_BYTES} bytes")
-        return SecretStr(content.decode("latin-1").strip())  # any byte that is not ASCII is refused afterwards
+            raise SecretUnreadableError(reference, f"it is not a plain file of at most {_FILE_BYTES} bytes")
+        return SecretStr(content.decode("latin-1").strip())  # bytes that are not ASCII are refused later
 
-    def _allowed(self, reference: str, place: str) -> Path:
+    def _check_place(self, reference: str, place: str) -> Path:
         outside = SecretUnreadableError(reference, f"only files below {self._folder} are read")
         if "\0" in place or ".." in Path(place).parts:
             raise outside
@@ -106,8 +107,8 @@ class Secrets:
         return path
 
 
-def _read(path: Path) -> bytes | None:
-    """A plain file's bytes; None if it is none, or too large. A pipe is not waited for."""
+def _read_plain_file(path: Path) -> bytes | None:
+    """Return the content of a plain file; None if it is another kind or too large. Never waits for a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -119,7 +120,7 @@ def _read(path: Path) -> bytes | None:
 def redact_text(text: str, secrets: Iterable[SecretStr], min_characters: int = MIN_SECRET_CHARACTERS) -> str:
     """Return the text with `***` in place of each secret of at least `min_characters`.
 
-    This catches secrets that slip into an error or a description by mistake. Whoever wants to leak one can encode it.
+    This catches secrets that slip into a text by mistake. A text that leaks them on purpose can encode them.
     """
     for secret in _secret_values(secrets, min_characters):
         text = text.replace(secret, REDACTED)

@@ -10,7 +10,7 @@ from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue, BusCatalo
 from skillbus.agent.adapters.kv_servers import KvServers, open_server_changes
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
-from skillbus.agent.domain.ports import ServerSession
+from skillbus.agent.domain.ports import ToolSession
 from skillbus.agent.domain.servers.follower import FollowerPorts, FollowTiming
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_caller import ToolCaller
@@ -63,7 +63,7 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
 
 
 class _LazySessions:
-    """Implements `ServerSessions`. The MCP SDK is imported with the first session: it takes memory and a second."""
+    """Implements `ToolSessions`. The MCP SDK is imported with the first session: it takes memory and a second."""
 
     def __init__(self, secrets: Secrets, *, stdio_allowed: bool) -> None:
         self._secrets = secrets
@@ -71,7 +71,7 @@ class _LazySessions:
 
     def open(
         self, server: RegisterMcpServer, on_change: Callable[[], None]
-    ) -> AbstractAsyncContextManager[ServerSession]:
+    ) -> AbstractAsyncContextManager[ToolSession]:
         from skillbus.agent.adapters.mcp.session import McpSessions  # noqa: PLC0415 - see the class
 
         return McpSessions(self._secrets, stdio_allowed=self._stdio_allowed).open(server, on_change)

@@ -237,7 +237,7 @@ def _compute_delay(deliveries: int, delays_s: tuple[float, ...]) -> float | None
 
 @asynccontextmanager
 async def _keep_alive(message: Msg, every_s: float) -> AsyncGenerator[None]:
-    """Tell the server periodically that work goes on, so that a long job is not delivered to another replica."""
+    """Extend the ack wait periodically, so that a long job is not delivered to another replica."""
 
     async def extend_ack_wait() -> None:
         while True:

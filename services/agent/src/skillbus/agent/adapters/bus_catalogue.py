@@ -37,7 +37,7 @@ class BusCatalogue:
         self._caller = caller
         self._on_put = on_put
 
-    async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         self._on_put(project)
         results: list[ToolPut] = []
         for batch in cut_batches(map(measure_json, tools), max_items=MAX_TOOLS):
@@ -50,7 +50,7 @@ class BusCatalogue:
             results += (await self._caller.call(PUT_TOOLS, request)).results
         return tuple(results)
 
-    async def remove(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
+    async def remove_tools(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         if ids is None:
             return len((await self._caller.call(REMOVE_TOOLS, RemoveTools(project=project, source=source))).ids)
         removed = 0
@@ -59,7 +59,7 @@ class BusCatalogue:
             removed += len((await self._caller.call(REMOVE_TOOLS, request)).ids)
         return removed
 
-    async def tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
+    async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
         # Others import MCP tools too; those do not belong to registered servers.
         return tuple(
             [
@@ -69,7 +69,7 @@ class BusCatalogue:
             ]
         )
 
-    async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
+    async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         try:
             return await self._caller.call(GET_TOOL, GetTool(project=project, id=tool_id))
         except RequestError as error:
@@ -95,14 +95,14 @@ class BusBuiltinCatalogue:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def put(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         described = tuple(tool.model_dump(mode="json") for tool in tools)
         request = PutTools(project=project, tools=described, source=BUILTIN_SOURCE, review_changes=False)
         return (await self._caller.call(PUT_TOOLS, request)).results
 
-    async def ids(self, project: str) -> frozenset[str]:
+    async def list_ids(self, project: str) -> frozenset[str]:
         request = ListTools(project=project, source=BUILTIN_SOURCE, limit=_PAGE)
         return frozenset(tool.id for tool in (await self._caller.call(LIST_TOOLS, request)).tools)
 
-    async def remove(self, project: str, ids: Sequence[str]) -> None:
+    async def remove_tools(self, project: str, ids: Sequence[str]) -> None:
         await self._caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=tuple(ids), source=BUILTIN_SOURCE))

@@ -24,16 +24,16 @@ class KvServers:
     def __init__(self, bus: Bus) -> None:
         self._records = KvRecords(bus, MCP_SERVERS, RegisteredServer, key_of=lambda server: _key_name(server.key))
 
-    async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
+    async def load_server(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         return await self._records.load(_key_name(key))
 
-    async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
+    async def save_server(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
         return await self._records.save(_key_name(server.key), server, revision)
 
-    async def delete(self, key: ServerKey) -> None:
+    async def delete_server(self, key: ServerKey) -> None:
         await self._records.purge(_key_name(key))  # with its history, which holds values of headers
 
-    async def all(self) -> tuple[RegisteredServer, ...]:
+    async def list_servers(self) -> tuple[RegisteredServer, ...]:
         return tuple([stored.record async for _, stored in self._records.iterate()])
 
 

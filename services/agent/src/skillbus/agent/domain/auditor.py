@@ -76,7 +76,7 @@ class CallableAuditor:
         )
 
     async def _take_snapshot(self, project: str, within_s: float) -> _Snapshot:
-        tools = await self._catalogue.tools(project)
+        tools = await self._catalogue.list_tools(project)
         followers = await self._find_followers(project)
         offered = await asyncio.gather(*(follower.list_offered(within_s) for follower in followers))
         builtins = frozenset(tool.id for tool in self._builtins.describe())
@@ -99,7 +99,7 @@ class CallableAuditor:
         for source in set(snapshot.catalogued.values()):
             name = source.removeprefix(MCP_SOURCE_PREFIX)
             if source.startswith(MCP_SOURCE_PREFIX) and ServerKey(project, name) not in registered:
-                await self._catalogue.remove(project, source)
+                await self._catalogue.remove_tools(project, source)
 
 
 def _describe_difference(kind: str, project: str, before: list[str], after: list[str]) -> AuditDifference:

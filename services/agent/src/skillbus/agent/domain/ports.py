@@ -22,7 +22,7 @@ class ServerGreeting:
     protocol: str | None
 
 
-class ServerSession(Protocol):
+class ToolSession(Protocol):
     """An open session with a server."""
 
     @property
@@ -43,12 +43,12 @@ class ServerSession(Protocol):
         ...
 
 
-class ServerSessions(Protocol):
+class ToolSessions(Protocol):
     """Opens sessions."""
 
     def open(
         self, server: RegisterMcpServer, on_change: Callable[[], None]
-    ) -> AbstractAsyncContextManager[ServerSession]:
+    ) -> AbstractAsyncContextManager[ToolSession]:
         """Open a session for the duration of the context.
 
         `on_change` is called when the server reports that its list changed, and when the session ends.
@@ -62,19 +62,19 @@ class ServerSessions(Protocol):
 class AgentCatalogue(Protocol):
     """The catalogue of tools. Raises RequestError when it refuses a request or cannot be reached."""
 
-    async def put(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         """Add or update tools; updated ones wait for an operator."""
         ...
 
-    async def remove(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
+    async def remove_tools(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         """Remove tools of a source, all of them if no ids are given, and return their number."""
         ...
 
-    async def tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
+    async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
         """Return the tools of a source, or all MCP and builtin tools, in any state."""
         ...
 
-    async def get(self, project: str, tool_id: str) -> CatalogueTool | None:
+    async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         """Return a tool, or None."""
         ...
 
@@ -129,14 +129,14 @@ class BuiltinToolbox(Protocol):
 class BuiltinCatalogue(Protocol):
     """The builtin tools of a project in the catalogue. Its methods raise RequestError."""
 
-    async def put(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
+    async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         """Add or update tools. Unchanged ones cost nothing."""
         ...
 
-    async def ids(self, project: str) -> frozenset[str]:
+    async def list_ids(self, project: str) -> frozenset[str]:
         """Return the ids of the builtin tools, disabled ones included."""
         ...
 
-    async def remove(self, project: str, ids: Sequence[str]) -> None:
+    async def remove_tools(self, project: str, ids: Sequence[str]) -> None:
         """Remove tools."""
         ...

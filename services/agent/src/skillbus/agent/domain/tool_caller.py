@@ -49,7 +49,7 @@ class ToolCaller:
         server, slash, name = tool_id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         if not tool_id.startswith(MCP_SOURCE_PREFIX) or not slash:
             raise await self._explain_refusal(project, tool_id)
-        known = await self._catalogue.get(project, tool_id)
+        known = await self._catalogue.get_tool(project, tool_id)
         if known is None:
             raise ToolUnknownError(f"the catalogue has no tool {tool_id[:100]}: list the tools of {server[:64]}")
         _check_state(known)
@@ -62,7 +62,7 @@ class ToolCaller:
         """Return the error for a tool that is neither of an MCP server nor builtin."""
         if tool_id.startswith(_SKILL_PREFIX):
             return ToolUnknownError(f"{tool_id[:100]} is a skill: run it with run_skill of the sandbox")
-        known = await self._catalogue.get(project, tool_id)
+        known = await self._catalogue.get_tool(project, tool_id)
         if known is None:
             return ToolUnknownError(f"the catalogue has no tool {tool_id[:100]!r}")
         provider = known.tool.provider or known.tool.source
@@ -77,7 +77,7 @@ class ToolCaller:
         described = next((tool for tool in self._builtins.describe() if tool.id == BUILTIN_PREFIX + name), None)
         if described is None:
             raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}: list_builtins returns those that exist")
-        known = await self._catalogue.get(project, described.id)
+        known = await self._catalogue.get_tool(project, described.id)
         if known is not None:
             _check_state(known)
         await asyncio.to_thread(_check_arguments, described.parameters or {}, arguments)

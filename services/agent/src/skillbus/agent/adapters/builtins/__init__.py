@@ -1,1 +1,1 @@
-"""What builtin tools work on."""
+"""Adapters of the builtin tools."""

@@ -78,7 +78,7 @@ class _ErrorAnswer(Exception):  # noqa: N818 - an answer, raised to leave the re
 
 
 class McpSessions:
-    """Implements `ServerSessions` with the SDK. References to secrets are resolved when a session begins."""
+    """Implements `ToolSessions` with the SDK. References to secrets are resolved when a session begins."""
 
     def __init__(self, secrets: Secrets, *, stdio_allowed: bool) -> None:
         self._secrets = secrets
@@ -118,7 +118,7 @@ def _prepare_http(server: RegisterMcpServer, headers: Mapping[str, str]) -> Open
 
 
 class McpSession:
-    """Implements `ServerSession`.
+    """Implements `ToolSession`.
 
     Args:
         given: All values that the server was given. They are redacted in messages about its failures.

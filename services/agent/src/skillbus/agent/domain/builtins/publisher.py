@@ -63,10 +63,10 @@ class BuiltinPublisher:
         Raises:
             RequestError: The indexer failed.
         """
-        put = await self._catalogue.put(project, self._tools)
-        gone = await self._catalogue.ids(project) - {tool.id for tool in self._tools}
+        put = await self._catalogue.put_tools(project, self._tools)
+        gone = await self._catalogue.list_ids(project) - {tool.id for tool in self._tools}
         if gone:
-            await self._catalogue.remove(project, sorted(gone))
+            await self._catalogue.remove_tools(project, sorted(gone))
         for refused in (one for one in put if one.outcome is ToolPutOutcome.REJECTED):
             log.error("builtin_tool_refused", project=project, tool=refused.id, reason=refused.error)
         log.info("builtin_tools_published", project=project, tools=len(put), removed=len(gone))

@@ -38,11 +38,11 @@ async def sync_catalogue(catalogue: AgentCatalogue, project: str, server: str, l
     it out of its list for a moment. After an error the call can be repeated. Raises RequestError.
     """
     source = f"{MCP_SOURCE_PREFIX}{server}"
-    known = {tool.id: tool.state for tool in await catalogue.tools(project, source)}
-    puts = await catalogue.put(project, source, listing.tools)
+    known = {tool.id: tool.state for tool in await catalogue.list_tools(project, source)}
+    puts = await catalogue.put_tools(project, source, listing.tools)
     listed = {tool.id for tool in listing.tools}
     gone = sorted(id_ for id_, state in known.items() if id_ not in listed and state is ToolState.ACTIVE)
-    removed = await catalogue.remove(project, source, gone) if gone else 0
+    removed = await catalogue.remove_tools(project, source, gone) if gone else 0
     outcomes = [put.outcome for put in puts]
     held = {put.id for put in puts if put.outcome is ToolPutOutcome.QUARANTINED}
     held_before = {id_ for id_, state in known.items() if state is ToolState.QUARANTINED}

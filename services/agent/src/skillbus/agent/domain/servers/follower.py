@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.agent.domain.ports import AgentCatalogue, ServerAnnouncer, ServerGreeting, ServerSession, ServerSessions
+from skillbus.agent.domain.ports import AgentCatalogue, ServerAnnouncer, ServerGreeting, ToolSession, ToolSessions
 from skillbus.agent.domain.servers.catalogue_sync import SyncReport, sync_catalogue
 from skillbus.agent.domain.servers.listing import ServerListing, describe_tools
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerSeen, ServerStore
@@ -49,7 +49,7 @@ class FollowerPorts:
     """Dependencies of a follower."""
 
     store: ServerStore
-    sessions: ServerSessions
+    sessions: ToolSessions
     catalogue: AgentCatalogue
     announcer: ServerAnnouncer
     now: Callable[[], datetime]
@@ -67,7 +67,7 @@ class ServerFollower:
         """The server as this follower last wrote it."""
         self._ports = ports
         self._timing = timing
-        self._session: ServerSession | None = None
+        self._session: ToolSession | None = None
         self._failures = 0
         self._forced = False
         self._last: tuple[ServerListing, SyncReport, float] | None = None
@@ -109,7 +109,7 @@ class ServerFollower:
         """Wait until the first listing succeeded, failed or took too long, or until the follower ended."""
         await self._wait_for_listing(1, within_s)
 
-    async def get_session(self, within_s: float) -> ServerSession:
+    async def get_session(self, within_s: float) -> ToolSession:
         """Return the open session. Raises ServerFailedError if there is none in time."""
         if (session := self._session) is None:
             await self.relist(within_s)
@@ -165,7 +165,7 @@ class ServerFollower:
             finally:
                 self._session = None
 
-    async def _list_and_wait(self, session: ServerSession) -> None:
+    async def _list_and_wait(self, session: ToolSession) -> None:
         session.check()
         self._begin_listing()
         accepted = await self._update_catalogue(session)
@@ -186,7 +186,7 @@ class ServerFollower:
         self._ended_listings = self._started_listings
         self._progress.set()
 
-    async def _list_tools(self, session: ServerSession) -> ServerListing:
+    async def _list_tools(self, session: ToolSession) -> ServerListing:
         """Return the current tools of the server. Raises ServerFailedError."""
         registration = self.server.registration
         try:
@@ -197,7 +197,7 @@ class ServerFollower:
         provider = self.server.seen.known_as or session.greeting.name or registration.name
         return await asyncio.to_thread(describe_tools, registration.name, provider, raw)
 
-    async def _update_catalogue(self, session: ServerSession) -> bool:
+    async def _update_catalogue(self, session: ToolSession) -> bool:
         """Bring the catalogue up to date with the server's list. Return False if the catalogue refused it."""
         registration = self.server.registration
         listing = await self._list_tools(session)
@@ -282,16 +282,18 @@ class ServerFollower:
         """Store the state of the server and return the previous one. Raises _SupersededError."""
         key = self.server.key
         while True:
-            stored = await self._ports.store.get(key)
+            stored = await self._ports.store.load_server(key)
             if stored is None:
                 # The server was removed while its tools were added.
-                await self._ports.catalogue.remove(key.project, f"{MCP_SOURCE_PREFIX}{key.name}")
+                await self._ports.catalogue.remove_tools(key.project, f"{MCP_SOURCE_PREFIX}{key.name}")
                 raise _SupersededError
             if stored.record.id != self.server.id:
                 raise _SupersededError
             before = stored.record.seen
             with suppress(WriteConflictError):  # another replica wrote it at the same time: read it again
-                written = await self._ports.store.put(stored.record.model_copy(update={"seen": seen}), stored.revision)
+                written = await self._ports.store.save_server(
+                    stored.record.model_copy(update={"seen": seen}), stored.revision
+                )
                 self.server = written.record
                 return before
 

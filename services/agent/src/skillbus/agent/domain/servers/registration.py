@@ -80,18 +80,18 @@ class RegisteredServer(Message):
 class ServerStore(Protocol):
     """Stores the registered servers for all replicas. Raises RequestError when it cannot be reached."""
 
-    async def get(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
+    async def load_server(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         """Return the server, or None."""
         ...
 
-    async def put(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
+    async def save_server(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
         """Write the server over `revision`, 0 for a new one. Raises WriteConflictError if it was written since."""
         ...
 
-    async def delete(self, key: ServerKey) -> None:
+    async def delete_server(self, key: ServerKey) -> None:
         """Delete the server if it exists."""
         ...
 
-    async def all(self) -> tuple[RegisteredServer, ...]:
+    async def list_servers(self) -> tuple[RegisteredServer, ...]:
         """Return the servers of all projects."""
         ...

@@ -77,21 +77,21 @@ class ServerRegistry:
         source = f"{MCP_SOURCE_PREFIX}{key.name}"
         async with self._locks.hold(key):
             await self._stop_follower(key)
-            removed = await self._ports.catalogue.remove(key.project, source)
-            await self._ports.store.delete(key)
+            removed = await self._ports.catalogue.remove_tools(key.project, source)
+            await self._ports.store.delete_server(key)
             # Another replica may have listed it in between.
-            return removed + await self._ports.catalogue.remove(key.project, source)
+            return removed + await self._ports.catalogue.remove_tools(key.project, source)
 
     async def get_server(self, key: ServerKey) -> RegisteredServer:
         """Return a server. Raises ServerUnknownError."""
-        stored = await self._ports.store.get(key)
+        stored = await self._ports.store.load_server(key)
         if stored is None:
             raise ServerUnknownError(f"no MCP server {key.name} is registered in the project {key.project}")
         return stored.record
 
     async def list_servers(self, project: str) -> tuple[RegisteredServer, ...]:
         """Return the servers of a project, ordered by name."""
-        found = [server for server in await self._ports.store.all() if server.key.project == project]
+        found = [server for server in await self._ports.store.list_servers() if server.key.project == project]
         return tuple(sorted(found, key=lambda server: server.key))
 
     async def find_follower(self, key: ServerKey) -> ServerFollower:
@@ -101,9 +101,9 @@ class ServerRegistry:
     async def _store_server(self, request: RegisterMcpServer, now: datetime) -> RegisteredServer:
         server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=now)
         for _ in range(_TRIES):
-            known = await self._ports.store.get(server.key)
+            known = await self._ports.store.load_server(server.key)
             with suppress(WriteConflictError):
-                return (await self._ports.store.put(server, known.revision if known else 0)).record
+                return (await self._ports.store.save_server(server, known.revision if known else 0)).record
         raise WriteConflictError(f"the MCP server {request.name}")
 
     async def _follow(self, server: RegisteredServer) -> ServerFollower:
@@ -112,7 +112,7 @@ class ServerRegistry:
             return follower
         # Ending a session takes seconds. Others may register or remove the server, or see its change, in that time.
         async with self._locks.hold(server.key):
-            stored = await self._ports.store.get(server.key)
+            stored = await self._ports.store.load_server(server.key)
             if stored is not None and (follower := self._find_running(stored.record)) is not None:
                 return follower
             await self._stop_follower(server.key)
@@ -147,7 +147,7 @@ class ServerRegistry:
                 await asyncio.sleep(_RETRY_S)
 
     async def _match_all(self) -> None:
-        servers = {server.key: server for server in await self._ports.store.all()}
+        servers = {server.key: server for server in await self._ports.store.list_servers()}
         for key in self._followers.keys() - servers.keys():
             await self._match(key)  # it may have been registered since
         for server in servers.values():
@@ -155,11 +155,11 @@ class ServerRegistry:
                 await self._follow(server)
 
     async def _match(self, key: ServerKey) -> None:
-        stored = await self._ports.store.get(key)
+        stored = await self._ports.store.load_server(key)
         if stored is not None:
             with suppress(ServerUnknownError):
                 await self._follow(stored.record)
             return
         async with self._locks.hold(key):
-            if await self._ports.store.get(key) is None:
+            if await self._ports.store.load_server(key) is None:
                 await self._stop_follower(key)

@@ -14,7 +14,6 @@ NOT_YET_REWRITTEN: Final = frozenset(
         "skillbus",
         "skillbus-agent",
         "skillbus-common",
-        "skillbus-learner",
     }
 )
 """Distributions whose docstrings still have to be rewritten. Only ever shortened."""

@@ -13,8 +13,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog
-from skillbus.learner.adapters.sql.project.project_store import SqlProjectStore
+from skillbus.learner.adapters.sql.project.project_store import SqlAuditLog, SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.browser import ItemBrowser

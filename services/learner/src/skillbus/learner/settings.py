@@ -19,7 +19,7 @@ class LearnerSettings(BaseSettings):
     wait_indexed_s: float = Field(default=2.0, ge=0, le=30)
     """Time in seconds that the reply to a write waits for the index."""
     keep_usage_days: int = Field(default=180, ge=1, le=3_650)
-    """Days that searches and contexts are kept for statistics. Feedback is kept for ever."""
+    """Days that searches and contexts are kept for statistics. Feedback is kept."""
 
     def record_url(self) -> str:
         """Return the URL of the database, with its password."""

@@ -12,8 +12,7 @@ from skillbus.common.bus.events import consume
 from skillbus.common.runner import StartError
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
-from skillbus.learner.adapters.change_announcer import BusChangeAnnouncer
-from skillbus.learner.adapters.index_listener import listen_to_index
+from skillbus.learner.adapters.index_events import BusItemAnnouncer, listen_to_index
 from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
@@ -21,8 +20,7 @@ from skillbus.learner.adapters.sql.item.import_store import SqlImports
 from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.audit_log import SqlAuditLog
-from skillbus.learner.adapters.sql.project.project_store import SqlProjectStore
+from skillbus.learner.adapters.sql.project.project_store import SqlAuditLog, SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
 from skillbus.learner.domain.bulk.exporter import ItemExporter
@@ -59,7 +57,7 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
     async with AsyncExitStack() as stack:
         database = KnowledgeDatabase(await _open_database(stack, settings))
         waiter = IndexWaiter(settings.wait_indexed_s)
-        relay = OutboxRelay(SqlOutbox(database), BusChangeAnnouncer(bus))
+        relay = OutboxRelay(SqlOutbox(database), BusItemAnnouncer(bus))
         relaying = _build_job("relay_changes", relay.relay_changes, _RELAY_EVERY_S)
         usage = UsageTracker(SqlUsage(database), _now, timedelta(days=settings.keep_usage_days))
         handlers = _build_handlers(database, waiter, relaying.wake, usage)

@@ -32,7 +32,7 @@ class Outbox(Protocol):
     async def remove_rows(self, rows: Sequence[OutboxRow]) -> None: ...
 
 
-class ChangeAnnouncer(Protocol):
+class ItemAnnouncer(Protocol):
     """Publishes which items changed."""
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
@@ -41,7 +41,7 @@ class ChangeAnnouncer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeAnnouncement:
+class ItemAnnouncement:
     """One event: changes in one project, the newest of each item."""
 
     project: str
@@ -50,7 +50,7 @@ class ChangeAnnouncement:
     """Hash of the rows: sequence numbers alone would repeat in a database that was created again."""
 
 
-def build_announcements(rows: Sequence[OutboxRow]) -> list[ChangeAnnouncement]:
+def build_announcements(rows: Sequence[OutboxRow]) -> list[ItemAnnouncement]:
     """Return the events of outbox rows, in their order within each project, with up to 64 rows each."""
     by_project: dict[str, list[OutboxRow]] = {}
     for row in rows:
@@ -62,7 +62,7 @@ def build_announcements(rows: Sequence[OutboxRow]) -> list[ChangeAnnouncement]:
     ]
 
 
-def _build_announcement(project: str, rows: Sequence[OutboxRow]) -> ChangeAnnouncement:
+def _build_announcement(project: str, rows: Sequence[OutboxRow]) -> ItemAnnouncement:
     newest: dict[str, KnowledgeRef] = {}
     for row in rows:
         known = newest.get(row.ref.id)
@@ -70,13 +70,13 @@ def _build_announcement(project: str, rows: Sequence[OutboxRow]) -> ChangeAnnoun
             newest[row.ref.id] = row.ref
     lines = "\n".join(f"{row.sequence} {row.ref.id} {row.ref.version}" for row in rows)
     identity = sha256(f"{project}\n{lines}".encode()).hexdigest()
-    return ChangeAnnouncement(project, tuple(newest.values()), identity)
+    return ItemAnnouncement(project, tuple(newest.values()), identity)
 
 
 class OutboxRelay:
     """Publishes and empties the outbox."""
 
-    def __init__(self, outbox: Outbox, announcer: ChangeAnnouncer) -> None:
+    def __init__(self, outbox: Outbox, announcer: ItemAnnouncer) -> None:
         self._outbox = outbox
         self._announcer = announcer
 

@@ -28,7 +28,7 @@ _REVIEWED: Final[Mapping[ReviewAction, tuple[KnowledgeStatus, KnowledgeChangeKin
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """A new version of an item, to be written."""
+    """A new version of an item that is not yet written."""
 
     before: KnowledgeItem | None
     """The version before; None for a new item."""

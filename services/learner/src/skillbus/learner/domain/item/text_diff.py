@@ -1,6 +1,6 @@
 """Difference of two texts: by lines, then by words (characters of Chinese and Japanese) within changed lines.
 
-Uses rapidfuzz's edit script: two texts of 32,000 characters take at most .1 s and a few MB, whatever they are. difflib
+Uses rapidfuzz's edit script: two texts of 32,000 characters take at most .1 s and a few MB. difflib
 needs the cube of the length for texts such as "x y x z x w".
 """
 

@@ -45,7 +45,7 @@ def write_changes(connection: Connection, changes: Sequence[ItemChange]) -> None
 
 
 def write_audit(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write audit entries whose sequence is the order of commits: a reader that polls misses none."""
+    """Write audit entries. Their sequence follows the order of commits, so that a reader that polls misses none."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_AUDIT_LOCK)))
     connection.execute(insert(AUDIT), list(rows))

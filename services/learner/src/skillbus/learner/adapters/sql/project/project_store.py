@@ -1,13 +1,14 @@
-"""The tree of projects, as a table of pairs of project and parent."""
+"""The tree of projects, as a table of pairs of project and parent, and the audit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, String, bindparam, cast, delete, insert, literal, select, text
 
+from skillbus.contracts.learner.projects import KnowledgeAuditEntry
 from skillbus.learner.adapters.sql.item.change_writer import write_audit
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import PROJECTS
+from skillbus.learner.adapters.sql.tables import AUDIT, PROJECTS
 from skillbus.learner.domain.item.lifecycle import Attribution
 from skillbus.learner.domain.project.ancestry import LEVELS, assign_parent, list_ancestors
 
@@ -49,6 +50,27 @@ class SqlProjectStore:
             return list_ancestors(project, after)
 
         return await self._database.write(work)
+
+
+class SqlAuditLog:
+    """Reads the audit. Entries are written in the transaction that they describe."""
+
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
+
+    async def list_entries(
+        self, project: str, item: str | None, after: int, limit: int
+    ) -> Sequence[KnowledgeAuditEntry]:
+        rows = select(AUDIT).where(AUDIT.c.project == project, AUDIT.c.sequence > after)
+        if item is not None:
+            rows = rows.where(AUDIT.c.id == item)
+        rows = rows.order_by(AUDIT.c.sequence).limit(limit)
+
+        def work(connection: Connection) -> list[KnowledgeAuditEntry]:
+            found = connection.execute(rows)
+            return [KnowledgeAuditEntry.model_validate(dict(row._mapping)) for row in found]  # noqa: SLF001 - public by intent
+
+        return await self._database.read(work)
 
 
 def _load_parents(connection: Connection) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ _columns = KNOWLEDGE.c
 
 
 def load_stats(connection: Connection, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
-    """Return statistics of a project: uses of its own items, and requests of its own callers."""
+    """Return statistics of a project: uses of its items, and requests of its callers."""
     project, limit = asked.project, asked.limit
     active = and_(_columns.project == project, _columns.status == KnowledgeStatus.ACTIVE.value)
     unused = and_(active, ~exists().where(USES.c.project == _columns.project, USES.c.id == _columns.id))

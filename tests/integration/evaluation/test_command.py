@@ -50,7 +50,7 @@ def test_a_document_has_each_figure_beside_words_alone(files: tuple[str, ...]) -
 def test_people_get_a_table_of_a_sample(files: tuple[str, ...]) -> None:
     result = evaluate(*files, "--limit-queries", "2")
     assert result.exit_code == 0, result.output
-    for words in ("recall@5", "BM25", "difference", "4 tools", "2 requests"):
+    for words in ("recall@5", "BM25", "difference", "4 tools", "2 queries"):
         assert words in result.stdout
 
 

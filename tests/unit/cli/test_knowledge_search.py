@@ -103,7 +103,7 @@ def test_on_a_terminal_reasons_stand_below_the_hits_and_ids_are_never_folded() -
     terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
     item_id = "01890000-0000-7000-8000-000000000000"
     answer = found(found_item(item_id, factors={"scope": 3.0}), found_item("i-2", scope_match=None))
-    terminal.print(render_knowledge_hits(KnowledgeFound.model_validate(answer), explain=True))
+    terminal.print(render_knowledge_hits(KnowledgeFound.model_validate(answer), width=80, explain=True))
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert any(line.startswith(item_id) for line in lines)
     reasons = ["  scope: exact", "  cosine 0.440", "  lexical #1, BM25 7.00: header in content", "  scope +3.00"]

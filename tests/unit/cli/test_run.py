@@ -4,8 +4,12 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from skillbus.cli.output import CommandOutput
+from skillbus.cli.runs.commands import print_output
 from skillbus.contracts.errors import ErrorCode
+from skillbus.contracts.http import RunReply
 
 from .conftest import CommandLine
 from .fake_server import FakeServer, artifact, problem, run_reply
@@ -242,3 +246,17 @@ def test_ctrl_c_ends_the_run_and_shows_what_it_gave_so_far(
     assert "cancelled" in result.stderr
     ended = [request.url.path for request in server.requests if request.method == "DELETE"]
     assert ended == [f"/api/runs/{server.body(0)['run_id']}"]
+
+
+def test_on_a_terminal_a_long_result_in_json_is_cut_and_other_output_is_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = Console(force_terminal=True, width=80)
+    output = CommandOutput(as_json=False, out=terminal, err=terminal)
+    text = json.dumps(list(range(100)), indent=1)
+    for result, more in ((list(range(100)), True), (None, False)):
+        reply = RunReply.model_validate(run_reply(stdout=text, result=result))
+        print_output(output, reply)
+        shown = capsys.readouterr().out
+        assert ("72 more lines of JSON" in shown) is more
+        assert ("99" in shown) is not more

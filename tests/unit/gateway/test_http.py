@@ -147,13 +147,16 @@ async def test_each_request_leaves_one_line_and_one_count_by_route_template() ->
         async with world.client() as client:
             await client.get("/api/skills/secret-name")
             await client.get("/nothing/at/all")
+            await client.get("/readyz")
             metrics = (await client.get("/metrics")).text
     lines = [(log["event"], log["method"], log["route"], log["status"]) for log in logs]
     assert lines == [
         ("http_request", "GET", "/api/skills/{name}", 503),
         ("http_request", "GET", "unmatched", 404),
+        ("http_request", "GET", "/readyz", 503),
         ("http_request", "GET", "/metrics", 200),
     ]
+    assert {type(status) for _, _, _, status in lines} == {int}  # an enum would be logged as <HTTPStatus.…: 503>
     assert KEY not in str(logs)
     assert 'skillbus_http_requests_total{method="GET",route="/api/skills/{name}",status="503"} 1.0' in metrics
     assert 'skillbus_http_request_seconds_count{method="GET",route="unmatched"} 1.0' in metrics

@@ -60,7 +60,7 @@ async def list_items(  # noqa: PLR0913 (one parameter for each option)
     filters |= {name: list(map(str, values)) for name, values in many.items() if values}
     found, total = await KnowledgeClient(session.connection).list_items(filters, limit)
     document = {"items": [item.model_dump(mode="json") for item in found], "total": total}
-    session.output.show_result(document, lambda: view.render_items(found, total))
+    session.output.show_result(document, lambda: view.render_items(found, total, session.output.out.width))
 
 
 @remote_command("skillbus knowledge show live-headers --version 2")

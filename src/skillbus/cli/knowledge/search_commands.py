@@ -63,8 +63,11 @@ async def search_items(  # noqa: PLR0913 (one parameter for each option)
     body = build_request(SearchKnowledge, fields | {"explain": explain or None})
     found = await KnowledgeClient(session.connection).search_items(body.model_dump(mode="json", exclude_unset=True))
     # In a pipe each hit is one line.
-    on_lines = not session.output.out.is_terminal
-    session.output.show_result(found, lambda: render_knowledge_hits(found, explain=explain, on_lines=on_lines))
+    out = session.output.out
+    on_lines = not out.is_terminal
+    session.output.show_result(
+        found, lambda: render_knowledge_hits(found, out.width, explain=explain, on_lines=on_lines)
+    )
 
 
 @remote_command("skillbus knowledge context 'test the live API' --scope '/api/live/*' --budget 2000")

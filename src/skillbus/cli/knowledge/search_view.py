@@ -6,32 +6,34 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
+from skillbus.cli.knowledge.view import build_item_table
 from skillbus.cli.output import clean_line
 from skillbus.contracts.retriever.knowledge_search import ContextBuilt, KnowledgeFound, KnowledgeHit
 
 
-def render_knowledge_hits(found: KnowledgeFound, *, explain: bool = False, on_lines: bool = False) -> RenderableType:
+def render_knowledge_hits(
+    found: KnowledgeFound, width: int, *, explain: bool = False, on_lines: bool = False
+) -> RenderableType:
     """Render the hits, best first. The reasons stand below the table or, with `on_lines`, in the line of each hit."""
     facts = list(_explain_search(found)) if explain else []
     behind = [Text(_format_behind(found.index_behind))] if found.index_behind else []
     if not found.results:
         return Group(Text("Nothing fits. `--threshold 0` shows the nearest items."), *behind, *facts)
-    headings: tuple[str, ...] = ("id", "type", "score", "scope", "title")
-    rows: list[tuple[str, ...]] = [
-        (hit.item.id, hit.item.type.value, f"{hit.score:.2f}", hit.item.scope or "-", hit.item.title)
-        for hit in found.results
-    ]
+    items = [(hit.item.id, hit.item.type.value, hit.item.scope, hit.item.title) for hit in found.results]
+    table = build_item_table(items, "score", [f"{hit.score:.2f}" for hit in found.results], width)
     if explain and on_lines:
-        headings += ("reasons",)
-        rows = [(*row, "; ".join(_list_reasons(hit))) for row, hit in zip(rows, found.results, strict=True)]
+        rows = [
+            (item_id, kind, f"{hit.score:.2f}", scope or "-", title, "; ".join(_list_reasons(hit)))
+            for (item_id, kind, scope, title), hit in zip(items, found.results, strict=True)
+        ]
+        table = tables.build_table(("id", "type", "score", "scope", "title", "reasons"), rows)
     elif explain:
         reasons = []
         for hit in found.results:
             lines = "".join(f"\n  {clean_line(reason)}" for reason in _list_reasons(hit))
             reasons.append(Text(f"\n{clean_line(hit.item.title)}", "bold").append(lines, "not bold"))
         facts = [*reasons, Text(), *facts]
-    table = tables.build_table(headings, rows, numbers=("score",), whole=("id", "type"))
-    return Group(table, tables.format_search(len(rows), found.model, found.took_ms, found.degraded), *behind, *facts)
+    return Group(table, tables.format_search(len(items), found.model, found.took_ms, found.degraded), *behind, *facts)
 
 
 def render_short_hits(found: KnowledgeFound) -> RenderableType:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from skillbus.cli import tables
@@ -25,20 +26,41 @@ _CONTEXT_CHARACTERS: Final = 80
 """Unchanged characters that are shown on each side of a difference. `--json` has the whole text."""
 _MARKS: Final = {"removed": ("[-", "-]"), "added": ("{+", "+}")}
 """Marks where there is no colour, as `git diff --word-diff` writes them."""
+_WIDE_CELLS: Final = 120
+"""Width from which each field of an item has a column."""
 _STYLES: Final = {"removed": "red strike", "added": "green"}
 
 
-def render_items(found: Sequence[KnowledgeSummary], total: int) -> RenderableType:
+def build_item_table(
+    items: Sequence[tuple[str, str, str, str]], heading: str, numbers: Sequence[str], width: int
+) -> Table:
+    """Build a table of items, each with its id, type, scope and title, and a number.
+
+    On a narrow terminal, title, type and scope share a column: ids alone take 36 cells.
+    """
+    if width >= _WIDE_CELLS:
+        rows = [
+            (item_id, kind, number, scope or "-", title)
+            for (item_id, kind, scope, title), number in zip(items, numbers, strict=True)
+        ]
+        headings = ("id", "type", heading, "scope", "title")
+        return tables.build_table(headings, rows, numbers=(heading,), whole=("id", "type"))
+    narrow = [
+        (item_id, number, Text(clean_line(title)).append(f"\n{clean_line(f'{kind} {scope}')}", "dim"))
+        for (item_id, kind, scope, title), number in zip(items, numbers, strict=True)
+    ]
+    return tables.build_table(("id", heading, "item"), narrow, numbers=(heading,), whole=("id",))
+
+
+def render_items(found: Sequence[KnowledgeSummary], total: int, width: int) -> RenderableType:
     """Render a part of the knowledge base."""
     if not found:
         return Text("No item matches. `skillbus knowledge add` and `skillbus import knowledge` add items.")
-    rows = []
+    items = []
     for it in found:
         status = "" if it.status is KnowledgeStatus.ACTIVE else f" ({it.status.value})"
-        rows.append((it.id, f"{it.type.value}{status}", str(it.version), it.scope or "-", it.title))
-    table = tables.build_table(
-        ("id", "type", "version", "scope", "title"), rows, numbers=("version",), whole=("id", "type")
-    )
+        items.append((it.id, f"{it.type.value}{status}", it.scope, it.title))
+    table = build_item_table(items, "version", [str(it.version) for it in found], width)
     return Group(table, tables.format_count(len(found), total, "items"))
 
 

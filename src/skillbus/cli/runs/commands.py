@@ -40,6 +40,8 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Largest 
 Save = Annotated[Path | None, typer.Option("--save", metavar="DIR", file_okay=False, help="Save the files of the run.")]
 Cancel = Annotated[bool, typer.Option("--cancel", help="End the run.")]
 
+_RESULT_LINES: Final = 30
+"""Lines of a result in JSON that a terminal shows. More would push the names of the saved files off the screen."""
 _CANCEL_S: Final = 15.0
 """Seconds that a cancelled run has to return what it printed so far."""
 
@@ -85,7 +87,7 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         session.output.show_result(_build_document(reply, saved), str)
     else:
         if not stream:
-            _print_output(session.output, reply)
+            print_output(session.output, reply)
         _print_status(session.output, reply)
         for error in saved.errors:
             session.output.print_error(error)
@@ -195,8 +197,16 @@ def _print_part(output: CommandOutput, stream: str, text: str) -> None:
         output.write_text(clean_text(text) if output.out.is_terminal else text)
 
 
-def _print_output(output: CommandOutput, reply: RunReply) -> None:
-    output.write_text(_end_line(clean_text(reply.stdout)) if output.out.is_terminal else reply.stdout)
+def print_output(output: CommandOutput, reply: RunReply) -> None:
+    """Print what a run printed. A terminal gets the first lines of a long result in JSON."""
+    if output.out.is_terminal:
+        lines = _end_line(clean_text(reply.stdout)).splitlines(keepends=True)
+        shown = len(lines) if reply.result is None else _RESULT_LINES
+        output.write_text("".join(lines[:shown]))
+        if len(lines) > shown:
+            output.print_note(f"… {len(lines) - shown} more lines of JSON: --json or a pipe shows all")
+    else:
+        output.write_text(reply.stdout)
     sys.stderr.write(_end_line(clean_text(reply.stderr) if output.err.is_terminal else reply.stderr))
 
 

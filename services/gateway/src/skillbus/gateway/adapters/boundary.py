@@ -61,7 +61,7 @@ class _Reply:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status = int(message["status"])  # an HTTPStatus would be logged by its repr
             MutableHeaders(scope=message)["traceparent"] = self._trace
         await self._send(message)
 

@@ -1,4 +1,5 @@
-// node follow.mjs calculate '{"expression": "(1 + 2) * 3"}' [action]: prints what the run prints; Ctrl-C ends the run
+// Run a skill and print its output as it arrives: node follow.mjs calculate '{"expression": "(1 + 2) * 3"}' [action]
+// Ctrl-C ends the run.
 import { randomBytes } from "node:crypto";
 import { ask, main, words } from "./skillbus.mjs";
 

@@ -1,4 +1,4 @@
-// node run.mjs calculate '{"expression": "(1 + 2) * 3"}' [action]
+// Run a skill: node run.mjs calculate '{"expression": "(1 + 2) * 3"}' [action]
 import { ask, main, words } from "./skillbus.mjs";
 
 const [name, args = "{}", action] = words("run.mjs SKILL [ARGS_AS_JSON] [ACTION]");

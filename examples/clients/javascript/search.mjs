@@ -1,4 +1,4 @@
-// node search.mjs "帮我提交代码" [limit]
+// Find tools: node search.mjs "帮我提交代码" [limit]
 import { ask, main, words } from "./skillbus.mjs";
 
 const [query, limit = "5"] = words("search.mjs QUERY [LIMIT]");

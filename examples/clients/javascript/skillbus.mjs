@@ -1,9 +1,9 @@
-// What every program here needs: a connection, and requests whose errors are exceptions.
+// Shared by the programs in this folder: the connection, and requests that throw their errors.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { connect, headers, NoRespondersError } from "@nats-io/transport-node";
 
-// A server is named by NATS_URL and its keys; a standalone skillbus leaves a note of its own in its data directory.
+// Connect to NATS_URL, or to the server that wrote connection.json into its data directory (`skillbus up`).
 export async function open() {
   const { NATS_URL, NATS_TOKEN, NATS_USER, NATS_PASSWORD, SKILLBUS_DATA = "data" } = process.env;
   if (NATS_URL) return connect({ servers: NATS_URL, token: NATS_TOKEN, user: NATS_USER, pass: NATS_PASSWORD });
@@ -15,7 +15,7 @@ export async function open() {
   return connect({ servers: nats_url, token: nats_token });
 }
 
-// A whole program: work on a connection, whose result is the exit code. An error is a line on stderr and exit code 1.
+// Run a program: `work` gets the connection and returns the exit code. An error is printed, and the exit code is 1.
 export async function main(work) {
   let nc;
   try {
@@ -30,7 +30,7 @@ export async function main(work) {
   }
 }
 
-// The arguments of the command line; exit code 2 when there are too few.
+// Return the arguments of the command line, or exit with code 2 if there are too few.
 export function words(usage, least = 1) {
   const given = process.argv.slice(2);
   if (given.length >= least) return given;
@@ -45,7 +45,7 @@ export class SkillbusError extends Error {
   }
 }
 
-// One request. The reply is an error exactly when it has the header Nats-Service-Error-Code.
+// Send a request and return the reply. A reply is an error if it has the header Nats-Service-Error-Code.
 export async function send(nc, subject, body, { timeoutMs = 10_000, type = "application/json" } = {}) {
   const h = headers();
   h.set("Content-Type", type);
@@ -53,7 +53,7 @@ export async function send(nc, subject, body, { timeoutMs = 10_000, type = "appl
   h.set("traceparent", `00-${randomBytes(16).toString("hex")}-${randomBytes(8).toString("hex")}-01`);
   const reply = await nc.request(subject, body, { timeout: timeoutMs, headers: h }).catch((error) => {
     if (!(error.cause instanceof NoRespondersError || error instanceof NoRespondersError)) throw error;
-    const message = `Nobody answers ${subject}: is the service running?`;
+    const message = `No service answers ${subject}: check that it is running.`;
     throw new SkillbusError({ code: "unavailable", message, retryable: true }, 503);
   });
   const status = reply.headers?.get("Nats-Service-Error-Code");

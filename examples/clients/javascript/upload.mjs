@@ -1,4 +1,4 @@
-// node upload.mjs skill.zip: put a package into the bucket `skills`, and wait for what becomes of it.
+// Upload a package into the bucket `skills` and wait for the result: node upload.mjs skill.zip
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -10,7 +10,7 @@ const name = `default/${basename(path)}`; // <project>/<anything>.zip
 
 await main(async (nc) => {
   const data = await readFile(path);
-  // From the next event on: nothing that the upload causes can come before it.
+  // Read from the next event on: the upload causes no earlier one.
   const stream = await (await jetstreamManager(nc)).streams.info("SKILLBUS_EVT");
   const consumer = await jetstream(nc).consumers.get("SKILLBUS_EVT", {
     filter_subjects: ["skillbus.evt.upload.*.*"],
@@ -32,6 +32,6 @@ async function outcome(events) {
     for (const finding of fact.errors) console.error(`${finding.code}: ${finding.message}`);
     return 1;
   }
-  console.error("No event in 30 s: no indexer runs.");
+  console.error("No event within 30 s: check that the indexer is running.");
   return 1;
 }

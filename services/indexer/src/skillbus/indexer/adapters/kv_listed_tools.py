@@ -36,7 +36,7 @@ class KvListedTools:
     """Reads each record once, in the order of the stream, up to the last message that the leader has.
 
     Deletions are messages too, and single messages of a bucket cannot be removed. A bucket that was created again,
-    emptied or restored is read anew. An operator who purges a single subject of the stream must restart the indexers.
+    emptied or restored is read from the start. An operator who purges a single subject must restart the indexers.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -95,7 +95,7 @@ class KvListedTools:
             if not pending and await self._is_gone(last):
                 self._seen = last
                 return
-            # A message that is overwritten meanwhile is no longer pending, and a copy may be behind its leader.
+            # An overwritten message is no longer pending, and a copy may be behind its leader.
             with suppress(TimeoutError):
                 for message in await consumer.fetch(min(max(pending, 1), _FETCH), timeout=_FETCH_TIMEOUT_S):
                     count += 1

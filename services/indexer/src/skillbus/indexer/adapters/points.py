@@ -68,7 +68,7 @@ class EntryTexts:
     """One or more texts of each entry. The entry gets the mean direction of their vectors."""
     lexical: tuple[str, ...]
     asides: tuple[str, ...]
-    """Texts whose words count half."""
+    """Texts with words of half the weight."""
     mean_terms: float | None = None
     """Mean number of terms of such texts; that of tools if absent."""
 

@@ -29,7 +29,7 @@ def skill_to_catalogue_tool(record: SkillRecord) -> CatalogueTool:
     """Convert a skill to a tool of the catalogue."""
     skill = record.skill
     schemas = {entry.action: entry.input_schema for entry in skill.entry_points}
-    # Not validated: a skill was, by the rules of its own format, which allow more tags.
+    # Not validated: a skill was validated by the rules of its format, which allow more tags.
     tool = ToolDescription.model_construct(
         id=record.tool_id,
         name=skill.name,

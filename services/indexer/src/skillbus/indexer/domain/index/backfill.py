@@ -54,7 +54,7 @@ class Backfill(Generic[EntryT]):
         """Repair differences until a complete comparison finds none that lasts.
 
         A repair may write a record that was changed after it was read, over a newer point, or write an entry that was
-        removed meanwhile. The next round finds both. So the last round is one that wrote nothing. Other writers write
+        just removed. The next round finds both. So the last round is one that wrote nothing. Other writers write
         to this collection too, so it has all changes up to then and all later ones.
 
         Raises:

@@ -11,7 +11,7 @@ _HASHES_PER_TURN: Final = 128
 """Hashes computed between two turns of the event loop: some milliseconds."""
 _ENTRIES_IN_MEMORY: Final = 512
 SETTLE_S: Final = (0.0, 0.2, 1.0)
-"""Waits before a difference is checked again, to tell a lasting one from a write in flight."""
+"""Waits before a difference is checked again, to distinguish a lasting one from a write in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Differences:
     missing: tuple[Key, ...]
     """Entries without a point."""
     stale: tuple[Key, ...]
-    """Entries whose point has other content, or lacks the vector of the collection's model."""
+    """Entries with a point of other content, or without the vector of the collection's model."""
     ghosts: tuple[Key, ...]
     """Points without an entry."""
     total: int
@@ -51,8 +51,8 @@ async def compare_collection(
 ) -> Differences:
     """Compare a collection, or one project of it, with the record.
 
-    The points are read before the entries: an entry removed meanwhile counts as a ghost, and an entry added meanwhile
-    is written once more, which changes nothing.
+    The points are read before the entries: an entry that is removed in between counts as a ghost, and an entry that is
+    added in between is written once more, which changes nothing.
     """
     hashes = {point.key: point.content_hash async for point in collections.scan_points(collection)}
     if project is not None:
@@ -93,7 +93,7 @@ async def find_lasting_differences(
 
 
 async def _compare(hashes: Mapping[Key, str], entries: AsyncIterator[Digested], fingerprint: str) -> Differences:
-    """Compare hashes with entries. An entry that is written meanwhile may come twice: the last one counts."""
+    """Compare hashes with entries. An entry written during the comparison may come twice: the last one counts."""
     same, missing, stale = set[Key](), set[Key](), set[Key]()
     compared = 0
     async for entry in entries:

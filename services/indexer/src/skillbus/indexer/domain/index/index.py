@@ -107,7 +107,7 @@ class Index(Generic[EntryT]):
         Args:
             keys: The entries.
             known: The entries as the caller has just read them; saves the first read.
-            is_settled: Tells that nobody changed `known`; saves the last read.
+            is_settled: Returns True if nobody changed `known`; saves the last read.
             load: Replaces `Entries.load_entries`.
         """
         load = load or self.entries.load_entries
@@ -123,7 +123,7 @@ class Index(Generic[EntryT]):
             entries = [now[key] for key in keys if key in now]
 
     async def find_current(self, entries: Sequence[Digested]) -> frozenset[Key]:
-        """Return the keys of the entries whose points are up to date."""
+        """Return the keys of the entries with up-to-date points."""
         if not entries:
             return frozenset()
         live = await self.open_live()

@@ -1,7 +1,7 @@
 """Driver of an index switch: carries out what its record says.
 
 Every step can be repeated, and a replica that takes over repeats the current one: it creates the collection if it is
-missing, writes the entries that it lacks, and compares it with the record. Only the record tells the progress.
+missing, writes the entries that it lacks, and compares it with the record. Only the record holds the progress.
 """
 
 import asyncio

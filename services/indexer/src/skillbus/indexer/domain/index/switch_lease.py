@@ -40,7 +40,7 @@ class SwitchLease:
 
 
 class LeaseWatch:
-    """Detects leases whose holder is gone: their revision stands still for the duration of a lease.
+    """Detects abandoned leases: their revision stands still for the duration of a lease.
 
     The duration is measured by the clock of this machine, because clocks of two machines may differ.
     """

@@ -1,6 +1,6 @@
 """JSON Schema of the arguments of a Python script, read from its calls of argparse without running it.
 
-Keys of its own tell how an object of arguments becomes a command line:
+Additional keys describe how an object of arguments becomes a command line:
 
 - `x-positional`: names of the properties that are positional arguments, in order;
 - `x-flags`: property name → the flag to write, `{"scenario": "--scenario"}`. A boolean property is the flag alone when
@@ -125,7 +125,7 @@ def _item(type_node: ast.expr | None, choices: JsonValue | Unknown) -> dict[str,
     written = _source(type_node)
     if not written or written in _PATHS or written.split("(")[0] in _PATHS:
         return {"type": "string"}
-    # The script has a converter of its own, which accepts text or a number.
+    # The converter is a function of the script, which accepts text or a number.
     return {"type": _TYPES[written]} if written in _TYPES else {"type": ["string", "number"]}
 
 

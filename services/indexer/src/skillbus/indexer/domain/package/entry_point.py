@@ -154,7 +154,7 @@ def _read_input_schema(
         schema = parse_schema(written if written[0] in "{[" else files.read(path))
     except SchemaError as error:
         raise _RefusedError(str(error), key) from error
-    # The script tells how a command line is made of the arguments, unless the schema does so itself.
+    # The layout of the command line comes from the script, unless the schema gives it.
     layout = {name: value for name, value in (inferred or {}).items() if name.startswith("x-")}
     return {**layout, **schema}
 

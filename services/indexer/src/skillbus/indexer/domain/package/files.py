@@ -23,7 +23,7 @@ _TEST_NAME: Final = re.compile(r"(test_.*|.*_test)\.py")
 _TEST_LIBRARY: Final = re.compile(rb"^[ \t]*(import|from)[ \t]+(pytest|unittest)\b", re.MULTILINE)
 _SKIPPED_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "node_modules", "__pycache__", "site-packages"})
 _SHEBANG_FILE_BYTES: Final = 256 * 1024
-"""Largest file without a suffix whose first line is read for a shebang."""
+"""Largest file without a suffix that is searched for a shebang."""
 
 
 @dataclass(frozen=True, slots=True)

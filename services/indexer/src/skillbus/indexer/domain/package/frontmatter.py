@@ -29,11 +29,11 @@ class SkillFrontMatter:
 
     fields: Mapping[str, FrontMatterNode]
     repaired: tuple[str, ...]
-    """Keys whose value was put into quotes."""
+    """Keys with a value that was put into quotes."""
     duplicates: tuple[str, ...]
     """Keys that occur twice; the last one counts."""
     cut: tuple[str, ...]
-    """Keys whose value ends at a ` #`, where YAML begins a comment."""
+    """Keys with a value that ends at a ` #`, where YAML begins a comment."""
 
 
 def parse_skill_front_matter(source: str) -> SkillFrontMatter:

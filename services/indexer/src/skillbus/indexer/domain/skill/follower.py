@@ -119,7 +119,7 @@ class SkillFollower:
         try:
             await self.stores.catalogue.save_skill(indexed, stored.revision)
         except WriteConflictError:
-            return record  # whoever wrote it since indexes what they wrote
+            return record  # the other writer indexes it
         return await self._announce_indexed(indexed)
 
     async def _announce_indexed(self, indexed: SkillRecord) -> SkillRecord:

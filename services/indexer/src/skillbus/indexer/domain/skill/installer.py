@@ -88,7 +88,7 @@ class Installer:
             SkillMissingError: There is no such skill.
             SkillPinnedError: It is pinned to its package.
             PackageError: SKILL.md cannot take the description.
-            WriteConflictError: The skill was changed meanwhile.
+            WriteConflictError: Somebody else changed the skill.
         """
         record = (await self.load_skill(project, name)).record
         archive, package = await self._stores.open_stored_package(record.package)
@@ -103,7 +103,7 @@ class Installer:
             SkillMissingError: There is no such skill.
             VersionMissingError: Its history has no such package.
             SkillPinnedError: It is pinned to its package.
-            WriteConflictError: The skill was changed meanwhile.
+            WriteConflictError: Somebody else changed the skill.
         """
         record = (await self.load_skill(project, name)).record
         version = find_version(name, record.history, content_digest)
@@ -120,7 +120,7 @@ class Installer:
 
         Raises:
             SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill meanwhile.
+            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -136,7 +136,7 @@ class Installer:
 
         Raises:
             SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill meanwhile.
+            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -153,7 +153,7 @@ class Installer:
         Raises:
             SkillMissingError: There is no such skill.
             PlaceNotWantedError: It does not request one of them.
-            WriteConflictError: Another replica changed the skill meanwhile.
+            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -171,7 +171,7 @@ class Installer:
 
         Raises:
             SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill meanwhile.
+            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)

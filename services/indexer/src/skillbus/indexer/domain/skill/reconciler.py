@@ -81,7 +81,7 @@ class SkillReconciler:
         return IndexDrift(len(differing.unwritten), len(differing.ghosts))
 
     async def delete_unclaimed_packages(self) -> None:
-        """Delete packages of no skill, and those whose removal was interrupted by a crash."""
+        """Delete packages of no skill, and packages with a removal that a crash interrupted."""
         claimed = {key for record in await self.stores.catalogue.load_all() for key in record.packages}
         if deleted := await self.stores.packages.delete_unclaimed(claimed):
             log.info("unclaimed_packages_deleted", packages=deleted)

@@ -176,7 +176,7 @@ async def measure(tools: Sequence[SkillRecord], queries: list[str], searches: in
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), OneModelFactory(model)))
         catalogue = KvSkills(bus)
         for record in tools:
-            await catalogue.put(record, 0)
+            await catalogue.save_skill(record, 0)
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(), store))
         await until_live(bus)

@@ -1,6 +1,7 @@
 """YAML front matter from strangers: strict, bounded, and with the text of scalars kept."""
 
 import pytest
+from pydantic import JsonValue
 
 from skillbus.common.front_matter import (
     FrontMatterError,
@@ -63,7 +64,7 @@ def test_duplicates_are_reported_and_the_last_value_counts() -> None:
 
 
 def test_formatted_fields_are_parsed_as_they_were() -> None:
-    fields = {"title": "no", "tags": ["a: b", "\u202e", "字"], "owner": "a # b"}
+    fields: dict[str, JsonValue] = {"title": "no", "tags": ["a: b", "\u202e", "字"], "owner": "a # b"}
     parsed = parse_front_matter(format_front_matter(fields)).fields
     assert parsed["title"].value == "no"
     assert [item.value for item in parsed["tags"].items] == fields["tags"]

@@ -1,7 +1,7 @@
-"""What schemathesis cannot know of the REST API by itself; it loads this by `SCHEMATHESIS_HOOKS`.
+"""Hooks of schemathesis for the REST API, loaded through `SCHEMATHESIS_HOOKS`.
 
-Names of things that are there, from `REST_CONTRACT_KNOWN` (JSON, lists by path parameter), so that it sees more than
-404; and that every status must be documented by itself, though `default` documents the form of all errors.
+They put existing names from `REST_CONTRACT_KNOWN` (JSON, lists by path parameter) into paths, so that not every reply
+is 404, and require that every status is documented, although `default` documents the form of all errors.
 """
 
 import json
@@ -15,13 +15,13 @@ _KNOWN: dict[str, list[str]] = json.loads(os.environ.get("REST_CONTRACT_KNOWN", 
 
 @schemathesis.serializer("application/x-ndjson", "text/markdown")
 def as_it_is(_: schemathesis.SerializationContext, value: Any) -> bytes:
-    """Bodies that the schema calls text."""
+    """Return a body of type text unchanged."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 
 @schemathesis.hook
 def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """Two of three names in paths become those of things that are there, by turns; odd ones stay odd."""
+    """Replace two of three names in paths by existing ones, in turn. Names that are not ASCII stay."""
     for parameter, names in _KNOWN.items():
         given = (case.path_parameters or {}).get(parameter)
         turn = sum(map(ord, given)) if isinstance(given, str) else 0
@@ -33,7 +33,7 @@ def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], kwarg
 def every_status_is_documented(
     _: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case[Any]
 ) -> None:
-    """404 and 405 are those of paths and methods that the API does not have."""
+    """Check that the status of a reply is documented, unless the path does not exist."""
     documented = set(case.operation.definition.raw["responses"])
     if case.method.upper() == case.operation.method.upper() and str(response.status_code) not in documented - {
         "default"

@@ -28,7 +28,7 @@ from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.domain.runs.runner import SkillRunner
+from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -184,7 +184,7 @@ def build_shared_app(settings: GatewaySettings, key: str | None) -> ASGIApp:
     parts = GatewayParts(
         caller,
         PackageInstaller(caller, files, max_bytes=settings.package_bytes, patience_s=patience_s),
-        SkillRunner(
+        RemoteSkillRunner(
             caller, _OfCurrentWorld("run_files"), _OfCurrentWorld("feed"), artifact_bytes=settings.artifact_bytes
         ),
         ToolImporter(caller, patience_s=patience_s),

@@ -25,7 +25,7 @@ from skillbus.gateway.domain.imports.tool_importer import ToolImporter
 from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.domain.runs.runner import SkillRunner
+from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -72,7 +72,7 @@ async def _build_app(bus: Bus, settings: GatewaySettings, access: Access, readin
         patience_s=settings.upload_patience_s,
     )
     run_files = await open_object_store(bus, RUN_FILES)
-    runner = SkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
+    runner = RemoteSkillRunner(bus.caller, run_files, BusRunFeed(bus.client), artifact_bytes=settings.artifact_bytes)
     parts = GatewayParts(
         bus.caller,
         installer,

@@ -3,15 +3,14 @@
 In an update, an absent field stays as it is, and an empty text clears an optional field.
 """
 
-import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
-from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from skillbus.contracts.embedder import SERVICE
+from skillbus.contracts.embedder.provider_address import BaseUrl, SecretReference
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.message import WITHOUT_NUL, Empty, Message, PlainText
@@ -43,46 +42,8 @@ class LocalRuntime(StrEnum):
     """Any model that fastembed knows. It is downloaded from a model hub at first use."""
 
 
-_ENVIRONMENT_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_IN_A_BASE_URL: Final = re.compile(r"[\s\x00-\x20\x7f?#\\]")
-
-
-def _base_url(value: str) -> str:
-    if not value:
-        return value
-    parts = _split(value)
-    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("is not an address like https://api.example.com/v1")
-    if "@" in parts.netloc or _NOT_IN_A_BASE_URL.search(value):
-        raise ValueError("contains a user, a query, a fragment or white space: give keys by reference in api_key")
-    return value.rstrip("/")
-
-
-def _split(value: str) -> SplitResult | None:
-    """Return None for an unreadable URL. Python's own errors quote their input, which may contain a key."""
-    try:
-        parts = urlsplit(value)
-        usable = parts.port != 0
-    except ValueError:
-        return None
-    return parts if usable else None
-
-
-def _secret_reference(value: str) -> str:
-    kind, _, place = value.partition(":")
-    if value and (kind not in {"env", "file"} or not place):
-        raise ValueError("is not a reference: give env:NAME or file:PATH, never the key itself")
-    if kind == "env" and not _ENVIRONMENT_VARIABLE.fullmatch(place):
-        raise ValueError("does not name an environment variable: give env:NAME, never the key itself")
-    return value
-
-
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^\S+$"), WITHOUT_NUL]
-BaseUrl = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_base_url)]
-"""Address without user, query and fragment, so that it cannot contain a key."""
-SecretReference = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL, AfterValidator(_secret_reference)]
-"""Reference to a key: `env:NAME`, an environment variable of the embedder, or `file:PATH`. Keys are never stored."""
 Prefix = Annotated[str, StringConstraints(max_length=2_000), WITHOUT_NUL]
 RelativePath = Annotated[str, StringConstraints(max_length=500), WITHOUT_NUL]
 

@@ -13,7 +13,7 @@ from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
 from skillbus.gateway.domain.openai.embeddings import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs.runner import SkillRunner
+from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
@@ -58,7 +58,7 @@ class GatewayParts:
 
     caller: BusCaller
     installer: PackageInstaller
-    runner: SkillRunner
+    runner: RemoteSkillRunner
     tool_importer: ToolImporter
     knowledge_importer: KnowledgeImporter
     system: SystemRoutes

@@ -23,7 +23,7 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs.runner import RunBody, SkillRunner
+from skillbus.gateway.domain.runs.runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
 from skillbus.gateway.service.parameters import ProjectInQuery, SkillInPath
@@ -46,7 +46,7 @@ class RunRoutes:
     """Handlers of runs."""
 
     caller: BusCaller
-    runner: SkillRunner
+    runner: RemoteSkillRunner
 
     async def run_skill(
         self,

@@ -69,7 +69,7 @@ class RunBody(Message):
         return self
 
 
-class SkillRunner:
+class RemoteSkillRunner:
     """Runs skills and fetches their output. If the caller is cancelled, the run is cancelled too."""
 
     def __init__(self, caller: BusCaller, files: ObjectFiles, feed: RunFeed, *, artifact_bytes: int) -> None:

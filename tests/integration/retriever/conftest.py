@@ -9,10 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pytest_asyncio
 from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 from qdrant_client import models
 
-from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.connection import Bus, BusSettings, open_bus
+from skillbus.common.bus.provision import provision
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.indexer.skills import INSTALL_SKILL, InstallSkill, SkillInstalled
 from skillbus.contracts.message import Content
@@ -24,6 +28,7 @@ from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
+from skillbus.standalone.nats_server import open_nats_server
 from skillbus.vectors import (
     CollectionSpec,
     Hit,
@@ -35,6 +40,7 @@ from skillbus.vectors import (
     open_vector_store,
 )
 
+from ...conftest import NATS_URL
 from ...models import OnlyModel, embedder_in
 
 _TOPICS = (("music", "song", "播放"), ("weather", "rain", "天气"), ("hotel", "room", "酒店"), ("file", "read", "文件"))
@@ -167,6 +173,20 @@ def _package(name: str, description: str, tags: Iterable[str]) -> bytes:
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(f"{name}/SKILL.md", f"---\nname: {name}\ndescription: {description}\n{metadata}---\n")
     return stream.getvalue()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_bus(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Bus]:
+    """A bus with the embedder on it, for all tests of a module. They must not change what it keeps."""
+    if NATS_URL is not None:
+        pytest.skip("the server of SKILLBUS_TEST_NATS_URL is emptied for each test")
+    folder = tmp_path_factory.mktemp("shared")
+    async with open_nats_server(folder / "nats") as server:
+        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        async with open_bus(settings, "test", CollectorRegistry()) as opened:
+            await provision(opened.jetstream)
+            async with open_embedder(opened, embedder_in(folder), OnlyModel(TopicModel())):
+                yield opened
 
 
 @pytest.fixture

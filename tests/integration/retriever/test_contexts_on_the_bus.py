@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -12,30 +13,28 @@ from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.retriever.knowledge_search import BUILD_CONTEXT, BuildContext, ContextBuilt
-from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
+from skillbus.vectors import open_vector_store
 
 from ...knowledge_record import id_of, item
-from ...models import OnlyModel, embedder_in
-from .conftest import FailingStore, TopicModel
+from .conftest import FailingStore
 from .knowledge_world import KnowledgeWorld, learner, listening
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> AsyncGenerator[KnowledgeWorld]:
-    opened = KnowledgeWorld(bus, store)
-    tokenizers = settings.data / "tokenizers"
-    tokenizers.mkdir(parents=True)
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(shared_bus: Bus, tmp_path: Path) -> AsyncGenerator[KnowledgeWorld]:
+    tokenizers = tmp_path / "tokenizers"
+    tokenizers.mkdir()
     _save_words(tokenizers / "words.json")
-    async with (
-        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
-        learner(opened),
-        listening(opened),
-        open_retriever(bus, RetrieverSettings(data=settings.data, gather_uses_s=0.05), store),
-    ):
-        yield opened
+    settings = RetrieverSettings(data=tmp_path, gather_uses_s=0.05)
+    async with open_vector_store(None, tmp_path / "vectors") as opened:
+        store = FailingStore(opened)
+        made = KnowledgeWorld(shared_bus, store)
+        async with learner(made), listening(made), open_retriever(shared_bus, settings, store):
+            yield made
 
 
 def _save_words(path: Path) -> None:

@@ -1,37 +1,38 @@
 """Searches of the knowledge base over the bus, with the real store and embedder, and a record in memory."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from skillbus.common.bus.connection import Bus
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
 from skillbus.contracts.scope import ScopeMatch
-from skillbus.embedder.wiring import open_embedder
-from skillbus.indexer.settings import IndexerSettings
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
-from skillbus.vectors.datasets import NO_MODEL
+from skillbus.vectors import open_vector_store
 
 from ...knowledge_record import NOW, id_of, item
-from ...models import OnlyModel, embedder_in
-from .conftest import BrokenModel, FailingStore, TopicModel
+from .conftest import FailingStore
 from .knowledge_world import KnowledgeWorld, learner, listening
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def world(bus: Bus, store: FailingStore, settings: IndexerSettings) -> AsyncGenerator[KnowledgeWorld]:
-    opened = KnowledgeWorld(bus, store)
-    async with (
-        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
-        learner(opened),
-        listening(opened),
-        open_retriever(bus, RetrieverSettings(gather_uses_s=0.05), store),
-    ):
-        yield opened
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(shared_bus: Bus, tmp_path: Path) -> AsyncGenerator[KnowledgeWorld]:
+    async with open_vector_store(None, tmp_path / "vectors") as opened:
+        store = FailingStore(opened)
+        made = KnowledgeWorld(shared_bus, store)
+        async with (
+            learner(made),
+            listening(made),
+            open_retriever(shared_bus, RetrieverSettings(gather_uses_s=0.05), store),
+        ):
+            yield made
 
 
 async def test_what_is_meant_is_found_in_other_words_best_first(world: KnowledgeWorld) -> None:
@@ -172,26 +173,6 @@ async def test_a_project_sees_its_own_items_and_those_above_it(world: KnowledgeW
     assert await world.found("song", project="team-b") == ["song of b"]
 
 
-@pytest.mark.spec("knowledge-base.md § 降级到TF-IDF")
-async def test_without_a_model_words_alone_find_knowledge_and_the_reply_says_so(
-    bus: Bus, store: FailingStore, settings: IndexerSettings
-) -> None:
-    """knowledge-base.md § 降级到TF-IDF"""
-    world = KnowledgeWorld(bus, store)
-    async with (
-        open_embedder(bus, embedder_in(settings.data), OnlyModel(BrokenModel())),
-        learner(world),
-        open_retriever(bus, RetrieverSettings(), store),
-    ):
-        world.record.put(item(1, "Every song needs a header."), item(2, "Rain comes."))
-        await world.index(item(1, "Every song needs a header."), item(2, "Rain comes."), fingerprint=NO_MODEL)
-        found = await world.search("a song")
-    assert [hit.item.id for hit in found.results] == [id_of(1)]
-    assert (found.degraded, found.model) == ("lexical", None)
-    assert all(hit.cosine is None and 0 < hit.score <= 1 for hit in found.results)
-    assert [reason.side for hit in found.results for reason in hit.reasons] == ["lexical"]
-
-
 async def test_what_was_indexed_while_the_model_was_away_is_found_by_its_words(world: KnowledgeWorld) -> None:
     await world.write(*(item(n, f"rain {n}") for n in range(2, 10)))
     late = item(1, "Every song needs a header.")
@@ -210,21 +191,6 @@ async def test_without_its_store_a_search_is_an_error_and_never_an_empty_list(wo
     assert caught.value.code is ErrorCode.VECTOR_STORE_UNAVAILABLE
     world.store.down = False
     assert await world.found("song") == ["song"]
-
-
-async def test_without_a_learner_nothing_is_shown_that_nobody_vouches_for(
-    bus: Bus, store: FailingStore, settings: IndexerSettings
-) -> None:
-    world = KnowledgeWorld(bus, store)
-    async with (
-        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
-        open_retriever(bus, RetrieverSettings(), store),
-    ):
-        await world.write(item(1, "song"))
-        with pytest.raises(RequestError) as caught:
-            await world.search("song")
-    assert caught.value.code is ErrorCode.UNAVAILABLE
-    assert caught.value.retryable
 
 
 async def test_a_record_that_fails_is_an_error(world: KnowledgeWorld) -> None:
@@ -252,22 +218,6 @@ async def test_each_use_is_told_once_with_its_places_in_the_order_of_the_searche
     assert [(use.id, use.version, use.position) for use in told[0].uses] == [(id_of(1), 1, 1), (id_of(2), 3, 2)]
     assert (told[0].scene, told[0].query, told[0].applied) == ("test_generation", "song", False)
     assert told[1].uses == ()
-
-
-async def test_uses_are_told_before_the_retriever_is_gone(
-    bus: Bus, store: FailingStore, settings: IndexerSettings
-) -> None:
-    world = KnowledgeWorld(bus, store)
-    async with (
-        open_embedder(bus, embedder_in(settings.data), OnlyModel(TopicModel())),
-        learner(world),
-        listening(world),
-    ):
-        async with open_retriever(bus, RetrieverSettings(gather_uses_s=60), store):
-            found = await asyncio.gather(*(world.search(f"song {n}") for n in range(20)))
-        told = await world.told(20)
-    assert {used.request_id for used in told} == {reply.request_id for reply in found}
-    assert len(world.facts) == 1
 
 
 async def test_a_reply_of_long_items_fits_a_message_and_says_that_they_were_cut(world: KnowledgeWorld) -> None:

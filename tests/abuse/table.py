@@ -16,31 +16,32 @@ from .model import Abuse
 _HELD: Final = "test_it_is_held"
 _WEAKENED: Final = "test_weakened_it_gets_through"
 _HEAD: Final = """\
-# What hostile skills come to
+# Results of hostile skills
 
-Every payload of `tests/abuse/payloads` is run in every sandbox that the machine offers: at each level, taken from the
-warm pool, and in one that may reach a place of the network. What is planted around it (a file that all may read, a
-secret in a neighbour's environment, listening sockets of five kinds, a segment of shared memory) must not be reached,
-and nothing may be left afterwards: no process, mount, file, descriptor or segment. Then one wall is taken down, and the
-same payload must be seen to get through: the last column says which. A case whose wall cannot be taken down there is
-not shown.
+Use this table to see which attacks have been tried against the sandbox, and at which level they were stopped.
 
-A threat that is not in this table has not been tried; what the levels stop and what they do not is in
-[sandbox.md](sandbox.md). The page is written by `python -m tests.abuse.table` from a run of the suite.
+The suite runs every payload of `tests/abuse/payloads` in every sandbox that the machine offers: at each level, from the
+warm pool, and with network access to one place. Around it lie canaries: a file that every user can read, a secret in a
+neighbour's environment, listening sockets of five kinds, a segment of shared memory. The payload must reach none of them,
+and no process, mount, file, descriptor or segment may be left afterwards. Then one wall is removed, and the same payload
+must get through: the last column says which wall. A case whose wall cannot be removed on this machine is not shown.
+
+A threat that is not in this table has not been tried. [sandbox.md](sandbox.md) says what each level stops. The page is
+written by `python -m tests.abuse.table` from a run of the suite.
 """
 
 
 def page(results: Mapping[str, str]) -> Iterator[str]:
-    """The lines of the page; `results` are outcomes by the name of a test."""
+    """Yield the lines of the page. `results` are outcomes by test name."""
     yield _HEAD
     yield f"Linux {platform.release()}, {platform.machine()}; {len(ABUSES)} cases.\n"
-    yield f"| case | what has to hold | {' | '.join(map(str, WAYS))} | gets through with |"
+    yield f"| case | what has to hold | {' | '.join(map(str, WAYS))} | gets through without this wall |"
     yield f"| --- | --- |{' --- |' * len(WAYS)} --- |"
     yield from (row(abuse, results) for abuse in ABUSES)
 
 
 def row(abuse: Abuse, results: Mapping[str, str]) -> str:
-    """One case."""
+    """Return the row of one case."""
     held = (results.get(f"{_HELD}[{way}-{abuse.name}]", "not run") for way in WAYS)
     shown = results.get(f"{_WEAKENED}[{abuse.name}]", "not run")
     words = abuse.weakening.by if shown == "held" else f"{abuse.weakening.by} ({shown})"
@@ -48,7 +49,7 @@ def row(abuse: Abuse, results: Mapping[str, str]) -> str:
 
 
 def results_of(junit: ET.Element) -> dict[str, str]:
-    """`held`, `FAILED` or why it was skipped, by the name of a test."""
+    """Return `held`, `FAILED` or the reason for a skip, by test name."""
     found = {}
     for case in junit.iter("testcase"):
         skipped = case.find("skipped")

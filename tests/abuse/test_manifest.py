@@ -3,13 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 from .harness import HELPERS, PAYLOADS, WAYS
 from .manifest import ABUSES, BY_NAME
-from .model import Abuse
 
 PAGE = Path(__file__).parents[2] / "docs" / "sandbox-abuse.md"
 
@@ -23,12 +20,11 @@ def test_cases_have_names_of_their_own() -> None:
     assert len(BY_NAME) == len(ABUSES)
 
 
-@pytest.mark.parametrize("abuse", ABUSES, ids=lambda abuse: abuse.name)
-def test_a_case_says_what_is_seen_when_it_fails_and_changes_something_for_it(abuse: Abuse) -> None:
-    weakening = abuse.weakening
-    assert weakening.shows
-    assert weakening.steps or weakening.limits or weakening.argv
-    assert abuse.behind is None or abuse.behind in BY_NAME
+def test_each_case_says_what_is_seen_when_it_fails_and_changes_something_for_it() -> None:
+    silent = [one.name for one in ABUSES if not one.weakening.shows]
+    unchanged = [one.name for one in ABUSES if not (one.weakening.steps or one.weakening.limits or one.weakening.argv)]
+    behind_none = [one.name for one in ABUSES if one.behind is not None and one.behind not in BY_NAME]
+    assert (silent, unchanged, behind_none) == ([], [], [])
 
 
 def test_nothing_is_run_without_isolation() -> None:

@@ -24,7 +24,8 @@ The suite runs every payload of `tests/abuse/payloads` in every sandbox that the
 warm pool, and with network access to one place. Around it lie canaries: a file that every user can read, a secret in a
 neighbour's environment, listening sockets of five kinds, a segment of shared memory. The payload must reach none of
 them, and no process, mount, file, descriptor or segment may be left afterwards. Then one wall is removed, and the same
-payload must get through: the last column says which wall. A case whose wall cannot be removed on this machine is not shown.
+payload must get through: the last column says which wall. A case whose wall cannot be removed on this machine is not
+shown.
 
 A threat that is not in this table has not been tried. [sandbox.md](sandbox.md) says what each level stops. The page is
 written by `python -m tests.abuse.table` from a run of the suite.

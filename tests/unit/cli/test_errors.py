@@ -198,3 +198,10 @@ def test_an_install_without_a_server_is_exit_3_and_tries_once(skillbus: CommandL
 
     assert result.exit_code == 3
     assert len(tried) == 1
+
+
+def test_a_machine_that_cannot_isolate_is_explained_once(skillbus: CommandLine) -> None:
+    detail = "bubblewrap 0.11.0: no permission. Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)."
+    refused = problem(ErrorCode.SANDBOX_UNAVAILABLE, detail, {"reason": detail})
+    printed = skillbus("run", "greet", externals=answering(lambda _: refused)).stderr
+    assert printed.count("user namespaces") == printed.count("isolate") == 1

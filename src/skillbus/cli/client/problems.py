@@ -38,7 +38,7 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.UNAVAILABLE: _UNAVAILABLE,
     ErrorCode.MODEL_UNAVAILABLE: "`skillbus providers test NAME` shows whether its provider answers.",
     ErrorCode.VECTOR_STORE_UNAVAILABLE: _UNAVAILABLE,
-    ErrorCode.SANDBOX_UNAVAILABLE: "Skills run only in isolation: allow user namespaces, or install bubblewrap.",
+    ErrorCode.SANDBOX_UNAVAILABLE: "Do what the message says; the machine is checked again every ten seconds.",
     ErrorCode.DEADLINE_EXCEEDED: "Try again, or give it more time.",
 }
 """Next step of the caller, for every code that a server sends."""

@@ -12,8 +12,6 @@ from .tree import Distribution, distributions, named, product_modules
 NOT_YET_REWRITTEN: Final = frozenset(
     {
         "skillbus",
-        "skillbus-agent",
-        "skillbus-common",
     }
 )
 """Distributions whose docstrings still have to be rewritten. Only ever shortened."""

@@ -1,12 +1,13 @@
 """The laws of the batcher, on a model that a test holds and releases."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import (
@@ -23,6 +24,13 @@ from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from .fakes import SPEC, WAIT_S, FakeModel, vector_of
 
 LIMITS = LaneLimits(batch_tokens=1000)
+
+
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[list[MutableMapping[str, object]]]:
+    """Capture logs: rendering the tracebacks of a model that fails again and again takes seconds."""
+    with capture_logs() as lines:
+        yield lines
 
 
 @asynccontextmanager

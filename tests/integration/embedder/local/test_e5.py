@@ -240,14 +240,14 @@ async def test_the_process_gets_no_keys_and_one_thread(monkeypatch: pytest.Monke
 
 PARENT = """
 import asyncio
-from skillbus.contracts.embedder import Role
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5.model import E5Model, load_e5_centring, locate_e5_model
 from skillbus.embedder.adapters.local.e5.process import E5Program
 
 async def main():
     model = E5Model(E5Program(locate_e5_model()), load_e5_centring())
     await model.open()
-    asking = asyncio.create_task(model.embed(["长文本 " * 2000] * 64, Role.DOCUMENT))
+    asking = asyncio.create_task(model.embed(["长文本 " * 2000] * 64, TextRole.DOCUMENT))
     await asyncio.sleep(0.1)
     print("asked", flush=True)
     await asking

@@ -24,7 +24,7 @@ _FLUSH_TIMEOUT_S: Final = 2
 
 
 class RegistryAnnouncer:
-    """Implementation of `ChangeAnnouncer`."""
+    """Implementation of `RegistryChangeAnnouncer`."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus

@@ -24,8 +24,7 @@ from skillbus.providers.exchange import ProviderRequest
 _WIDEST: Final = 65_536
 """Most dimensions that the contract allows, assumed while a model's are unknown."""
 _ENVELOPE_BYTES: Final = 256 * 1024
-"""Bytes of a reply besides its vectors, and enough for two of 4096 dimensions, so that wrong dimensions are reported as
-such."""
+"""Bytes of a reply around its vectors. Two of 4096 dimensions fit too, so that wrong dimensions are reported."""
 _ITEM_BYTES: Final = 256
 """Bytes around one vector."""
 _NUMBER_BYTES: Final = 32  # 24 of the longest float64, plus a comma, a line break and indent, which OpenAI sends

@@ -37,7 +37,7 @@ class RegistryStore(Protocol):
         ...
 
 
-class ChangeAnnouncer(Protocol):
+class RegistryChangeAnnouncer(Protocol):
     """Announces changes. Both methods wait for the acknowledgement and raise ChangeNotToldError without one."""
 
     async def announce_change(self) -> None:

@@ -30,7 +30,7 @@ from skillbus.embedder.domain.registry.errors import (
     RegistryConflictError,
     RegistryUnavailableError,
 )
-from skillbus.embedder.domain.registry.ports import ChangeAnnouncer, ChangeFeed, Records, RegistryStore
+from skillbus.embedder.domain.registry.ports import ChangeFeed, Records, RegistryChangeAnnouncer, RegistryStore
 from skillbus.embedder.domain.registry.probe import measure_dimensions
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel, RegistrySnapshot, build_snapshot
 
@@ -70,7 +70,7 @@ class Registry:
         self,
         store: RegistryStore,
         factory: ModelFactory,
-        announcer: ChangeAnnouncer,
+        announcer: RegistryChangeAnnouncer,
         feed: ChangeFeed,
         clock: Callable[[], float] = time.monotonic,
         announce_timeout_s: float = ANNOUNCE_TIMEOUT_S,

@@ -17,7 +17,7 @@ from skillbus.common.testing import eventually
 from skillbus.standalone.app import StandaloneSettings, StartError, open_standalone
 from skillbus.standalone.nats_server import NatsServer
 
-from .conftest import Started, Up
+from .conftest import WAIT_S, Started, Up
 from .packages import package
 
 
@@ -104,7 +104,7 @@ async def test_a_second_start_on_the_same_data_is_refused_and_the_first_stays_he
     note = (tmp_path / "data" / "connection.json").read_text()
 
     second = await up()
-    assert await second.ended() == 1
+    assert await second.ended(WAIT_S) == 1
     said = await second.output() + second.errors()
     assert str(first.pid) in said
     assert str(tmp_path / "data") in said

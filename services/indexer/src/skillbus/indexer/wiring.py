@@ -142,15 +142,12 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     knowledge_follower = KnowledgeFollower(knowledge_index.index, record, announcer)
     knowledge_reconciler = KnowledgeReconciler(knowledge_index.index, record, knowledge_follower, announcer)
 
-    tools_job = PeriodicJob(
-        {
-            "scan_folders": reconciler.scan_folders,
-            "compare_index": reconciler.compare_index,
-            "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
-        },
-        every_s=settings.reconcile_every_s,
-        postponed_by=(IndexerError,),
-    )
+    steps = {
+        "scan_folders": reconciler.scan_folders,
+        "compare_index": reconciler.compare_index,
+        "delete_unclaimed_packages": reconciler.delete_unclaimed_packages,
+    }
+    tools_job = PeriodicJob(steps, every_s=settings.reconcile_every_s, postponed_by=(IndexerError,))
     knowledge_job = PeriodicJob(
         {"compare_knowledge": knowledge_reconciler.compare_index},
         every_s=settings.reconcile_every_s,
@@ -160,24 +157,18 @@ async def _build(bus: Bus, settings: IndexerSettings, store: VectorStore) -> _Pa
     listing = CatalogueListing(skills, tools, listed)
     indexes = Indexes((tool_index.decisions, knowledge_index.decisions))
     uploads = Uploads(ObjectUploads(await open_object_store(bus, UPLOADS)), installer, announcer)
-    auditor = CatalogueAuditor(
-        skills,
-        listed,
-        IndexAuditor(tool_index.index, tool_index.index.sync_entries),
-        IndexAuditor(knowledge_index.index, knowledge_follower.follow_items, "knowledge_"),
-        packages,
-        folders,
+    tool_audit = IndexAuditor(tool_index.index, tool_index.index.sync_entries)
+    knowledge_audit = IndexAuditor(knowledge_index.index, knowledge_follower.follow_items, "knowledge_")
+    auditor = CatalogueAuditor(skills, listed, tool_audit, knowledge_audit, packages, folders)
+    incoming, registry = (
+        IncomingObjects(package_objects),
+        ToolRegistry(tools, listed, tool_index.index, announcer, _now),
     )
+    changes = ChangeListener(knowledge_follower, compare_knowledge_again)
     return _Parts(
-        handlers=IndexerHandlers(
-            installer, listing, tool_index.index, IncomingObjects(package_objects), folders, indexes
-        ),
-        tool_handlers=ToolHandlers(
-            ToolRegistry(tools, listed, tool_index.index, announcer, _now), listing, installer, auditor
-        ),
-        listeners=IndexerListeners(
-            follower, uploads, indexes, ChangeListener(knowledge_follower, compare_knowledge_again)
-        ),
+        handlers=IndexerHandlers(installer, listing, tool_index.index, incoming, folders, indexes),
+        tool_handlers=ToolHandlers(registry, listing, installer, auditor),
+        listeners=IndexerListeners(follower, uploads, indexes, changes),
         tasks=(
             tools_job,
             knowledge_job,

@@ -9,37 +9,26 @@ import pytest
 from .language import find_bad_openers, find_duplicate_classes
 from .tree import Distribution, distributions, named, product_modules
 
-NOT_YET_REWRITTEN: Final = frozenset(
-    {
-        "skillbus",
-    }
-)
-"""Distributions whose docstrings still have to be rewritten. Only ever shortened."""
-
 JUSTIFIED_DUPLICATES: Final[dict[str, str]] = {}
 """Public class names that may exist twice, each with its reason."""
 
 MODULES_MAX: Final = 14
 """Modules in one folder, `__init__.py` not counted."""
 
-REWRITTEN: Final = [one for one in distributions() if one.name not in NOT_YET_REWRITTEN]
 
-
-@pytest.mark.parametrize("member", REWRITTEN, ids=lambda member: member.name)
+@pytest.mark.parametrize("member", distributions(), ids=lambda member: member.name)
 def test_docstrings_open_with_a_verb_or_a_noun(member: Distribution) -> None:
     found = [f"{named(file)}: {bad}" for file in member.modules for bad in find_bad_openers(file.read_text())]
     assert not found
 
 
-@pytest.mark.parametrize("member", REWRITTEN, ids=lambda member: member.name)
+@pytest.mark.parametrize("member", distributions(), ids=lambda member: member.name)
 def test_a_folder_holds_few_modules(member: Distribution) -> None:
     counts = Counter(file.parent for file in member.modules if file.name != "__init__.py")
     assert not {named(folder): count for folder, count in counts.items() if count > MODULES_MAX}
 
 
 def test_public_class_names_are_unique() -> None:
-    if NOT_YET_REWRITTEN:
-        pytest.skip("some distributions are still to be rewritten")
     sources = {file: file.read_text(encoding="utf-8") for file in product_modules()}
     twice = find_duplicate_classes(sources)
     assert twice.keys() == JUSTIFIED_DUPLICATES.keys(), {name: [named(path) for path in twice[name]] for name in twice}

@@ -12,12 +12,13 @@ import pytest
 
 from skillbus.common.testing import eventually
 from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, Stream, find_runtime
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, find_runtime
 
 from .engines import ENGINES, engine_isolation
 
@@ -128,12 +129,15 @@ async def test_what_it_prints_is_heard_as_it_comes(isolation: Isolation, tmp_pat
     tmp_path.joinpath("main.py").write_text(
         "import sys, time\nprint('one', flush=True)\ntime.sleep(0.3)\nprint('two', file=sys.stderr, flush=True)\n"
     )
-    heard: list[tuple[Stream, bytes, float]] = []
+    heard: list[tuple[OutputStream, bytes, float]] = []
     control = RunControl(hear=lambda stream, chunk: heard.append((stream, chunk, time.monotonic())))
 
     outcome = await isolation.run(RunSpec(tmp_path, "main.py", Runtime.PYTHON, limits=Limits(wall_s=20)), control)
 
-    assert [(stream, chunk) for stream, chunk, _ in heard] == [(Stream.STDOUT, b"one\n"), (Stream.STDERR, b"two\n")]
+    assert [(stream, chunk) for stream, chunk, _ in heard] == [
+        (OutputStream.STDOUT, b"one\n"),
+        (OutputStream.STDERR, b"two\n"),
+    ]
     assert heard[1][2] - heard[0][2] > 0.2
     assert (outcome.stdout, outcome.stderr) == (b"one\n", b"two\n")
 

@@ -2,10 +2,11 @@
 
 import asyncio
 
+from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec, Stream
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 
 class HeldIsolation:
@@ -24,7 +25,7 @@ class HeldIsolation:
         self.begun.release()
         control = control or RunControl()
         if control.hear is not None:
-            control.hear(Stream.STDOUT, b"begun\n")
+            control.hear(OutputStream.STDOUT, b"begun\n")
         if await self._cancelled_before_it_may_go_on(control.cancelled):
             return RunOutcome(RunStatus.CANCELLED, None, b"begun\n", b"", (), 1.0, 1.0, False, IsolationLevel.FULL)
         said = (spec.skill_root / spec.script).read_bytes()

@@ -18,7 +18,6 @@ from skillbus.contracts.sandbox.run_history import (
     RunEventKind,
     RunState,
 )
-from skillbus.sandbox.domain.run.spec import Stream
 
 _TOGETHER_S: Final = 0.01
 """Output within this time goes out in one message, so that a script that prints single bytes causes few."""
@@ -34,7 +33,7 @@ class FeedWriter:
     def __init__(self, client: Client, run_id: str) -> None:
         self._client = client
         self._run_id = run_id
-        self._printed: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
+        self._printed: dict[OutputStream, bytearray] = {stream: bytearray() for stream in OutputStream}
         self._more = asyncio.Event()
         self._over = asyncio.Event()
         self._ended: RunState | None = None
@@ -55,7 +54,7 @@ class FeedWriter:
         """Publish that the run was accepted."""
         await self._publish(RunEventKind.BEGUN)
 
-    def add_output(self, stream: Stream, chunk: bytes) -> None:
+    def add_output(self, stream: OutputStream, chunk: bytes) -> None:
         """Queue output of the run."""
         self._printed[stream] += chunk
         self._more.set()
@@ -78,10 +77,10 @@ class FeedWriter:
         await self._publish(RunEventKind.ENDED, state=self._ended)
 
     async def _write_printed(self) -> None:
-        for stream in Stream:
+        for stream in OutputStream:
             data, self._printed[stream] = bytes(self._printed[stream]), bytearray()
             for at in range(0, len(data), FEED_BYTES):
-                await self._publish(RunEventKind.OUTPUT, stream=OutputStream(stream), data=data[at : at + FEED_BYTES])
+                await self._publish(RunEventKind.OUTPUT, stream=stream, data=data[at : at + FEED_BYTES])
 
     async def _publish(
         self,

@@ -41,7 +41,7 @@ class BusRunFiles:
             return Content(size_bytes=len(data), sha256=_digest(data), inline=data)
         return await self._put(f"{run_id}/{name}", data)
 
-    async def store_artifact(self, run_id: str, artifact: run.RunArtifact) -> Artifact:
+    async def store_artifact(self, run_id: str, artifact: run.CollectedArtifact) -> Artifact:
         return Artifact(name=artifact.name, content=await self._put(f"{run_id}/out/{artifact.name}", artifact.content))
 
     async def _put(self, name: str, data: bytes) -> Content:

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.supervision.protocol import AgentReport, ByteReader, ScriptExit
 from skillbus.sandbox.domain.metering import Meter
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, Stream
+from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome
 
 _CHUNK: Final = 64 * 1024
 
@@ -33,11 +34,11 @@ class RunOutput:
     """Standard output and standard error of a run, up to their common limit."""
 
     left: int
-    hear: Callable[[Stream, bytes], None] | None = None
-    parts: dict[Stream, list[bytes]] = field(default_factory=lambda: {stream: [] for stream in Stream})
+    hear: Callable[[OutputStream, bytes], None] | None = None
+    parts: dict[OutputStream, list[bytes]] = field(default_factory=lambda: {stream: [] for stream in OutputStream})
     cut: bool = False
 
-    def add(self, stream: Stream, chunk: bytes) -> bool:
+    def add(self, stream: OutputStream, chunk: bytes) -> bool:
         """Keep as much of `chunk` as fits; return False if some of it did not."""
         kept = chunk[: self.left]
         self.left -= len(kept)
@@ -47,7 +48,7 @@ class RunOutput:
         self.cut = self.cut or len(kept) < len(chunk)
         return not self.cut
 
-    def join_parts(self, stream: Stream) -> bytes:
+    def join_parts(self, stream: OutputStream) -> bytes:
         """Return everything kept of one stream."""
         return b"".join(self.parts[stream])
 
@@ -90,7 +91,7 @@ class RunFollower:
         program = self.ending.program
         try:
             async with asyncio.TaskGroup() as group:
-                for stream, reader in ((Stream.STDOUT, program.stdout), (Stream.STDERR, program.stderr)):
+                for stream, reader in ((OutputStream.STDOUT, program.stdout), (OutputStream.STDERR, program.stderr)):
                     group.create_task(self._drain(reader, stream))
                 watching = [group.create_task(one) for one in (self._watch_limits(), self._watch_cancel(cancelled))]
                 await work
@@ -108,8 +109,8 @@ class RunFollower:
         return RunOutcome(
             status=status,
             exit_code=ended.exit_code if ended is not None and ending.status is None else None,
-            stdout=self.output.join_parts(Stream.STDOUT),
-            stderr=self.output.join_parts(Stream.STDERR),
+            stdout=self.output.join_parts(OutputStream.STDOUT),
+            stderr=self.output.join_parts(OutputStream.STDERR),
             artifacts=tuple(report.artifacts),
             duration_ms=1000 * (time.monotonic() - self.began),
             cpu_ms=ended.cpu_ms if ended is not None else 0.0,
@@ -126,7 +127,7 @@ class RunFollower:
         await cancelled.wait()
         self.ending.end(RunStatus.CANCELLED, "cancelled by the caller")
 
-    async def _drain(self, reader: ByteReader, stream: Stream) -> None:
+    async def _drain(self, reader: ByteReader, stream: OutputStream) -> None:
         """Read to the end, or to the output limit: bytes that a killed writer left in the pipe are not counted."""
         while chunk := await reader.read(_CHUNK):
             if not self.output.add(stream, chunk):

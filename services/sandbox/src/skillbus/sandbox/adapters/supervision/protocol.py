@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.profile import DEPS, SKILL
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import RunArtifact, RunSpec, is_safe_name
+from skillbus.sandbox.domain.run.spec import CollectedArtifact, RunSpec, is_safe_name
 
 MARSHAL_VERSION: Final = 4
 """Format that every Python since 3.4 reads."""
@@ -58,7 +58,7 @@ class AgentReport:
     """Report of the agent, as far as received."""
 
     exit: ScriptExit | None = None
-    artifacts: list[RunArtifact] = field(default_factory=list)
+    artifacts: list[CollectedArtifact] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     """Reasons why files in the output folder are no artifacts."""
     complete: bool = False
@@ -141,7 +141,7 @@ def _add_artifact(payload: bytes, report: AgentReport) -> int:
     encoded, content = payload[2 : 2 + size], payload[2 + size :]
     name = encoded.decode(errors="surrogateescape")
     if is_safe_name(name) and all(name != artifact.name for artifact in report.artifacts):
-        report.artifacts.append(RunArtifact(name, content))
+        report.artifacts.append(CollectedArtifact(name, content))
     else:
         _leave_out(report, f"a name that cannot be kept: {encoded!r}")
     return len(content)

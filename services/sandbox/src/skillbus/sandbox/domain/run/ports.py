@@ -7,7 +7,7 @@ from typing import Protocol
 from skillbus.contracts.message import Content
 from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.contracts.sandbox.run_history import RunState
-from skillbus.sandbox.domain.run.spec import RunArtifact, RunControl
+from skillbus.sandbox.domain.run.spec import CollectedArtifact, RunControl
 
 
 class RunFiles(Protocol):
@@ -26,7 +26,7 @@ class RunFiles(Protocol):
         """Return output as a content, inline if it is small."""
         ...
 
-    async def store_artifact(self, run_id: str, artifact: RunArtifact) -> contract.Artifact:
+    async def store_artifact(self, run_id: str, artifact: CollectedArtifact) -> contract.Artifact:
         """Store an artifact where callers can fetch it."""
         ...
 

@@ -16,7 +16,7 @@ from skillbus.contracts.sandbox.skill_runs import RunSkill
 from skillbus.sandbox.domain.errors import SandboxError
 from skillbus.sandbox.domain.run.history import RunHistory, build_ended_record, find_run
 from skillbus.sandbox.domain.run.ports import RunFiles, RunLine, RunLines
-from skillbus.sandbox.domain.run.runner import RunOrder, SkillRunner
+from skillbus.sandbox.domain.run.runner import PlannedRun, SkillRunner
 from skillbus.sandbox.domain.run.skill_limits import describe_limits
 from skillbus.sandbox.domain.run.spec import RunOutcome
 
@@ -87,7 +87,7 @@ class RunRecorder:
             await find_run(self.history, wanted, self.now())
         return RunCancelled(run_id=wanted.run_id, ending=ending)
 
-    def _record(self, run_id: str, request: RunSkill, order: RunOrder, at_most_s: float) -> RunRecord:
+    def _record(self, run_id: str, request: RunSkill, order: PlannedRun, at_most_s: float) -> RunRecord:
         now = self.now()
         return RunRecord(
             run_id=run_id,

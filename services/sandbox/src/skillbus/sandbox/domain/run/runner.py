@@ -25,7 +25,7 @@ _LEAST_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class RunOrder:
+class PlannedRun:
     """A request resolved against the installed skill."""
 
     skill: Skill
@@ -64,7 +64,7 @@ class SkillRunner:
         self.running = 0
         self.waiting = 0
 
-    async def plan_run(self, request: RunSkill, until: float) -> RunOrder:
+    async def plan_run(self, request: RunSkill, until: float) -> PlannedRun:
         """Resolve a request to a script, arguments and limits. `until` is the caller's deadline, in loop time.
 
         Raises:
@@ -80,12 +80,12 @@ class SkillRunner:
         )
         limits = resolve_limits(skill.limits, self._limits, self._ceiling)
         wall_s = min(request.timeout_s or limits.wall_s, limits.wall_s, _left_s(until))
-        return RunOrder(skill, entry, argv, stdin, replace(limits, wall_s=wall_s))
+        return PlannedRun(skill, entry, argv, stdin, replace(limits, wall_s=wall_s))
 
     async def run(
         self,
         request: RunSkill,
-        order: RunOrder,
+        order: PlannedRun,
         files: Mapping[str, bytes],
         until: float,
         control: RunControl | None = None,
@@ -186,7 +186,7 @@ class SkillRunner:
             self._slots.release()
 
 
-def _spec(order: RunOrder, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
+def _spec(order: PlannedRun, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
     return RunSpec(
         skill_root=folder,
         script=order.entry.script,

@@ -9,17 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.network import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
-
-
-class Stream(StrEnum):
-    """Output stream of a run."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
 
 
 class IsolationLevel(StrEnum):
@@ -88,7 +82,7 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class RunArtifact:
+class CollectedArtifact:
     """A regular file that the run wrote; `name` is a safe relative path."""
 
     name: str
@@ -104,7 +98,7 @@ class RunOutcome:
     """Exit code; None if the script did not exit by itself."""
     stdout: bytes
     stderr: bytes
-    artifacts: tuple[RunArtifact, ...]
+    artifacts: tuple[CollectedArtifact, ...]
     duration_ms: float
     """Time from handing over the job until the script has ended and its artifacts are collected."""
     cpu_ms: float
@@ -122,7 +116,7 @@ class RunOutcome:
 class RunControl:
     """Handle to follow and cancel a run."""
 
-    hear: Callable[[Stream, bytes], None] | None = None
+    hear: Callable[[OutputStream, bytes], None] | None = None
     """Receives output as it is printed, within the output limit. It must not block."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     """Event that cancels the run."""

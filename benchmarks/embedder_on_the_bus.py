@@ -33,7 +33,7 @@ from skillbus.contracts.embedder.registry import (
     ProviderKind,
 )
 from skillbus.contracts.message import JSON, MSGPACK, FloatMatrix
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 

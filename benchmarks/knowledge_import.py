@@ -30,7 +30,7 @@ from skillbus.contracts.learner.items import CREATE_KNOWLEDGE, CreateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
 from skillbus.contracts.learner.usage import GET_KNOWLEDGE_STATS, GetKnowledgeStats
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints

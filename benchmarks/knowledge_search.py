@@ -24,7 +24,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, SearchKnowledge
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings

@@ -38,7 +38,7 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import Empty
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
 from skillbus.embedder.adapters.local.threaded import ThreadedModel
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder

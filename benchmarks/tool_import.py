@@ -29,7 +29,7 @@ from skillbus.contracts.indexer import HEALTH
 from skillbus.contracts.indexer.skills import GET_STATUS
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, LIST_TOOLS, PUT_TOOLS, AuditIndex, ListTools, PutTools
 from skillbus.contracts.message import Empty
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.tool_points import ToolPoints

@@ -23,7 +23,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.runner import settle_memory
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.settings import IndexerSettings
@@ -38,7 +38,7 @@ from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import open_vector_store
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 CANDIDATES = 20
 PAYLOADS = 16

@@ -26,7 +26,7 @@ from skillbus.contracts.scope import match_scope
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, load_knowledge_cases
 from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
 from skillbus.relevance.calibrations import find_calibration
-from skillbus.relevance.knowledge_score import (
+from skillbus.relevance.knowledge_evidence import (
     ALONE_HALF,
     ALONE_POWER,
     DENSE,
@@ -44,10 +44,10 @@ from skillbus.relevance.knowledge_text import (
 )
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf
-from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
-from skillbus.retriever.domain.knowledge.weights import names_tag
+from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL as WEIGHTS
+from skillbus.retriever.domain.knowledge.score_factors import names_tag
 from skillbus.retriever.domain.threshold import least_evidence
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "knowledge"
 SETS = ("covid_faq_en", "apisix_bilingual", "cranfield_en", "cmrc_zh")

@@ -39,7 +39,7 @@ from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.lexical import lexicon
 from skillbus.relevance.lexical.stopwords import CHINESE, ENGLISH
-from skillbus.relevance.text import normalise_text
+from skillbus.relevance.normalization import normalise_text
 
 NEAREST, LEAST_COSINE = 4, 0.5
 SOFTWARE = 0.8

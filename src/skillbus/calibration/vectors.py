@@ -11,7 +11,7 @@ from skillbus.calibration.errors import UnusableVectorsError
 from skillbus.calibration.judged import Judged
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.sentences import split_sentences
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str], TextRole], Rows]

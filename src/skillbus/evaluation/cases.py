@@ -14,7 +14,7 @@ from pydantic import Field
 
 from skillbus.calibration.errors import BadLineError
 from skillbus.calibration.judged import JudgedQuery, load_judged, load_lines
-from skillbus.common.text import HAN_CHARACTER
+from skillbus.common.characters import HAN_CHARACTER
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.retriever.tool_search import Query
 

@@ -4,7 +4,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.dead_letters import DeadLetters
+from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import publish_event, store_dead_letter
 from skillbus.common.bus.objects import open_object_store
 from skillbus.contracts.errors import ErrorCode, RequestError

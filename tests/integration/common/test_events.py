@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.dead_letters import DeadLetters
+from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import Delivery, PermanentError, Subscription, consume, publish_event
 from skillbus.common.bus.provision import provision
 from skillbus.common.testing import eventually

@@ -15,7 +15,7 @@ import pytest
 import structlog
 
 from skillbus.common.bus.codec import decode
-from skillbus.common.bus.dead_letters import DeadLetters
+from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.dead_letters import ListDeadLetters

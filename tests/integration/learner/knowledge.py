@@ -16,8 +16,8 @@ from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.project.project_store import SqlAuditLog, SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
-from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.project.projects import Projects
 from skillbus.sql.database import connect_database, open_database
 

@@ -27,7 +27,7 @@ from skillbus.relevance.knowledge_text import (
 )
 from skillbus.vectors import CollectionSpec
 from skillbus.vectors.datasets import KNOWLEDGE, NO_MODEL
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 from ...knowledge_record import Record, point_of
 from .conftest import FailingStore, TopicModel

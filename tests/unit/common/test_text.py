@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillbus.common.text import HAN_CHARACTER, find_hidden, has_invisible, remove_hidden
+from skillbus.common.characters import HAN_CHARACTER, find_hidden, has_invisible, remove_hidden
 
 
 @pytest.mark.parametrize("text", ["中", "a中b", "豈", "\U00020000"])

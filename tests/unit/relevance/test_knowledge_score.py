@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
+from skillbus.relevance.knowledge_evidence import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import NEUTRAL, Relevance
-from skillbus.retriever.domain.knowledge.weights import names_tag
+from skillbus.retriever.domain.knowledge.score_factors import names_tag
 
 USE = derive_knowledge_relevance(Relevance(1.333, 1.305, 0.108, 3.0, 1.0))
 COSINES = st.one_of(st.none(), st.floats(-1, 1))

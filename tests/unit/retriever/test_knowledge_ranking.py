@@ -8,12 +8,12 @@ import pytest
 
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
-from skillbus.relevance.knowledge_score import KnowledgeRelevance
+from skillbus.relevance.knowledge_evidence import KnowledgeRelevance
 from skillbus.relevance.score import NEUTRAL, compute_rarest_idf
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
-from skillbus.retriever.domain.knowledge.weights import NEUTRAL as WEIGHTS
-from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
+from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL as WEIGHTS
+from skillbus.retriever.domain.knowledge.score_factors import KnowledgeWeights
 
 from ...knowledge_record import NOW, id_of, item
 

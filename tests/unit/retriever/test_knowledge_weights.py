@@ -10,7 +10,7 @@ from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.learner.knowledge import KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.contracts.scope import SEGMENTS, ScopeMatch, match_scope
-from skillbus.retriever.domain.knowledge.weights import NEUTRAL
+from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL
 
 from ...knowledge_record import NOW, item
 

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skillbus.sandbox.adapters.egress.head import parse_head
+from skillbus.sandbox.domain.egress import HostPort
 from skillbus.sandbox.domain.errors import EgressRefused
-from skillbus.sandbox.domain.network import HostPort
 
 
 def lines(*parts: str) -> bytes:

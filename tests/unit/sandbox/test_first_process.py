@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.sandbox.adapters.kernel.denied_syscalls import ARCHITECTURES
 from skillbus.sandbox.adapters.kernel.first_process import assemble_first_process
-from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
 
 EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES)
 

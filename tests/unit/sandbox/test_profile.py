@@ -13,7 +13,7 @@ from skillbus.sandbox.adapters.bubblewrap.profile import (
     build_command,
     build_entry,
 )
-from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES
+from skillbus.sandbox.adapters.kernel.denied_syscalls import ARCHITECTURES
 from skillbus.sandbox.domain.errors import RuntimeMissing
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import IsolationLevel

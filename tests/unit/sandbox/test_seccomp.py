@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skillbus.sandbox.adapters.kernel.denied_syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
 from skillbus.sandbox.adapters.kernel.seccomp import (
     ALLOW,
     CHECKED,
@@ -23,7 +24,6 @@ from skillbus.sandbox.adapters.kernel.seccomp import (
     UNKNOWN,
     compile_filter,
 )
-from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES, CEILING, FCHMODAT2, Architecture
 
 DOCKER = Path(__file__).parents[3] / "deploy" / "seccomp-sandbox.json"
 AARCH64, X86_64 = ARCHITECTURES["aarch64"], ARCHITECTURES["x86_64"]

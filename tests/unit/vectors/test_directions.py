@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 
 def test_the_mean_of_directions_has_length_1() -> None:

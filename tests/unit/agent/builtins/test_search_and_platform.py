@@ -16,8 +16,8 @@ from skillbus.agent.domain.builtins.date_time import make_datetime_tool
 from skillbus.agent.domain.builtins.file_tools import make_list_files_tool, make_read_file_tool, make_write_file_tool
 from skillbus.agent.domain.builtins.moments import parse_moment, parse_zone
 from skillbus.agent.domain.builtins.platform import make_platform_tool
-from skillbus.agent.domain.builtins.search_tools import make_search_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.agent.domain.errors import ArgumentsInvalidError, ToolUnknownError
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolType

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 from pydantic_core import SchemaValidator, core_schema
 
-from skillbus.common.text import find_hidden, remove_hidden
+from skillbus.common.characters import find_hidden, remove_hidden
 from skillbus.contracts.indexer.tools import ToolFinding
 
 INSTRUCTIONS: Final = "instructions_to_the_model"

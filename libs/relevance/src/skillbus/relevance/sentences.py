@@ -7,7 +7,7 @@ sentences too, and the nearest counts. The lexical side uses the whole request, 
 import re
 from typing import Final
 
-from skillbus.common.text import HAN, HAN_CHARACTER
+from skillbus.common.characters import HAN, HAN_CHARACTER
 
 MAX_SENTENCES: Final = 4
 _LEAST_WORDS: Final = 4

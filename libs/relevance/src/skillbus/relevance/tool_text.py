@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from skillbus.common.text import HAN_CHARACTER
+from skillbus.common.characters import HAN_CHARACTER
 
 MAX_ARGUMENTS = 64  # of a tool; more say nothing more about its purpose
 _GIST_CHARS = 200  # of a description: the purpose comes first, and details dilute the vector of a sentence

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from skillbus.common.background import BackgroundTask, PeriodicJob, run_in_background
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.dead_letters import DeadLetters
+from skillbus.common.bus.dead_letter_store import DeadLetters
 from skillbus.common.bus.events import Subscription, consume
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.bus.objects import open_object_store

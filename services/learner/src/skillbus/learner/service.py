@@ -12,8 +12,8 @@ from skillbus.learner.domain.bulk.importer import Importer
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
-from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.item.ports import RecordHealth
 from skillbus.learner.domain.project.projects import Projects
 from skillbus.learner.domain.usage.usage_tracker import UsageTracker

@@ -30,8 +30,8 @@ from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.index.outbox import OutboxRelay
-from skillbus.learner.domain.item.browser import ItemBrowser
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
+from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.project.projects import Projects
 from skillbus.learner.domain.usage.usage_tracker import UsageTracker
 from skillbus.learner.errors_on_the_wire import to_wire

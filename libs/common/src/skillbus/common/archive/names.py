@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from skillbus.common.archive.errors import DuplicateEntryError, UnsafePathError
 from skillbus.common.archive.limits import ArchiveLimits
-from skillbus.common.text import has_invisible
+from skillbus.common.characters import has_invisible
 
 _DRIVE = re.compile(r"^[A-Za-z]:")
 _DEVICE = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|clock\$|com[0-9¹²³]|lpt[0-9¹²³])$", re.IGNORECASE)

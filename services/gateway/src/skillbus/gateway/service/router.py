@@ -18,8 +18,8 @@ from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_let
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes
 from skillbus.gateway.service.indexes import IndexRoutes, add_index_routes
-from skillbus.gateway.service.knowledge.base import KnowledgeBaseRoutes, add_knowledge_base_routes
 from skillbus.gateway.service.knowledge.items import KnowledgeRoutes, add_knowledge_routes
+from skillbus.gateway.service.knowledge.knowledge_base import KnowledgeBaseRoutes, add_knowledge_base_routes
 from skillbus.gateway.service.mcp_servers import McpServerRoutes, add_mcp_server_routes
 from skillbus.gateway.service.openai import OpenAiRoutes, add_openai_routes
 from skillbus.gateway.service.runs import RunRoutes, add_run_routes

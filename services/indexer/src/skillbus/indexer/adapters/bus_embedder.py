@@ -16,7 +16,7 @@ from skillbus.contracts.message import MSGPACK, Empty, FloatMatrix
 from skillbus.indexer.adapters.points import EntryTexts, EntryVectors
 from skillbus.indexer.domain.errors import DenseUnavailableError
 from skillbus.indexer.domain.index.ports import NO_MODEL, DefaultModel
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 _NO_MODEL_CODES: Final = frozenset({ErrorCode.MODEL_UNAVAILABLE, ErrorCode.NOT_FOUND})
 """Errors of the embedder when it does not have a model, or not now."""

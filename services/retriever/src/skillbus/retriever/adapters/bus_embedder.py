@@ -13,7 +13,7 @@ from skillbus.contracts.message import MSGPACK, FloatMatrix
 from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.vectors.datasets import NO_MODEL
-from skillbus.vectors.directions import compute_mean_direction
+from skillbus.vectors.mean_direction import compute_mean_direction
 
 
 class BusEmbedder:

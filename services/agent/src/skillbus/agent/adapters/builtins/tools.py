@@ -12,8 +12,8 @@ from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool
 from skillbus.agent.domain.builtins.file_tools import make_list_files_tool, make_read_file_tool, make_write_file_tool
 from skillbus.agent.domain.builtins.platform import make_platform_tool
-from skillbus.agent.domain.builtins.search_tools import make_search_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
+from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 

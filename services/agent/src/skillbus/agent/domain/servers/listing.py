@@ -22,7 +22,7 @@ _METADATA_BYTES: Final = 4 * 1024
 _FINDINGS_MAX: Final = 100
 _QUOTED_CHARACTERS: Final = 80
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Categories of `skillbus.common.text.has_invisible`, and private-use characters, which look different everywhere."""
+"""Categories of `common.characters.has_invisible`, and private-use characters, which look different everywhere."""
 _METADATA_FIELDS: Final[Mapping[str, tuple[str, type]]] = {
     "title": ("title", str),
     "annotations": ("annotations", dict),

@@ -15,7 +15,7 @@ from skillbus.embedder.adapters.local.fastembed_model import FastembedModel, get
 from skillbus.embedder.adapters.local.onnx.files import MINILM_DIM, DigestCache, OnnxFiles
 from skillbus.embedder.adapters.local.onnx.model import OnnxModel
 from skillbus.embedder.adapters.local.threaded import ThreadedModel
-from skillbus.embedder.adapters.local.use_model import UseModel
+from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import AsyncModel, EmbeddedRows, ModelSpec
 

@@ -21,7 +21,7 @@ from skillbus.embedder.domain.inference.batch import run_batch
 from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, LaneLimits, Lanes, Priority
 from skillbus.embedder.domain.inference.vector_cache import VectorCache, VectorKey
 from skillbus.embedder.domain.model import AsyncModel, estimate_tokens
-from skillbus.relevance.text import normalise_text
+from skillbus.relevance.normalization import normalise_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,9 @@ log = structlog.get_logger(__name__)
 class SwitchTiming:
     """Durations of a switch, in seconds."""
 
-    keep_s: float = 3600.0
+    keep_s: float
     """Time for which the old collection is kept and written after a switch."""
-    lease_s: float = 15.0
+    lease_s: float
     """Time after which a replica that did not renew its lease loses it."""
     retry_s: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0, 10.0)
     """Delays before retries when something is unavailable; the last one is used again and again."""

@@ -12,6 +12,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from skillbus.common.characters import find_hidden
 from skillbus.common.front_matter import (
     FrontMatterError,
     FrontMatterNode,
@@ -19,11 +20,10 @@ from skillbus.common.front_matter import (
     quote_scalar,
     split_front_matter,
 )
-from skillbus.common.text import find_hidden
 from skillbus.contracts.indexer.skill_record import SkillFinding, SkillLimits
 from skillbus.indexer.domain.package.findings import BadDescriptionError, FindingCode, finding
-from skillbus.indexer.domain.package.frontmatter import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
 from skillbus.indexer.domain.package.run_requests import parse_requested_limits, parse_requested_network
+from skillbus.indexer.domain.package.yaml_repair import FRONTMATTER_BYTES, SkillFrontMatter, parse_skill_front_matter
 
 SKILL_MD_BYTES: Final = 1024 * 1024
 NAME_CHARACTERS: Final = 64

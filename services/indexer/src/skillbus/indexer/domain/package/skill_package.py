@@ -17,6 +17,7 @@ from skillbus.common.archive import (
 )
 from skillbus.contracts.indexer.skill_record import EntryPoint, SkillFinding, SkillScan
 from skillbus.indexer.domain.package.entry_point import choose_default_action, find_entry_points
+from skillbus.indexer.domain.package.file_report import scan_package
 from skillbus.indexer.domain.package.files import PackageFile, PackageFiles, Script, find_scripts
 from skillbus.indexer.domain.package.findings import (
     BadEntryPointError,
@@ -25,7 +26,6 @@ from skillbus.indexer.domain.package.findings import (
     finding,
     finding_from_archive,
 )
-from skillbus.indexer.domain.package.scan import scan_package
 from skillbus.indexer.domain.package.skill_md import SkillMd, parse_skill_md, rewrite_description
 
 SKILL_MD = "SKILL.md"

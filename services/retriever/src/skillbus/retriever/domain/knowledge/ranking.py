@@ -17,10 +17,10 @@ from typing import Final
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge
 from skillbus.contracts.scope import ScopeMatch, match_scope
-from skillbus.relevance.knowledge_score import KnowledgeRelevance
+from skillbus.relevance.knowledge_evidence import KnowledgeRelevance
 from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.index import IndexCandidate
-from skillbus.retriever.domain.knowledge.weights import KnowledgeWeights
+from skillbus.retriever.domain.knowledge.score_factors import KnowledgeWeights
 
 _LEVELS: Final[dict[ScopeMatch | None, int]] = {near: level for level, near in enumerate(ScopeMatch)} | {None: 0}
 """Levels of scopes, the nearest first; a single one where no scope was asked for."""

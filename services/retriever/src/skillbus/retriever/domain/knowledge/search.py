@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from skillbus.contracts.learner.index import KnowledgeMatched
 from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplanation, SearchKnowledge
-from skillbus.relevance.knowledge_score import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
+from skillbus.relevance.knowledge_evidence import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.explanation import StageTimer
 from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
@@ -18,7 +18,7 @@ from skillbus.retriever.domain.knowledge.ports import (
     WantedKnowledge,
 )
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
-from skillbus.retriever.domain.knowledge.weights import NEUTRAL, KnowledgeWeights
+from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL, KnowledgeWeights
 from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.threshold import least_evidence
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.kernel.syscalls import ARCHITECTURES, Architecture
+from skillbus.sandbox.adapters.kernel.denied_syscalls import ARCHITECTURES, Architecture
 from skillbus.sandbox.domain.errors import RuntimeMissing, SandboxUnavailable
 
 SYSTEM_BWRAP: Final = Path("/usr/bin/bwrap")

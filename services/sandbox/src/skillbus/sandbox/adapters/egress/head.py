@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from skillbus.sandbox.domain.egress import EgressVerdict, HostPort
 from skillbus.sandbox.domain.errors import EgressRefused
-from skillbus.sandbox.domain.network import EgressVerdict, HostPort
 
 END: Final = b"\r\n\r\n"
 _LINE: Final = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]+) (HTTP/1\.[01])")

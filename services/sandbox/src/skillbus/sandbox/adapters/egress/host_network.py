@@ -8,7 +8,7 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from skillbus.sandbox.domain.network import Address, Connection
+from skillbus.sandbox.domain.egress import Address, Connection
 
 _RESOLVERS: Final = 2
 """Resolver threads of one run, so that slow names delay no other run."""

@@ -17,8 +17,7 @@ from skillbus.sandbox.adapters.egress.head import END, EgressRequest, parse_head
 from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopt_socket
 from skillbus.sandbox.adapters.egress.tunnel import EgressBudget, Tunnel
 from skillbus.sandbox.adapters.waits import wait_readable
-from skillbus.sandbox.domain.errors import EgressRefused
-from skillbus.sandbox.domain.network import (
+from skillbus.sandbox.domain.egress import (
     Address,
     Connection,
     EgressPolicy,
@@ -28,6 +27,7 @@ from skillbus.sandbox.domain.network import (
     is_own_machine,
     is_reachable,
 )
+from skillbus.sandbox.domain.errors import EgressRefused
 
 _BACKLOG: Final = 64
 _PARTING_S: Final = 1.0

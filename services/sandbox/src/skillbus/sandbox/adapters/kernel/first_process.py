@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from skillbus.sandbox.adapters.kernel.syscalls import Architecture
+from skillbus.sandbox.adapters.kernel.denied_syscalls import Architecture
 
 
 class _Address(Enum):

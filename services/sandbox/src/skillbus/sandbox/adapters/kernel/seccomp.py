@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from skillbus.sandbox.adapters.kernel.syscalls import CEILING, FCHMODAT2, Architecture
+from skillbus.sandbox.adapters.kernel.denied_syscalls import CEILING, FCHMODAT2, Architecture
 
 KILL: Final = 0x80000000
 ALLOW: Final = 0x7FFF0000

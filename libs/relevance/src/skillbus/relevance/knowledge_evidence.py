@@ -1,10 +1,10 @@
-"""Relevance score of a knowledge item for a query, from 0 to 1, computed from a cosine and a BM25 score.
+"""Evidence that a knowledge item answers a query, as log-odds, computed from a cosine and a BM25 score.
 
     words    = BM25 / rarest_idf(N) / √(weight of the query's own terms)
     evidence = dense · logit(cosine) + lexical · words + offset
 
 The formula is that of tools (`score`) except for the root: queries of a knowledge base have all lengths, and a long one
-shares many words with items that do not answer it. The score does not depend on the other candidates. The constants
+shares many words with items that do not answer it. It does not depend on the other candidates. The constants
 were fitted on the dev sets, all sets with equal weight, by benchmarks/fitting/knowledge_ranking.py; docs/knowledge.md
 has the alternatives and the results.
 """
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skillbus.common.text import HAN_CHARACTER
+from skillbus.common.characters import HAN_CHARACTER
 from skillbus.relevance.score import Relevance, compute_rarest_idf
 
 DENSE: Final = 0.45

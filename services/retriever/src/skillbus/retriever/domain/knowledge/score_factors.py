@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.common.text import HAN_CHARACTER
+from skillbus.common.characters import HAN_CHARACTER
 from skillbus.contracts.learner.index import FoundItem
 from skillbus.contracts.learner.knowledge import DEFAULT_PRIORITY, KnowledgeItem, KnowledgeType
 from skillbus.contracts.retriever.knowledge_search import ScoreFactors, SearchKnowledge

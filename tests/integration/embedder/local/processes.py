@@ -7,10 +7,19 @@ from pathlib import Path
 WAIT_S = 5.0
 
 
+_EARLIER = set[int]()
+"""Children of this process that other tests have left behind."""
+
+
+def forget_earlier_children() -> None:
+    """Exclude the present children of this process from `children`, at the start of a test."""
+    _EARLIER.update(children())
+
+
 def children(of: int | str = "self") -> set[int]:
-    """Processes that a process has started and not yet collected."""
+    """Return the processes that a process has started during this test and not yet collected."""
     tasks = Path(f"/proc/{of}/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()} - _EARLIER
 
 
 def open_files() -> int:

@@ -21,7 +21,7 @@ from skillbus.embedder.domain.inference.batch import run_batch
 from skillbus.embedder.domain.model import check_rows
 from skillbus.relevance.normalization import normalise_text
 
-from .processes import WAIT_S, children, ends, environment, open_files
+from .processes import WAIT_S, children, ends, environment, forget_earlier_children, open_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by what Linux says of them")
 
@@ -32,6 +32,11 @@ HOSTILE = ["", "\x00", "a\x00b", "\ud800", KILLER, "长" * 10_000_000, "👩‍�
 
 def new_model(slots: int = 1, program: E5Program | None = None) -> E5Model:
     return E5Model(program or E5Program(locate_e5_model()), load_e5_centring(), slots)
+
+
+@pytest.fixture(autouse=True)
+def only_children_of_this_test() -> None:
+    forget_earlier_children()
 
 
 @pytest.fixture

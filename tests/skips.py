@@ -55,7 +55,9 @@ def check_skips(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") != "true" or reporter is None or hasattr(session.config, "workerinput"):
         return
-    for line in (unlisted := list(find_unlisted_skips(reporter))):
+    unlisted = list(find_unlisted_skips(reporter))
+    for line in unlisted:
+        reporter.ensure_newline()
         reporter.write_line(f"not an allowed skip (tests/allowed_skips.toml): {line}", red=True)
     if unlisted and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

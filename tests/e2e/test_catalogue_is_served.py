@@ -32,6 +32,13 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.indexer.dead_letters import (
+    DROP_DEAD_LETTER,
+    GET_DEAD_LETTER,
+    LIST_DEAD_LETTERS,
+    REPLAY_DEAD_LETTER,
+    ListDeadLetters,
+)
 from skillbus.contracts.indexer.index_switch import LIST_INDEXES, ROLL_BACK, IndexesListed, SwitchPhase
 from skillbus.contracts.indexer.skills import INSTALL_SKILL, ROLL_BACK_SKILL, UNINSTALL_SKILL, UPDATE_SKILL
 from skillbus.contracts.indexer.tools import (
@@ -166,6 +173,18 @@ async def keep_an_item(bus: Bus) -> str:
     return (await bus.caller.call(UPDATE_KNOWLEDGE, changed)).item.id
 
 
+async def keep_a_dead_letter(bus: Bus) -> int:
+    """Publish an event that no handler can parse, and return the sequence of its dead letter."""
+
+    async def newest() -> int:
+        letters = (await bus.caller.call(LIST_DEAD_LETTERS, ListDeadLetters())).dead_letters
+        return max((letter.sequence for letter in letters), default=0)
+
+    before = await newest()
+    await bus.jetstream.publish("skillbus.evt.knowledge.used.default", b"not json", stream=STREAM.name)
+    return await eventually(newest, lambda sequence: sequence > before)
+
+
 async def make_default(bus: Bus, name: str) -> None:
     """Register the model if it is not, make it the default, and wait until the indexes are of it."""
     if name not in {model.name for model in (await bus.caller.call(LIST_MODELS, Empty())).models}:
@@ -179,7 +198,7 @@ async def make_default(bus: Bus, name: str) -> None:
     await eventually(lambda: bus.caller.call(LIST_INDEXES, Empty()), settled, wait_s=30)
 
 
-async def ask(bus: Bus, endpoint: Endpoint[Message, Message], **instead: str) -> Message:
+async def ask(bus: Bus, endpoint: Endpoint[Message, Message], **instead: str | int) -> Message:
     """Send the example of a request; `instead` replaces fields that it has."""
     fields = endpoint.example | {name: value for name, value in instead.items() if name in endpoint.example}
     async with asyncio.timeout(endpoint.timeout_s):
@@ -199,7 +218,9 @@ async def test_the_example_of_every_request_works(system: System, endpoint: Endp
     if endpoint in (CANCEL_RUN, GET_RUN):
         await remember_a_run(system.standalone.bus, str(endpoint.example["run_id"]))
 
-    instead = dict[str, str]()
+    instead = dict[str, str | int]()
+    if endpoint in (GET_DEAD_LETTER, REPLAY_DEAD_LETTER, DROP_DEAD_LETTER):
+        instead["sequence"] = await keep_a_dead_letter(system.standalone.bus)
     if endpoint is ACCEPT_TOOL:
         instead["digest"] = await hold_a_tool(system.standalone.bus)
     if endpoint.service == LEARNER and "id" in endpoint.example:

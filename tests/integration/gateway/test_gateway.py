@@ -27,7 +27,7 @@ from skillbus.contracts.resources import PACKAGES, RUN_FILES
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunSkill, RunStatus, SkillRan
 from skillbus.gateway.adapters.body_limit import LINGER_BYTES
-from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
+from skillbus.gateway.domain.access import OwnerKeyInvalidError, OwnerKeyRequiredError
 from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import Gateway, open_gateway
 from skillbus.standalone.nats_server import NatsServer

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from skillbus.contracts.errors import ErrorCode
-from skillbus.gateway.domain.knowledge.markdown import parse_markdown
+from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 
 from .conftest import CommandLine
 from .fake_knowledge import FakeKnowledge, import_report, item_record

@@ -6,7 +6,7 @@ import pytest
 
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeType
 from skillbus.contracts.scope import ScopeMatch, match_scope
-from skillbus.gateway.domain.knowledge.markdown import parse_markdown
+from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 
 from .runner import EXAMPLES
 

@@ -20,15 +20,15 @@ from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 from skillbus.gateway.adapters.api import build_app
-from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
 from skillbus.gateway.domain.access import make_access
 from skillbus.gateway.domain.audit import SystemAuditor
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
-from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
+from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
+from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings

@@ -1,8 +1,13 @@
 import pytest
 
 from skillbus.contracts.errors import RequestError
-from skillbus.gateway.domain.access import Visit, check_address, make_access
-from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
+from skillbus.gateway.domain.access import (
+    OwnerKeyInvalidError,
+    OwnerKeyRequiredError,
+    Visit,
+    check_address,
+    make_access,
+)
 
 from .fakes import KEY, World
 

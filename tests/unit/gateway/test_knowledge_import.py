@@ -22,7 +22,7 @@ from skillbus.contracts.learner.bulk import (
 from skillbus.contracts.learner.bulk import KnowledgePut as Put
 from skillbus.contracts.learner.knowledge import KnowledgeStatus, KnowledgeType
 from skillbus.contracts.message import Message
-from skillbus.gateway.domain.knowledge.importer import MARKDOWN_BYTES
+from skillbus.gateway.domain.knowledge import MARKDOWN_BYTES
 from skillbus.gateway.settings import GatewaySettings
 
 from .fakes import World

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeDraft, KnowledgeItem, KnowledgeType
-from skillbus.gateway.domain.knowledge.markdown import FRONT_MATTER_CHARACTERS, format_markdown, parse_markdown
+from skillbus.gateway.domain.knowledge_markdown import FRONT_MATTER_CHARACTERS, format_markdown, parse_markdown
 
 ID: Final = "01890000-0000-7000-8000-000000000000"
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)

@@ -25,7 +25,7 @@ from skillbus.contracts.embedder.registry import (
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.message import JSON, FloatMatrix, Message
-from skillbus.gateway.domain.openai.embeddings import CONCURRENT_PIECES
+from skillbus.gateway.domain.openai import CONCURRENT_PIECES
 
 from .fakes import KEY, FakeCaller, ReplyT, RequestT, World
 from .test_models import MODEL, PROVIDER

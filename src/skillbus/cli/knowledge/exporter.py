@@ -15,7 +15,7 @@ from skillbus.cli.knowledge.options import Statuses, Types
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
-from skillbus.gateway.domain.knowledge.markdown import format_markdown
+from skillbus.gateway.domain.knowledge_markdown import format_markdown
 
 Place = Annotated[
     str,

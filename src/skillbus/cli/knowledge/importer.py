@@ -18,7 +18,7 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
 from skillbus.contracts.learner.bulk import KnowledgePutOutcome
-from skillbus.gateway.domain.knowledge.markdown import parse_markdown
+from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 
 Place = Annotated[
     str,

@@ -2,30 +2,31 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from nats.aio.client import Client
 from starlette.types import ASGIApp
 
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.feeds import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.runner import StartError
 from skillbus.contracts.endpoint import Health
 from skillbus.contracts.resources import PACKAGES, RUN_FILES
+from skillbus.contracts.sandbox.run_history import RUN_PRINTED, RunEvent
 from skillbus.gateway.adapters.api import build_app
-from skillbus.gateway.adapters.bus_feed import BusRunFeed
-from skillbus.gateway.adapters.http_metrics import HttpMetrics
+from skillbus.gateway.adapters.boundary import HttpMetrics
 from skillbus.gateway.adapters.strict_json import StrictJsonRoute
-from skillbus.gateway.domain.access import Access, check_address, make_access
+from skillbus.gateway.domain.access import Access, GatewayError, OwnerKeyInvalidError, check_address, make_access
 from skillbus.gateway.domain.audit import SystemAuditor
-from skillbus.gateway.domain.errors import GatewayError, OwnerKeyInvalidError
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
-from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
+from skillbus.gateway.domain.knowledge import KnowledgeImporter
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
+from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.service.router import TAGS, GatewayParts, build_router
 from skillbus.gateway.service.system import SystemRoutes
 from skillbus.gateway.settings import GatewaySettings
@@ -50,11 +51,15 @@ async def open_gateway(bus: Bus, settings: GatewaySettings) -> AsyncGenerator[Ga
 
     Raises:
         StartError: The address is in use, or other machines could reach it without a key, or the key cannot be used.
-            Its cause tells which.
+            Its cause is the reason.
     """
     readiness = Readiness(bus.caller, bus.client, timeout_s=settings.health_timeout_s)
     try:
-        access = await _load_access(settings)
+        access = make_access(await asyncio.to_thread(_read_key, settings))
+        # Without an address, listening fails below with the reason.
+        with suppress(OSError):
+            found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+            check_address(settings.host, [str(address[4][0]) for address in found], access)
         app = await _build_app(bus, settings, access, readiness)
         # Starlette and uvicorn declare different types for ASGI messages; they are the same at run time.
         serving = serve_http(app, settings.host, settings.port)  # type: ignore[arg-type]
@@ -85,16 +90,6 @@ async def _build_app(bus: Bus, settings: GatewaySettings, access: Access, readin
     return build_app(router, TAGS, settings, access, HttpMetrics(bus.metrics.registry))
 
 
-async def _load_access(settings: GatewaySettings) -> Access:
-    access = make_access(await asyncio.to_thread(_read_key, settings))
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-    except OSError:
-        return access  # listening will fail with the reason
-    check_address(settings.host, [str(address[4][0]) for address in found], access)
-    return access
-
-
 def _read_key(settings: GatewaySettings) -> str | None:
     if settings.owner_key is not None:
         return settings.owner_key.get_secret_value()
@@ -107,3 +102,13 @@ def _read_key(settings: GatewaySettings) -> str | None:
             f"cannot read {settings.owner_key_file}: {type(error).__name__}. "
             "SKILLBUS_GATEWAY_OWNER_KEY_FILE must name a text file that this process may read"
         ) from error
+
+
+class BusRunFeed:
+    """`RunFeed` over a NATS connection."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def listen(self, run_id: str) -> AbstractAsyncContextManager[AsyncIterator[RunEvent]]:
+        return subscribe_to_feed(self._client, RUN_PRINTED, run_id)

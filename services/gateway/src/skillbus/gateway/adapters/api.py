@@ -1,4 +1,4 @@
-"""The HTTP application: routes, API documentation, and the layers around them."""
+"""The HTTP application: routes, API documentation, access control, and the layers around them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,19 +7,20 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import JsonValue
 from pydantic.json_schema import models_json_schema
+from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import OpenAiErrorBody, Problem
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.contracts.learner.knowledge import KnowledgeDraft
 from skillbus.gateway.adapters.body_limit import BodyLimit, LimitOf
-from skillbus.gateway.adapters.boundary import Boundary
-from skillbus.gateway.adapters.guard import Guard
-from skillbus.gateway.adapters.http_metrics import HttpMetrics
-from skillbus.gateway.adapters.problem_response import add_error_handlers
-from skillbus.gateway.domain.access import Access
+from skillbus.gateway.adapters.boundary import Boundary, HttpMetrics
+from skillbus.gateway.adapters.problem_response import add_error_handlers, make_problem_response
+from skillbus.gateway.domain.access import Access, Visit
+from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.settings import GatewaySettings
 
 _FORM_BYTES: Final = 64 * 1024
@@ -125,3 +126,30 @@ def _add_components(document: dict[str, JsonValue], *, with_key: bool) -> None:
     if with_key:
         components["securitySchemes"] = {"ownerKey": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"ownerKey": []}]
+
+
+class Guard:
+    """ASGI layer that refuses requests by the rule of `Access`, before anything but their headers is read."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            visit = Visit(
+                method=scope["method"],
+                path=scope["path"],
+                host=headers.get("host"),
+                origin=headers.get("origin"),
+                authorization=headers.get("authorization"),
+            )
+            try:
+                self._access.check_visit(visit)
+            except RequestError as error:
+                await make_problem_response(make_problem(error, scope["path"]))(scope, receive, send)
+                return
+            # The key is no longer needed, and what is removed cannot end up in a log.
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        await self._app(scope, receive, send)

@@ -6,6 +6,7 @@ reply, the rest of the body is read and dropped for a moment before the connecti
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -76,7 +77,11 @@ class _Exchange:
             await self._send(message)
             return
         await self._send({**message, "more_body": True})
-        await self._discard()
+        until_bytes = self._received_bytes + LINGER_BYTES
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while not self._ended and self._received_bytes < until_bytes:
+                    await self._next()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self) -> Message:
@@ -84,12 +89,3 @@ class _Exchange:
         self._received_bytes += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         return message
-
-    async def _discard(self) -> None:
-        until_bytes = self._received_bytes + LINGER_BYTES
-        try:
-            async with asyncio.timeout(LINGER_S):
-                while not self._ended and self._received_bytes < until_bytes:
-                    await self._next()
-        except TimeoutError:
-            return

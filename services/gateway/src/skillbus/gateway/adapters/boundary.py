@@ -6,18 +6,47 @@ import time
 from typing import Final
 
 import structlog
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillbus.common.bus import headers as bus_headers
-from skillbus.gateway.adapters.http_metrics import HttpMetrics
 from skillbus.gateway.adapters.problem_response import make_internal_problem, make_problem_response
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """W3C Trace Context, section 3.2."""
 _UNMATCHED: Final = "unmatched"
 
 log = structlog.get_logger(__name__)
+
+
+class HttpMetrics:
+    """Counters and durations of HTTP requests by route template; the number of paths is unbounded."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "skillbus_http_requests",
+            "HTTP requests that got a reply.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "skillbus_http_request_seconds",
+            "Time to reply to an HTTP request.",
+            ["method", "route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+
+    def count_reply(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a reply and its duration."""
+        known = method if method in _METHODS else "other"
+        self._requests.labels(known, route, status).inc()
+        self._seconds.labels(known, route).observe(seconds)
 
 
 class Boundary:
@@ -31,7 +60,9 @@ class Boundary:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace = _get_trace(scope)
+        given = Headers(scope=scope).get("traceparent", "")
+        new = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+        trace = given if _TRACEPARENT.fullmatch(given) else new
         token = bus_headers.traceparent.set(trace)
         reply = _Reply(send, trace)
         start = time.perf_counter()
@@ -42,13 +73,10 @@ class Boundary:
             if not reply.status:
                 await make_problem_response(make_internal_problem(scope["path"]))(scope, receive, reply.send)
         finally:
-            self._record(scope, reply.status, time.perf_counter() - start)
+            method, route, seconds = scope["method"], _get_route(scope), time.perf_counter() - start
+            self._metrics.count_reply(method, route, reply.status, seconds)
+            log.info("http_request", method=method, route=route, status=reply.status, ms=round(seconds * 1000, 2))
             bus_headers.traceparent.reset(token)
-
-    def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        method, route = scope["method"], _get_route(scope)
-        self._metrics.count_reply(method, route, status, seconds)
-        log.info("http_request", method=method, route=route, status=status, ms=round(seconds * 1000, 2))
 
 
 class _Reply:
@@ -64,12 +92,6 @@ class _Reply:
             self.status = int(message["status"])  # an HTTPStatus would be logged by its repr
             MutableHeaders(scope=message)["traceparent"] = self._trace
         await self._send(message)
-
-
-def _get_trace(scope: Scope) -> str:
-    """Return the caller's trace context, or a new one if it is absent or malformed."""
-    given = Headers(scope=scope).get("traceparent", "")
-    return given if _TRACEPARENT.fullmatch(given) else f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
 
 
 def _get_route(scope: Scope) -> str:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
-from skillbus.gateway.domain.openai.errors import PREFIX, convert_problem
+from skillbus.gateway.domain.openai import PREFIX, convert_problem
 from skillbus.gateway.domain.problem import MEDIA_TYPE, get_retry_after_s, make_http_problem, make_problem
 
 _DETAILS: Final = {
@@ -23,7 +23,13 @@ _DETAILS: Final = {
 
 def make_problem_response(problem: Problem) -> Response:
     """Return the reply for a problem, in the form of its path and with the headers of its status."""
-    response = _make_response(problem)
+    if problem.instance.startswith(PREFIX):
+        body, media_type = convert_problem(problem).model_dump_json(), "application/json"
+        # OpenAI's clients follow this header; without it they retry after every 5xx.
+        headers = {"x-should-retry": "true" if problem.retryable else "false"}
+    else:
+        body, media_type, headers = problem.model_dump_json(), MEDIA_TYPE, {}
+    response = Response(body, problem.status, headers, media_type)
     if (wait_s := get_retry_after_s(problem)) is not None:
         response.headers["Retry-After"] = str(wait_s)
     if problem.code is ErrorCode.UNAUTHORIZED:
@@ -31,32 +37,33 @@ def make_problem_response(problem: Problem) -> Response:
     return response
 
 
-def _make_response(problem: Problem) -> Response:
-    if not problem.instance.startswith(PREFIX):
-        return Response(problem.model_dump_json(), problem.status, media_type=MEDIA_TYPE)
-    # OpenAI's clients follow this header; without it they retry after every 5xx.
-    headers = {"x-should-retry": "true" if problem.retryable else "false"}
-    body = convert_problem(problem).model_dump_json()
-    return Response(body, problem.status, headers, media_type="application/json")
-
-
 def add_error_handlers(app: FastAPI, router: APIRouter) -> None:
     """Make the app reply to errors with problem documents. `router` holds its routes."""
 
-    async def http_error(request: Request, error: HTTPException) -> Response:
-        response = await _reply_to_http_error(request, error)
-        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _list_methods(router, request.url.path)):
-            response.headers["Allow"] = methods
+    @app.exception_handler(RequestError)
+    async def reply_to_request_error(request: Request, error: RequestError) -> Response:
+        return make_problem_response(make_problem(error, request.url.path))
+
+    @app.exception_handler(HTTPException)
+    async def reply_to_http_error(request: Request, error: HTTPException) -> Response:
+        path = request.url.path
+        detail = _DETAILS.get(error.status_code, error.detail)
+        response = make_problem_response(make_http_problem(error.status_code, detail, path))
+        response.headers.update(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            # All routes of the path; Starlette lists only the methods of the first one.
+            routes = [route for route in router.routes if isinstance(route, Route)]
+            template = next((route.path for route in routes if route.path_regex.match(path)), None)
+            if methods := {method for route in routes if route.path == template for method in route.methods or ()}:
+                response.headers["Allow"] = ", ".join(sorted(methods))
         return response
 
-    app.exception_handler(RequestError)(_reply_to_request_error)
+    @app.exception_handler(Exception)
+    async def reply_to_unexpected_error(request: Request, _: Exception) -> Response:
+        """Reply without the text of the error, which may contain anything. `boundary` logs it."""
+        return make_problem_response(make_internal_problem(request.url.path))
+
     app.exception_handler(RequestValidationError)(_reply_to_invalid_request)
-    app.exception_handler(HTTPException)(http_error)
-    app.exception_handler(Exception)(_reply_to_unexpected_error)
-
-
-async def _reply_to_request_error(request: Request, error: RequestError) -> Response:
-    return make_problem_response(make_problem(error, request.url.path))
 
 
 async def _reply_to_invalid_request(request: Request, error: RequestValidationError) -> Response:
@@ -70,26 +77,6 @@ async def _reply_to_invalid_request(request: Request, error: RequestValidationEr
         message = f"{message}. Send it with the header `Content-Type: application/json`."
     invalid = RequestError(ErrorCode.INVALID_REQUEST, message, details={"fields": fields})
     return make_problem_response(make_problem(invalid, request.url.path))
-
-
-async def _reply_to_http_error(request: Request, error: HTTPException) -> Response:
-    detail = _DETAILS.get(error.status_code, error.detail)
-    response = make_problem_response(make_http_problem(error.status_code, detail, request.url.path))
-    response.headers.update(error.headers or {})
-    return response
-
-
-def _list_methods(router: APIRouter, path: str) -> str:
-    """Return the methods of all routes of a path, for `Allow`. Starlette lists only those of the first route."""
-    routes = [route for route in router.routes if isinstance(route, Route)]
-    template = next((route.path for route in routes if route.path_regex.match(path)), None)
-    methods = {method for route in routes if route.path == template for method in route.methods or ()}
-    return ", ".join(sorted(methods))
-
-
-async def _reply_to_unexpected_error(request: Request, _: Exception) -> Response:
-    """Reply without the text of the error, which may contain anything. `boundary` logs it."""
-    return make_problem_response(make_internal_problem(request.url.path))
 
 
 def make_internal_problem(path: str) -> Problem:

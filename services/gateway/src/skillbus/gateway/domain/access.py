@@ -1,9 +1,15 @@
-"""Access rules: which requests the gateway lets in.
+"""Access rules: which requests the gateway lets in, and when it refuses to start.
 
 With an owner's key, every request must carry it, except probes and the API documentation. Without a key the gateway
 listens on loopback only, where the browser of its user is the one way in for strangers. So the Host header must be a
 loopback name (otherwise a foreign name that resolves to 127.0.0.1 would do), and pages of other origins may not change
 anything.
+
+Errors of the start; errors of requests are the contract's `RequestError`:
+
+GatewayError
+├── OwnerKeyRequiredError   the address can be reached by other machines, and there is no key
+└── OwnerKeyInvalidError    the key, or the file that should hold it, cannot be used
 """
 
 import hashlib
@@ -15,12 +21,27 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from skillbus.contracts.errors import ErrorCode, RequestError
-from skillbus.gateway.domain.errors import OwnerKeyInvalidError, OwnerKeyRequiredError
 
 MIN_KEY_CHARACTERS: Final = 16
 _OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_FOLDERS: Final = ("/docs/",)
 _READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class GatewayError(Exception):
+    """Base of this package's errors."""
+
+
+class OwnerKeyRequiredError(GatewayError):
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"{host} is not a loopback address, and without an owner's key anyone could use it: "
+            "set SKILLBUS_GATEWAY_OWNER_KEY or SKILLBUS_GATEWAY_OWNER_KEY_FILE, or listen on 127.0.0.1"
+        )
+
+
+class OwnerKeyInvalidError(GatewayError):
+    """The message never contains the key."""
 
 
 @dataclass(frozen=True, slots=True)

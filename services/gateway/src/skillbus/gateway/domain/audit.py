@@ -36,7 +36,13 @@ class SystemAuditor:
         Raises:
             RequestError: Neither service replied, or one of them failed.
         """
-        repaired = await self._repair(order.project) if order.fix else ()
+        repaired: tuple[AuditDifference, ...] = ()
+        if order.fix:
+            # The agent service repairs the catalogue first, and the indexer then repairs the index from it.
+            fixed_calls = await self._audit_calls(order.project, fix=True)
+            fixed_index = await self._audit_index(order.project, fix=True)
+            fixed = (part for part in (fixed_calls, fixed_index) if not isinstance(part, UnansweredAudit))
+            repaired = tuple(difference for part in fixed for difference in part.differences)
         index, calls = await asyncio.gather(self._audit_index(order.project), self._audit_calls(order.project))
         missing = tuple(part for part in (index, calls) if isinstance(part, UnansweredAudit))
         if len(missing) == 2:
@@ -53,13 +59,6 @@ class SystemAuditor:
             missing=missing,
             repaired=repaired,
         )
-
-    async def _repair(self, project: str) -> tuple[AuditDifference, ...]:
-        """Repair the catalogue first, through the agent service, so that the indexer then repairs the index from it."""
-        calls = await self._audit_calls(project, fix=True)
-        index = await self._audit_index(project, fix=True)
-        parts = (part for part in (calls, index) if not isinstance(part, UnansweredAudit))
-        return tuple(difference for part in parts for difference in part.differences)
 
     async def _audit_index(self, project: str, *, fix: bool = False) -> IndexAudited | UnansweredAudit:
         reply = self._caller.call(AUDIT_INDEX, AuditIndex(project=project, fix=fix))

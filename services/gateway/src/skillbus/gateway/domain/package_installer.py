@@ -90,7 +90,8 @@ class PackageInstaller:
                 ErrorCode.PAYLOAD_TOO_LARGE,
                 f"The package has {package.size_bytes} bytes; the limit is {self._max_bytes} bytes.",
             )
-        digest = await asyncio.to_thread(_hash_file, package.file)
+        package.file.seek(0)
+        digest = (await asyncio.to_thread(hashlib.file_digest, _BufferedFile(package.file), "sha256")).hexdigest()
         if package.size_bytes <= INLINE_BYTES:
             package.file.seek(0)
             content = Content(size_bytes=package.size_bytes, sha256=digest, inline=package.file.read())
@@ -140,11 +141,3 @@ class _BufferedFile(io.BufferedIOBase):
 
     def readable(self) -> bool:
         return True
-
-
-def _hash_file(file: BinaryIO) -> str:
-    file.seek(0)
-    digest = hashlib.sha256()
-    while chunk := file.read(INLINE_BYTES):
-        digest.update(chunk)
-    return digest.hexdigest()

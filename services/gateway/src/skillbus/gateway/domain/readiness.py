@@ -24,7 +24,7 @@ _SERVICES: Final[Mapping[str, Endpoint[Empty, Health]]] = {
 _MAY_BE_UNREADY: Final = frozenset({sandbox.SERVICE})
 """Services that may be unready in a ready system: a machine that cannot isolate runs still installs and finds tools.
 
-A sandbox that does not reply at all makes the system unready, because a service is missing then.
+A sandbox that does not reply makes the system unready, because a service is missing then.
 """
 _MAY_BE_AWAY: Final[Mapping[str, str]] = {
     agent.SERVICE: "search and runs work, but MCP and builtin tools cannot be called, and MCP servers are not followed",
@@ -51,7 +51,14 @@ class Readiness:
 
     async def get_status(self) -> SystemStatus:
         """Return the health of the system and the state of the index."""
-        health, indexer_status = await asyncio.gather(self.check_health(), self._get_indexer_status())
+
+        async def get_indexer_status() -> IndexerStatus | None:
+            try:
+                return await self._caller.call(GET_STATUS, Empty(), timeout_s=self._timeout_s)
+            except RequestError:
+                return None
+
+        health, indexer_status = await asyncio.gather(self.check_health(), get_indexer_status())
         return SystemStatus(ready=health.ready, services=health.checks, indexer=indexer_status)
 
     async def _check(self, service: str, endpoint: Endpoint[Empty, Health]) -> tuple[HealthCheck, bool]:
@@ -65,9 +72,3 @@ class Readiness:
         detail = "; ".join(f"{check.name}: {check.detail or 'not ready'}" for check in health.checks if not check.ready)
         check = HealthCheck(name=service, ready=health.ready, detail=detail if not health.ready else "")
         return check, health.ready or service in _MAY_BE_UNREADY | _MAY_BE_AWAY.keys()
-
-    async def _get_indexer_status(self) -> IndexerStatus | None:
-        try:
-            return await self._caller.call(GET_STATUS, Empty(), timeout_s=self._timeout_s)
-        except RequestError:
-            return None

@@ -22,7 +22,12 @@ async def await_while_connected(request: Request, work: Coroutine[None, None, Re
     Raises:
         CallerLeftError: The caller closed its connection, and the work was cancelled.
     """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_await_disconnect(request))
+
+    async def await_disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(await_disconnect())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -32,8 +37,3 @@ async def await_while_connected(request: Request, work: Coroutine[None, None, Re
         working.cancel()
         leaving.cancel()
         await asyncio.wait({working, leaving})
-
-
-async def _await_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

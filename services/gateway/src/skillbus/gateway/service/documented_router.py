@@ -3,13 +3,21 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import JSONResponse
 
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
+from skillbus.contracts.message import PlainText, Project, SkillName
 from skillbus.gateway.domain.problem import MEDIA_TYPE
+
+SkillInPath = Annotated[SkillName, Path(description="Name of the skill.")]
+ProjectInQuery = Annotated[Project, Query()]
+ModelInPath = Annotated[
+    PlainText, Path(min_length=1, max_length=300, description="Id of the model, its name, or `provider/name`.")
+]
+
 
 Errors = tuple[ErrorCode, ...]
 Documented = dict[int | str, dict[str, object]]

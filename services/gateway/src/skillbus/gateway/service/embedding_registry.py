@@ -37,8 +37,7 @@ from skillbus.contracts.embedder.registry import (
 )
 from skillbus.contracts.message import Empty, Message
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import DocumentedRouter
-from skillbus.gateway.service.parameters import ModelInPath
+from skillbus.gateway.service.documented_router import DocumentedRouter, ModelInPath
 
 _PROVIDERS: Final = "/api/embedding/providers"
 _PROVIDER: Final = f"{_PROVIDERS}/{{name}}"

@@ -21,8 +21,7 @@ from skillbus.contracts.agent.mcp_servers import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import DocumentedRouter
-from skillbus.gateway.service.parameters import ProjectInQuery
+from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
 _SERVERS: Final = "/api/mcp-servers"
 _SERVER: Final = f"{_SERVERS}/{{name}}"

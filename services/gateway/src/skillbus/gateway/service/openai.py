@@ -11,15 +11,22 @@ from starlette.responses import StreamingResponse
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS
 from skillbus.contracts.embedder.registry import LIST_MODELS, LIST_PROVIDERS, ModelRecord, ProviderRecord
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.http import OpenAiEmbeddings, OpenAiModel, OpenAiModels
+from skillbus.contracts.http import OpenAiEmbeddings, OpenAiErrorBody, OpenAiModel, OpenAiModels
 from skillbus.contracts.message import Empty, PlainText
-from skillbus.gateway.domain.openai.embeddings import EmbeddingsBody, TextEmbedder
-from skillbus.gateway.domain.openai.replies import PART_FLOATS, find_openai_model, list_openai_models, write_embeddings
+from skillbus.gateway.domain.openai import (
+    PART_FLOATS,
+    EmbeddingsBody,
+    TextEmbedder,
+    find_openai_model,
+    list_openai_models,
+    write_embeddings,
+)
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.documented_router import Documented, Errors, document_errors, document_example
+from skillbus.gateway.service.documented_router import Documented, document_errors, document_example
 
 _JSON: Final = "application/json"
+_ERROR: Final = OpenAiErrorBody.__name__
 _EXAMPLE: Final = {"model": "use-multilingual-v3", "input": ["帮我提交代码", "commit my changes"]}
 OpenAiModelInPath = Annotated[
     PlainText, Path(min_length=1, max_length=300, description="Name as for `model` of `/v1/embeddings`.")
@@ -66,7 +73,7 @@ def add_openai_routes(router: APIRouter, routes: OpenAiRoutes, tag: str) -> None
         "/v1/embeddings",
         routes.create_embeddings,
         methods=["POST"],
-        responses={**reply, **_document_errors((*EMBED_TEXTS.errors, ErrorCode.PAYLOAD_TOO_LARGE))},
+        responses={**reply, **document_errors((*EMBED_TEXTS.errors, ErrorCode.PAYLOAD_TOO_LARGE), _JSON, _ERROR)},
         operation_id=routes.create_embeddings.__name__,
         openapi_extra=document_example(_EXAMPLE),
         tags=[tag],
@@ -79,11 +86,7 @@ def add_openai_routes(router: APIRouter, routes: OpenAiRoutes, tag: str) -> None
             path,
             handler,
             methods=["GET"],
-            responses=_document_errors(errors),
+            responses=document_errors(errors, _JSON, _ERROR),
             operation_id=handler.__name__,
             tags=[tag],
         )
-
-
-def _document_errors(errors: Errors) -> Documented:
-    return document_errors(errors, _JSON, "OpenAiErrorBody")

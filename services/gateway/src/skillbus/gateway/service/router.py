@@ -8,12 +8,11 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from skillbus.gateway.domain.imports.tool_importer import ToolImporter
-from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
-from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter
-from skillbus.gateway.domain.openai.embeddings import TextEmbedder
+from skillbus.gateway.domain.knowledge import KnowledgeExporter, KnowledgeImporter
+from skillbus.gateway.domain.openai import TextEmbedder
 from skillbus.gateway.domain.package_installer import PackageInstaller
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs.runner import RemoteSkillRunner
+from skillbus.gateway.domain.skill_runner import RemoteSkillRunner
 from skillbus.gateway.service.dead_letters import DeadLetterRoutes, add_dead_letter_routes
 from skillbus.gateway.service.documented_router import DocumentedRouter
 from skillbus.gateway.service.embedding_registry import EmbeddingRegistryRoutes, add_embedding_registry_routes

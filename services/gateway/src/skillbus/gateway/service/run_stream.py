@@ -1,7 +1,11 @@
-"""Reply to a followed run: Server-Sent Events until the run ends or the caller leaves."""
+"""Reply to a followed run: Server-Sent Events (WHATWG HTML, section 9.2) until the run ends or the caller leaves.
+
+The events are `begun`, `output` as it comes, and last `reply` or `error`.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import codecs
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
@@ -9,14 +13,48 @@ from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
 from skillbus.contracts.errors import RequestError
-from skillbus.contracts.http import RunReply
-from skillbus.contracts.sandbox.run_history import RunEvent
-from skillbus.gateway.domain.runs.event_stream import HEARTBEAT, EventWriter
+from skillbus.contracts.http import RunBegun, RunPrinted, RunReply
+from skillbus.contracts.message import Message
+from skillbus.contracts.sandbox.run_history import OutputStream, RunEvent, RunEventKind
+from skillbus.gateway.domain.problem import make_problem
 from skillbus.gateway.service.disconnection import CallerLeftError, await_while_connected
 
 EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0
+HEARTBEAT: Final = b": still there\n\n"
+"""Comment that shows proxies and the caller that the connection is alive."""
 RunParts = AsyncGenerator[RunEvent | RunReply]
+
+
+class EventWriter:
+    """Encoder of the events of one run. A UTF-8 character may be split over two events of the run."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {stream: decoder("replace") for stream in OutputStream}
+
+    def encode_part(self, part: RunEvent | RunReply) -> bytes:
+        """Return the bytes of an event; empty if it has no text."""
+        if isinstance(part, RunReply):
+            return _encode("reply", part)
+        if part.kind is RunEventKind.BEGUN:
+            return _encode("begun", RunBegun(run_id=part.run_id))
+        if part.kind is RunEventKind.ENDED:
+            return b"".join(self._encode_output(part.number, stream, b"", final=True) for stream in OutputStream)
+        return self._encode_output(part.number, part.stream or OutputStream.STDOUT, part.data)
+
+    def encode_error(self, error: RequestError) -> bytes:
+        """Return the bytes of the last event of a run without a reply."""
+        return _encode("error", make_problem(error, self._path))
+
+    def _encode_output(self, number: int, stream: OutputStream, data: bytes, *, final: bool = False) -> bytes:
+        text = self._decoders[stream].decode(data, final)
+        return _encode("output", RunPrinted(number=number, stream=stream, text=text)) if text else b""
+
+
+def _encode(name: str, body: Message) -> bytes:
+    return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
 
 
 async def get_next_part(parts: RunParts) -> RunEvent | RunReply:
@@ -47,17 +85,16 @@ class RunStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_chunks(self, send: Send) -> None:
-        async for chunk in self._encode_chunks():
+        async def send_chunk(chunk: bytes) -> None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def _encode_chunks(self) -> AsyncIterator[bytes]:
-        yield self._writer.encode_part(self._first)
+        await send_chunk(self._writer.encode_part(self._first))
         try:
             async with aclosing(_yield_pauses(self._parts)) as parts:
                 async for part in parts:
-                    yield HEARTBEAT if part is None else self._writer.encode_part(part)
+                    await send_chunk(HEARTBEAT if part is None else self._writer.encode_part(part))
         except RequestError as error:
-            yield self._writer.encode_error(error)
+            await send_chunk(self._writer.encode_error(error))
 
 
 async def _yield_pauses(parts: RunParts) -> AsyncGenerator[RunEvent | RunReply | None]:

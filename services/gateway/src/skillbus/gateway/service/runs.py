@@ -23,10 +23,9 @@ from skillbus.contracts.sandbox.run_history import (
 )
 from skillbus.contracts.sandbox.skill_runs import GET_LIMITS, RUN_SKILL, RunId, SandboxLimits
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.runs.runner import RemoteSkillRunner, RunBody
+from skillbus.gateway.domain.skill_runner import RemoteSkillRunner, RunBody
 from skillbus.gateway.service.disconnection import CLIENT_CLOSED_REQUEST, CallerLeftError, await_while_connected
-from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
-from skillbus.gateway.service.parameters import ProjectInQuery, SkillInPath
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery, SkillInPath
 from skillbus.gateway.service.run_stream import EVENT_STREAM, RunStream, get_next_part
 
 _RUNS: Final = "/api/runs"

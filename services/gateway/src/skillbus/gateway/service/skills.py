@@ -36,8 +36,7 @@ from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
 from skillbus.gateway.domain.package_installer import PackageInstaller, UploadedPackage, make_uploaded_skill
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import DocumentedRouter
-from skillbus.gateway.service.parameters import ProjectInQuery, SkillInPath
+from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery, SkillInPath
 
 _SKILLS: Final = "/api/skills"
 _SKILL: Final = f"{_SKILLS}/{{name}}"

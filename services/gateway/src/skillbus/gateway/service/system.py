@@ -15,8 +15,7 @@ from skillbus.contracts.indexer.tools import AUDIT_INDEX
 from skillbus.contracts.message import DEFAULT_PROJECT, Message
 from skillbus.gateway.domain.audit import AuditOrder, SystemAuditor
 from skillbus.gateway.domain.readiness import Readiness
-from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
-from skillbus.gateway.service.parameters import ProjectInQuery
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
 
 _AUDIT: Final = "/api/audit"
 _NOT_READY: Final[Documented] = {503: {"model": Health, "description": "Not ready. `checks` says what is missing."}}

@@ -39,8 +39,7 @@ from skillbus.gateway.domain.imports.tool_importer import (
     is_reserved,
 )
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import DocumentedRouter
-from skillbus.gateway.service.parameters import ProjectInQuery
+from skillbus.gateway.service.documented_router import DocumentedRouter, ProjectInQuery
 
 _TOOLS: Final = "/api/tools"
 _TOOL: Final = f"{_TOOLS}/{{id:path}}"

@@ -219,7 +219,16 @@ class BulkImport(Generic[ResultT]):
             batch.names & other.names for other in self._in_flight.values()
         ):
             await self._await_batch()
-        self._in_flight[asyncio.create_task(self._put_batch(batch))] = batch
+
+        async def put_batch() -> None:
+            until = asyncio.get_running_loop().time() + self._patience_s
+            put = await retry_while_away(lambda: self._target.put_entries(batch.entries), until)
+            self._indexed = self._indexed and put.indexed
+            self._unindexed += put.unindexed
+            for result in put.results:
+                self._note(result)
+
+        self._in_flight[asyncio.create_task(put_batch())] = batch
 
     async def _await_batch(self) -> None:
         """Wait for the first batch in flight. Batches that succeeded are counted, even if another one failed."""
@@ -231,15 +240,14 @@ class BulkImport(Generic[ResultT]):
             try:
                 task.result()
             except RequestError as error:
-                raise self._add_progress(error) from error
-
-    async def _put_batch(self, batch: _Batch) -> None:
-        until = asyncio.get_running_loop().time() + self._patience_s
-        put = await retry_while_away(lambda: self._target.put_entries(batch.entries), until)
-        self._indexed = self._indexed and put.indexed
-        self._unindexed += put.unindexed
-        for result in put.results:
-            self._note(result)
+                line = min(batch.entries[0].line for batch in self._in_flight.values())
+                message = f"{error.message} Lines before {line} are done; sending the whole body again does no harm."
+                progress: dict[str, JsonValue] = {
+                    "line": line,
+                    "counts": {str(outcome): count for outcome, count in self._counts.items()},
+                }
+                details = error.details | progress
+                raise RequestError(error.code, message, details=details, retryable=error.retryable) from error
 
     def _note(self, result: ResultT) -> None:
         self._counts[result.outcome] += 1
@@ -255,15 +263,6 @@ class BulkImport(Generic[ResultT]):
                 "The body is neither NDJSON (one JSON object per line) nor a JSON array of objects: "
                 f"line {first.line} {first.error}.",
             )
-
-    def _add_progress(self, error: RequestError) -> RequestError:
-        line = min(batch.entries[0].line for batch in self._in_flight.values())
-        message = f"{error.message} Lines before {line} are done; sending the whole body again does no harm."
-        details: dict[str, JsonValue] = {
-            "line": line,
-            "counts": {str(outcome): count for outcome, count in self._counts.items()},
-        }
-        return RequestError(error.code, message, details=error.details | details, retryable=error.retryable)
 
 
 def pair_results(service: str, entries: Sequence[ImportEntry], results: Sequence[T]) -> Iterator[tuple[ImportEntry, T]]:

@@ -40,9 +40,9 @@ from skillbus.contracts.learner.versions import (
 )
 from skillbus.contracts.message import DEFAULT_PROJECT
 from skillbus.gateway.domain.http_headers import is_known_version, make_etag, parse_if_match, prefers_media_type
-from skillbus.gateway.domain.knowledge.markdown import MEDIA_TYPE, format_markdown
+from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE, format_markdown
 from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
+from skillbus.gateway.service.documented_router import Documented, DocumentedRouter, ProjectInQuery
 from skillbus.gateway.service.knowledge.parameters import (
     ActorInHeader,
     FeedbackBody,
@@ -56,7 +56,6 @@ from skillbus.gateway.service.knowledge.parameters import (
     RestoreBody,
     choose_actor,
 )
-from skillbus.gateway.service.parameters import ProjectInQuery
 
 KNOWLEDGE: Final = "/api/knowledge"
 _ITEM: Final = f"{KNOWLEDGE}/{{id}}"

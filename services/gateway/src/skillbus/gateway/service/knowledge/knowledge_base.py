@@ -34,10 +34,8 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeFound,
     SearchKnowledge,
 )
-from skillbus.gateway.domain.knowledge import exporter
-from skillbus.gateway.domain.knowledge.exporter import KnowledgeExporter
-from skillbus.gateway.domain.knowledge.importer import KnowledgeImporter, KnowledgeImportOptions
-from skillbus.gateway.domain.knowledge.markdown import MEDIA_TYPE
+from skillbus.gateway.domain.knowledge import NDJSON, KnowledgeExporter, KnowledgeImporter, KnowledgeImportOptions
+from skillbus.gateway.domain.knowledge_markdown import MEDIA_TYPE
 from skillbus.gateway.domain.ports import BusCaller
 from skillbus.gateway.service.documented_router import Documented, DocumentedRouter
 from skillbus.gateway.service.knowledge.items import KNOWLEDGE
@@ -51,7 +49,7 @@ log = structlog.get_logger(__name__)
 class KnowledgeLines(StreamingResponse):
     """Items to save, one JSON object per line."""
 
-    media_type = exporter.MEDIA_TYPE
+    media_type = NDJSON
 
     async def stream_response(self, send: Send) -> None:
         """Send the items. After an error the body stays without its end, and the server closes the connection."""
@@ -143,7 +141,7 @@ _ITEMS: Final[dict[str, object]] = {
     "requestBody": {
         "required": True,
         "content": {
-            exporter.MEDIA_TYPE: {
+            NDJSON: {
                 "schema": {"type": "string", "description": "One `KnowledgeDraft` per line."},
                 "example": f"{json.dumps(_EXAMPLE, ensure_ascii=False)}\n",
             },
@@ -160,13 +158,7 @@ _ITEMS: Final[dict[str, object]] = {
 }
 """Documentation of a body that the handler reads itself."""
 _EXPORTED: Final[Documented] = {
-    200: {
-        "content": {
-            exporter.MEDIA_TYPE: {
-                "schema": {"type": "string", "description": "One `KnowledgeItem` per line."},
-            }
-        }
-    }
+    200: {"content": {NDJSON: {"schema": {"type": "string", "description": "One `KnowledgeItem` per line."}}}}
 }
 
 

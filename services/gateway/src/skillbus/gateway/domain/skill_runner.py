@@ -1,10 +1,13 @@
-"""Runs of skills over HTTP: text and base64 instead of contents in the object store."""
+"""Runs of skills over HTTP: text and base64 instead of contents in the object store.
+
+The events of a run are passed on while it lasts. A run that nobody waits for is cancelled.
+"""
 
 import asyncio
 import hashlib
 import re
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Final, Self
 from urllib.parse import quote
@@ -15,10 +18,9 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import RunArtifact, RunReply
 from skillbus.contracts.message import Blob, Content, Message
-from skillbus.contracts.sandbox.run_history import RunEvent, RunSelector
+from skillbus.contracts.sandbox.run_history import CANCEL_RUN, RunEvent, RunEventKind, RunSelector
 from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, Artifact, RunId, RunSkill, SkillRan
 from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, OpenedObject, RunFeed
-from skillbus.gateway.domain.runs.follower import cancel_run, follow_run
 
 INLINE_BYTES: Final = 256 * 1024
 """Largest total size of input files inside the message of a run."""
@@ -29,6 +31,11 @@ ARTIFACT_BYTES: Final = 1024 * 1024
 """Largest artifact inside the reply."""
 _MARGIN_S: Final = 15.0
 """Time that a run may take apart from its wall clock: waiting for a slot, unpacking, fetching files."""
+_LAST_EVENTS_S: Final = 2.0
+"""Longest wait for the remaining events after the reply. They were sent before it, on the same connection."""
+_CANCEL_ATTEMPTS: Final = 5
+_CANCEL_PAUSE_S: Final = 0.1
+_CANCEL_TIMEOUT_S: Final = 3.0
 _ARTIFACTS: Final = "out/"
 """The sandbox stores artifacts as `<run id>/out/<name>`."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}")
@@ -141,16 +148,12 @@ class RemoteSkillRunner:
                 await self._files.put(object_name, data)
             yield staged
         finally:
-            await self._delete_files(staged)
-
-    async def _delete_files(self, staged: dict[str, Content]) -> None:
-        for content in staged.values():
             try:
-                await self._files.delete(content.object_name or "")
+                for content in staged.values():
+                    await self._files.delete(content.object_name or "")
             except RequestError as error:
-                # The bucket deletes it after one day, and the caller waits for the result of the run.
-                log.warning("run_input_not_deleted", name=content.object_name, code=error.code)
-                return
+                # The bucket deletes the files after one day, and the caller waits for the result of the run.
+                log.warning("run_input_not_deleted", folder=folder, code=error.code)
 
     async def _make_reply(self, ran: SkillRan) -> RunReply:
         return RunReply(
@@ -202,3 +205,46 @@ def _make_request(name: str, project: str, body: RunBody, files: dict[str, Conte
 
 def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+async def follow_run(events: AsyncIterator[RunEvent], running: asyncio.Task[SkillRan]) -> AsyncGenerator[RunEvent]:
+    """Yield the events of a run until its end. A refused run has no events; `running` then holds the error."""
+    wait_s: float | None = None
+    while True:
+        getting = asyncio.ensure_future(_get_next(events))
+        waited_for = {getting} if running.done() else {getting, running}
+        try:
+            await asyncio.wait(waited_for, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            getting.cancel()
+        if getting.done() and not getting.cancelled():
+            event = getting.result()
+            if event is None:
+                return
+            yield event
+            if event.kind is RunEventKind.ENDED:
+                return
+        elif wait_s is not None or running.exception() is not None:
+            return
+        if running.done():
+            wait_s = _LAST_EVENTS_S
+
+
+async def _get_next(events: AsyncIterator[RunEvent]) -> RunEvent | None:
+    """Return the next event; None if the connection is closed for good."""
+    return await anext(events, None)
+
+
+async def cancel_run(caller: BusCaller, run: RunSelector) -> None:
+    """Cancel a run that nobody waits for. The attempts are repeated, because its sandbox may not have it yet."""
+    for _ in range(_CANCEL_ATTEMPTS):
+        try:
+            await caller.call(CANCEL_RUN, run, timeout_s=_CANCEL_TIMEOUT_S)
+        except RequestError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                # The run ends at its limit anyway, and its caller is gone.
+                log.warning("run_not_cancelled", run_id=run.run_id, code=error.code)
+                return
+            await asyncio.sleep(_CANCEL_PAUSE_S)
+        else:
+            return

@@ -1,7 +1,7 @@
-"""Import of knowledge items: a body of many, or one item as Markdown."""
+"""Import of knowledge items (a body of many, or one item as Markdown), and their export as NDJSON."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,18 +10,28 @@ from pydantic_core import to_json
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import KnowledgeImported, KnowledgeLineImported
-from skillbus.contracts.learner.bulk import MAX_ITEMS, PUT_KNOWLEDGE, KnowledgePutOutcome, PutKnowledge
+from skillbus.contracts.learner.bulk import (
+    EXPORT_KNOWLEDGE,
+    MAX_ITEMS,
+    PUT_KNOWLEDGE,
+    ExportKnowledge,
+    KnowledgePutOutcome,
+    PutKnowledge,
+)
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
 from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
 from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
-from skillbus.gateway.domain.knowledge.markdown import parse_markdown
+from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 from skillbus.gateway.domain.ports import BusCaller
 
+NDJSON: Final = "application/x-ndjson"
 MARKDOWN_BYTES: Final = 1024 * 1024
 """Largest item as Markdown, which is held as a whole. Its content has at most 32,000 characters."""
 _ID_CHARACTERS: Final = 300
 _WAIT_INDEXED_S: Final = 120.0
 """Longest wait of one body for the index, and the limit of `PutKnowledge.wait_indexed_s`."""
+_PAGE_ITEMS: Final = 200
+"""Items of an export that are held in memory."""
 
 
 class KnowledgeImportOptions(Message):
@@ -79,7 +89,11 @@ class KnowledgeImporter:
         text = await _read_text(body)
         # In a thread: parsing YAML in Python is slow, and other requests must not wait for it.
         item = await asyncio.to_thread(parse_markdown, text)
-        return await self.import_body(_stream_once(to_json(item)), options, actor)
+
+        async def stream_item() -> AsyncIterator[bytes]:
+            yield to_json(item)
+
+        return await self.import_body(stream_item(), options, actor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +171,27 @@ async def _read_text(body: AsyncIterable[bytes]) -> str:
         raise RequestError(ErrorCode.INVALID_REQUEST, f"The body is not UTF-8: {error}.") from error
 
 
-async def _stream_once(body: bytes) -> AsyncIterator[bytes]:
-    yield body
+class KnowledgeExporter:
+    """Reads items from the learner, in the form that an import takes."""
+
+    def __init__(self, caller: BusCaller) -> None:
+        self._caller = caller
+
+    async def open_export(self, query: ExportKnowledge) -> AsyncGenerator[bytes]:
+        """Return the items as NDJSON, after the first page has arrived.
+
+        Raises:
+            RequestError: The learner does not reply, now or for a later page. Then the export is incomplete.
+        """
+        query = query.model_copy(update={"limit": _PAGE_ITEMS})
+        first = await self._caller.call(EXPORT_KNOWLEDGE, query)
+
+        async def write_pages() -> AsyncGenerator[bytes]:
+            page = first
+            while True:
+                yield "".join(f"{item.model_dump_json()}\n" for item in page.items).encode()
+                if page.next is None:
+                    return
+                page = await self._caller.call(EXPORT_KNOWLEDGE, query.model_copy(update={"after": page.next}))
+
+        return write_pages()

@@ -58,7 +58,7 @@ def parse_markdown(text: str) -> dict[str, JsonValue]:
         raise _refuse(str(error)) from error
     if parsed.duplicates:
         raise _refuse(f"has {parsed.duplicates[0][:50]!r} twice: keep one")
-    fields = {name: value for name, node in parsed.fields.items() if (value := _read_value(node)) is not None}
+    fields = {name: value for name, node in parsed.fields.items() if (value := _convert_value(node)) is not None}
     content = sections.rest.partition("\n")[2]
     if blank := _BLANK_LINE.match(content):
         content = content[blank.end() :]
@@ -66,7 +66,7 @@ def parse_markdown(text: str) -> dict[str, JsonValue]:
     return {**{name: fields[name] for name in _FIELDS if name in fields}, "content": content.removesuffix(line_end)}
 
 
-def _read_value(node: FrontMatterNode) -> JsonValue:
+def _convert_value(node: FrontMatterNode) -> JsonValue:
     """Return a scalar as it is written, or a list of such scalars."""
     if node.children or any(item.children or item.items for item in node.items) or node.value == {}:
         raise _refuse("is not flat: write fields as `title: …`, and lists of words only")

@@ -1,17 +1,25 @@
-"""`POST /v1/embeddings`: texts by OpenAI's rules, embedded in as many requests on the bus as needed."""
+"""OpenAI's API below `/v1`: embeddings, models and errors in its format.
+
+Texts follow OpenAI's rules, and are embedded in as many requests on the bus as needed.
+"""
 
 import asyncio
+import sys
+from array import array
+from binascii import b2a_base64
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, to_json
 
 from skillbus.common.paging import cut_batches
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbeddingModel, EmbedTexts, TextRole, TextsEmbedded
+from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.contracts.errors import ErrorCode, RequestError
+from skillbus.contracts.http import OpenAiError, OpenAiErrorBody, OpenAiModel, OpenAiModels, OpenAiUsage, Problem
 from skillbus.contracts.message import MSGPACK, FloatMatrix, Message, PlainText
 from skillbus.gateway.domain.ports import BusCaller
 
@@ -24,6 +32,17 @@ PIECE_TEXTS: Final = 128
 request with a larger reply is halved."""
 CONCURRENT_PIECES: Final = 4
 """Concurrent requests on the bus for one caller. Other callers need their share."""
+PART_FLOATS: Final = 65_536
+"""Numbers that are written at a time. It takes about 10 ms, during which nothing else is answered."""
+_FLOAT_BYTES: Final = 4
+PREFIX: Final = "/v1/"
+_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES: Final = {
+    ErrorCode.UNAUTHORIZED: "invalid_api_key",
+    ErrorCode.OVERLOADED: "rate_limit_exceeded",
+    ErrorCode.INTERNAL: "server_error",
+}
+"""Codes with another name in OpenAI's API."""
 
 
 def _check_texts(value: object) -> list[str]:
@@ -111,12 +130,21 @@ class TextEmbedder:
             RequestError: A request on the bus failed; the others are cancelled.
         """
         gate = asyncio.Semaphore(CONCURRENT_PIECES)
+        batches = cut_batches((len(text.encode()) for text in body.input), max_items=PIECE_TEXTS)
+        pieces = [_Piece(batch.start, body.input[batch]) for batch in batches]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._embed_piece(piece, body, gate)) for piece in _cut_pieces(body.input)]
+                tasks = [group.create_task(self._embed_piece(piece, body, gate)) for piece in pieces]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
-        return _join_replies(list(chain.from_iterable(task.result() for task in tasks)))
+        replies = [reply for task in tasks for reply in task.result()]
+        models = {reply.model.fingerprint: reply.model for reply in replies if reply.model is not None}
+        if len(models) != 1:
+            raise RequestError(
+                ErrorCode.UNAVAILABLE, "The model was changed while the texts were embedded: send the request again."
+            )
+        matrices = tuple(reply.dense for reply in replies if reply.dense is not None)
+        return OpenAiVectors(next(iter(models.values())), matrices, sum(reply.tokens for reply in replies))
 
     async def _embed_piece(self, piece: _Piece, body: EmbeddingsBody, gate: asyncio.Semaphore) -> list[TextsEmbedded]:
         """Return the reply for a piece, or several replies if it was too large for a message of the bus."""
@@ -132,11 +160,6 @@ class TextEmbedder:
             return [reply]
         # The embedder has cached these vectors, so embedding the halves costs little.
         return [reply for half in piece.split() for reply in await self._embed_piece(half, body, gate)]
-
-
-def _cut_pieces(texts: Sequence[str]) -> Iterator[_Piece]:
-    for batch in cut_batches((len(text.encode()) for text in texts), max_items=PIECE_TEXTS):
-        yield _Piece(batch.start, texts[batch])
 
 
 def _explain_error(error: RequestError, piece: _Piece, model: str) -> RequestError:
@@ -172,11 +195,78 @@ def _check_reply(reply: TextsEmbedded, piece: _Piece, body: EmbeddingsBody) -> N
         )
 
 
-def _join_replies(replies: Sequence[TextsEmbedded]) -> OpenAiVectors:
-    models = {reply.model.fingerprint: reply.model for reply in replies if reply.model is not None}
-    if len(models) != 1:
-        raise RequestError(
-            ErrorCode.UNAVAILABLE, "The model was changed while the texts were embedded: send the request again."
+def write_embeddings(vectors: OpenAiVectors, *, base64: bool) -> Iterator[bytes]:
+    """Yield the JSON of an `OpenAiEmbeddings` in parts, without building the object."""
+    at = 0
+    yield b'{"object":"list","data":['
+    for matrix in vectors.matrices:
+        step = max(1, PART_FLOATS // matrix.dim)
+        for first in range(0, matrix.count, step):
+            rows = _write_rows(matrix, range(first, min(first + step, matrix.count)), base64=base64)
+            parts = [b'{"object":"embedding","index":%d,"embedding":%b}' % (at + n, row) for n, row in enumerate(rows)]
+            yield (b"," if at else b"") + b",".join(parts)
+            at += len(parts)
+    usage = OpenAiUsage(prompt_tokens=vectors.tokens, total_tokens=vectors.tokens)
+    yield b'],"model":%b,"usage":%b}' % (to_json(vectors.model.name), to_json(usage))
+
+
+def _write_rows(matrix: FloatMatrix, numbers: range, *, base64: bool) -> Iterator[bytes]:
+    size_bytes = matrix.dim * _FLOAT_BYTES
+    view = memoryview(matrix.data)
+    for number in numbers:
+        row = view[number * size_bytes : (number + 1) * size_bytes]
+        if base64:
+            yield b'"%b"' % b2a_base64(row, newline=False)
+            continue
+        floats = array("f", row.tobytes())
+        if sys.byteorder == "big":
+            floats.byteswap()
+        yield to_json(floats.tolist())
+
+
+def list_openai_models(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> OpenAiModels:
+    """Return the enabled models of enabled providers that offer embeddings."""
+    usable = _list_usable(providers, models)
+    names = Counter(model.name for model in usable)
+    return OpenAiModels(data=tuple(_make_model(model, shared=names[model.name] > 1) for model in usable))
+
+
+def find_openai_model(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord], wanted: str) -> OpenAiModel:
+    """Return the model that `/v1/embeddings` accepts under this name. Raises RequestError if there is none."""
+    usable = _list_usable(providers, models)
+    for model in usable:
+        if wanted in {model.name, f"{model.provider}/{model.name}", model.fingerprint, model.id}:
+            return _make_model(model, shared=sum(other.name == model.name for other in usable) > 1)
+    raise make_unknown_model_error(wanted)
+
+
+def _list_usable(providers: Sequence[ProviderRecord], models: Sequence[ModelRecord]) -> list[ModelRecord]:
+    usable = {it.name for it in providers if it.enabled and it.kind is not ProviderKind.ANTHROPIC}
+    return [model for model in models if model.enabled and model.provider in usable]
+
+
+def _make_model(model: ModelRecord, *, shared: bool) -> OpenAiModel:
+    return OpenAiModel(
+        id=f"{model.provider}/{model.name}" if shared else model.name,
+        created=int(model.created_at.timestamp()),
+        owned_by=model.provider,
+        dimensions=model.dimensions,
+        fingerprint=model.fingerprint,
+    )
+
+
+def convert_problem(problem: Problem) -> OpenAiErrorBody:
+    """Return a problem document as an error in OpenAI's format."""
+    param = problem.details.get("param")
+    fields = problem.details.get("fields")
+    if param is None and isinstance(fields, list) and fields and isinstance(fields[0], dict):
+        param = fields[0].get("field")
+    code = "model_not_found" if (problem.code, param) == (ErrorCode.NOT_FOUND, "model") else None
+    return OpenAiErrorBody(
+        error=OpenAiError(
+            message=problem.detail,
+            type=_TYPES.get(problem.status, "invalid_request_error" if problem.status < 500 else "server_error"),
+            param=param if isinstance(param, str) else None,
+            code=code or _CODES.get(problem.code, problem.code.value),
         )
-    matrices = tuple(reply.dense for reply in replies if reply.dense is not None)
-    return OpenAiVectors(next(iter(models.values())), matrices, sum(reply.tokens for reply in replies))
+    )

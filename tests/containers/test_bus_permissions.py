@@ -20,8 +20,7 @@ from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
 from skillbus.common.bus.dead_letter_store import DeadLetters
-from skillbus.common.bus.events import SUBJECT_HEADER
-from skillbus.common.bus.feeds import subscribe_to_feed
+from skillbus.common.bus.events import SUBJECT_HEADER, subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.bus.provision import provision
 from skillbus.common.bus.responder import Responder, route

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.feeds import publish_to_feed
+from skillbus.common.bus.events import publish_to_feed
 from skillbus.common.bus.responder import route
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Content

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skillbus.common.bus.connection import Bus, BusSettings, open_bus
-from skillbus.common.bus.feeds import subscribe_to_feed
+from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.testing import eventually
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty

@@ -84,7 +84,7 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
     if hidden := find_hidden(text):
         points = ", ".join(sorted({f"U+{ord(character):04X}" for character in hidden})[:5])
         yield ToolFinding(code=HIDDEN, message=f"hidden characters, {len(hidden)} of them: {points}", where=where)
-    if found := _find_instructions(_normalize(text)):
+    if found := _find_instructions(text):
         message = f"it gives the model instructions: {found.group()[:_QUOTED_CHARACTERS]!r}"
         yield ToolFinding(code=INSTRUCTIONS, message=message, where=where)
     if found := _ENCODED.search(text):
@@ -94,16 +94,13 @@ def _findings(text: str, where: str) -> Iterator[ToolFinding]:
 
 
 def _find_instructions(text: str) -> re.Match[str] | None:
+    """Search the text as a model reads it: tag characters as letters, one form of each letter, single spaces."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", remove_hidden(text.translate(_TAGS)))
+    text = " ".join(text.split())
     # Python also matches these two letters as an i; Rust accepts no unpaired surrogates.
     folded = text if text.isascii() else text.replace("ı", "i").replace("İ", "i").encode("utf-8", "replace")
     return _INSTRUCTIONS.search(text) if _POSSIBLE.isinstance_python(folded) else None
-
-
-def _normalize(text: str) -> str:
-    """Return the text as a model reads it: tag characters as letters, one form of each letter, single spaces."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", remove_hidden(text.translate(_TAGS)))
-    return " ".join(text.split())
 
 
 def _texts(schema: JsonValue) -> Iterator[str]:

@@ -72,6 +72,13 @@ Project = Annotated[
 ]
 DEFAULT_PROJECT = "default"
 
+
+class ProjectMessage(Message):
+    """Message about one project, which is its first field."""
+
+    project: Project = DEFAULT_PROJECT
+
+
 SkillName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64),

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from starlette.types import ASGIApp
 
 from skillbus.common.bus.connection import Bus
-from skillbus.common.bus.feeds import subscribe_to_feed
+from skillbus.common.bus.events import subscribe_to_feed
 from skillbus.common.bus.objects import open_object_store
 from skillbus.common.http_server import PortInUseError, serve_http
 from skillbus.common.runner import StartError

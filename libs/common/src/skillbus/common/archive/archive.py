@@ -4,19 +4,74 @@ Limits and rules: the package checks in the design of the sandbox, tested there 
 """
 
 import hashlib
+import os
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 from skillbus.common.archive.central_directory import DEFLATED, EntryHeader, locate_data, read_headers
 from skillbus.common.archive.errors import CorruptError, TooLargeError
 from skillbus.common.archive.limits import ArchiveLimits
 from skillbus.common.archive.names import NameSpace, is_junk, normalize_path
-from skillbus.common.archive.tree import FileTree
 
 _CHUNK_BYTES = 64 * 1024
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileTree:
+    """A folder that is being filled, relative to open descriptors and without following links.
+
+    Paths are relative, with forward slashes, and already checked.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._created: set[str] = set()
+        self._root = -1
+
+    def __enter__(self) -> Self:
+        self._root = os.open(self._directory, _FOLDER_FLAGS)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._root)
+
+    def add_folder(self, path: str) -> None:
+        """Create a folder and its parents with mode 0755."""
+        with ExitStack() as stack:
+            self._open_folder(path.split("/") if path else [], stack)
+
+    def add_file(self, path: str, chunks: Iterable[bytes], *, executable: bool) -> None:
+        """Write a new file with mode 0644 or 0755, independent of the umask. Parents are created."""
+        *parents, name = path.split("/")
+        with ExitStack() as stack:
+            folder = self._open_folder(parents, stack)
+            with os.fdopen(os.open(name, _FILE_FLAGS, 0o600, dir_fd=folder), "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+                os.fchmod(file.fileno(), 0o755 if executable else 0o644)
+
+    def _open_folder(self, segments: list[str], stack: ExitStack) -> int:
+        """Return a descriptor of the folder, created on first use. `stack` closes it."""
+        folder, path = self._root, ""
+        for segment in segments:
+            path = f"{path}/{segment}"
+            is_new = path not in self._created
+            if is_new:
+                os.mkdir(segment, 0o755, dir_fd=folder)
+            folder = os.open(segment, _FOLDER_FLAGS, dir_fd=folder)
+            stack.callback(os.close, folder)
+            if is_new:
+                os.fchmod(folder, 0o755)
+                self._created.add(path)
+        return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +172,17 @@ def _check_names_and_sizes(headers: tuple[EntryHeader, ...], limits: ArchiveLimi
         path = normalize_path(header.name, limits)
         if path:
             names.add_path(path, is_folder=header.is_folder)
-        _check_size(header, limits)
+        if header.size_bytes > limits.file_bytes:
+            raise TooLargeError(f"the file unpacks to more than {limits.file_bytes} bytes", header.name)
+        exempt = header.name.rsplit("/", 1)[-1].lower() in limits.ratio_exempt
+        ratio_exceeded = header.size_bytes > limits.ratio * max(header.packed_bytes, 1)
+        if header.size_bytes > limits.ratio_from_bytes and ratio_exceeded and not exempt:
+            raise TooLargeError(f"the file unpacks to more than {limits.ratio} times its packed size", header.name)
         total_bytes += header.size_bytes
         paths.append(path)
     if total_bytes > limits.total_bytes:
         raise TooLargeError(f"the archive unpacks to more than {limits.total_bytes} bytes")
     return paths
-
-
-def _check_size(header: EntryHeader, limits: ArchiveLimits) -> None:
-    if header.size_bytes > limits.file_bytes:
-        raise TooLargeError(f"the file unpacks to more than {limits.file_bytes} bytes", header.name)
-    exempt = header.name.rsplit("/", 1)[-1].lower() in limits.ratio_exempt
-    ratio_exceeded = header.size_bytes > limits.ratio * max(header.packed_bytes, 1)
-    if header.size_bytes > limits.ratio_from_bytes and ratio_exceeded and not exempt:
-        raise TooLargeError(f"the file unpacks to more than {limits.ratio} times its packed size", header.name)
 
 
 def _inflate(data: bytes, header: EntryHeader, start: int) -> Iterator[bytes]:

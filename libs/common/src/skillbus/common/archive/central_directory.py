@@ -86,7 +86,12 @@ def read_headers(data: bytes, limits: ArchiveLimits) -> tuple[EntryHeader, ...]:
         raise TooLargeError(f"the archive lists {end.entries} entries; at most {limits.entries} are allowed")
     headers = tuple(_parse_headers(data, end))
     for header in headers:
-        _check_features(header)
+        if header.flags & _FLAG_ENCRYPTED or header.method == _METHOD_AES:
+            raise EncryptedError("the entry is encrypted; pack it without a password", header.name)
+        if header.flags & _FLAG_PATCH or header.method not in {STORED, DEFLATED}:
+            raise UnsupportedError(f"compression method {header.method} is not stored or deflate", header.name)
+        if header.method == STORED and header.packed_bytes != header.size_bytes:
+            raise CorruptError("a stored entry declares two sizes", header.name)
         _check_kind(header)
     return headers
 
@@ -172,15 +177,6 @@ def _printable_name(raw_name: bytes) -> str:
     return raw_name.decode("utf-8", "backslashreplace")[:200]
 
 
-def _check_features(header: EntryHeader) -> None:
-    if header.flags & _FLAG_ENCRYPTED or header.method == _METHOD_AES:
-        raise EncryptedError("the entry is encrypted; pack it without a password", header.name)
-    if header.flags & _FLAG_PATCH or header.method not in {STORED, DEFLATED}:
-        raise UnsupportedError(f"compression method {header.method} is not stored or deflate", header.name)
-    if header.method == STORED and header.packed_bytes != header.size_bytes:
-        raise CorruptError("a stored entry declares two sizes", header.name)
-
-
 def _check_kind(header: EntryHeader) -> None:
     # Checked for every system that may have written the archive: some readers honour Unix modes from all of them.
     kind = stat.S_IFMT(header.mode)
@@ -197,7 +193,7 @@ def _check_kind(header: EntryHeader) -> None:
 def _data_span(data: bytes, header: EntryHeader, stop: int) -> tuple[int, int]:
     """Return the start and end of the entry's data, after comparing its local header with the central one."""
     if header.offset + _LOCAL.size > stop or not data.startswith(b"PK\x03\x04", header.offset):
-        raise CorruptError("the entry has no header of its own where the directory says", header.name)
+        raise CorruptError("the entry has no header where the directory says", header.name)
     fields = _LOCAL.unpack_from(data, header.offset)
     _, _, flags, method, _, _, crc, packed_bytes, size_bytes, name_bytes, extra_bytes = fields
     name_start = header.offset + _LOCAL.size

@@ -86,22 +86,16 @@ def _read_files(folder: Path, prefix: str, limits: ArchiveLimits, skip: Collecti
     for child in children:
         if is_junk(child.name) or child.name in skip:
             continue
-        if not child.name.isprintable() and not _is_utf8(child.name):
-            raise EncodingError("the name is not UTF-8; rename the file", ascii(prefix + child.name))
+        try:
+            child.name.encode()
+        except UnicodeEncodeError:
+            raise EncodingError("the name is not UTF-8; rename the file", ascii(prefix + child.name)) from None
         path = normalize_path(prefix + child.name, limits)
         mode = child.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             yield from _read_files(Path(child.path), f"{path}/", limits, ())
         else:
             yield _read_file(Path(child.path), path, mode, limits)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _read_file(source: Path, path: str, mode: int, limits: ArchiveLimits) -> PackedFile:

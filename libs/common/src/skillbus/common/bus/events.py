@@ -1,15 +1,17 @@
-"""Events on JetStream: publishing them, and consuming them with retries and dead letters.
+"""Events on JetStream: publishing them, and consuming them with retries and dead letters. Feeds, which are not stored.
 
 Consumers are durable pull consumers on FastStream. FastStream's defaults lose a message (an exception ends it after one
 delivery) or repeat it at once (a NAK has no delay). Here a failed message is delivered again after the delays of
 `DELAYS_S`, then stored as a dead letter, and only then ended (ADR 0003).
+
+Feeds are messages on plain subjects for current subscribers.
 """
 
 import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -29,7 +31,7 @@ from nats.js.api import ConsumerConfig
 from skillbus.common.bus import headers as h
 from skillbus.common.bus.codec import decode, encode
 from skillbus.common.bus.connection import Bus
-from skillbus.contracts.endpoint import Event
+from skillbus.contracts.endpoint import Event, Feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.resources import DEAD_LETTERS, EVENTS, Consumer
@@ -187,7 +189,7 @@ def _subscribe(broker: NatsBroker, bus: Bus, subscription: Subscription) -> None
         ack_policy=AckPolicy.NACK_ON_ERROR,
         config=consumer_config(consumer),
         decoder=pass_undecoded,
-        # FastStream would use a prefix of its own, on which a user of the server may not be allowed to subscribe.
+        # FastStream would use another prefix, on which a user of the server may not be allowed to subscribe.
         inbox_prefix=f"{bus.client.new_inbox().rpartition('.')[0]}.".encode(),
     )
     subscriber(on_message)
@@ -270,3 +272,33 @@ async def store_dead_letter(bus: Bus, consumer: Consumer, message: Msg, error: E
         stream=DEAD_LETTERS.name,
         headers=headers,
     )
+
+
+async def publish_to_feed(client: Client, feed: Feed[BodyT], identity: str, body: BodyT) -> None:
+    """Send a message to the current subscribers. Raise NatsError if the connection is lost and its buffer is full."""
+    await client.publish(feed.subject(identity), encode(body))
+
+
+@asynccontextmanager
+async def subscribe_to_feed(client: Client, feed: Feed[BodyT], identity: str) -> AsyncGenerator[AsyncIterator[BodyT]]:
+    """Iterate over the messages about one thing from now on; the iterator has no end.
+
+    Enter the context before you start the work that the feed reports on.
+
+    Raises:
+        RequestError: `unavailable` if the connection is down.
+    """
+    try:
+        subscription = await client.subscribe(feed.subject(identity))
+    except NatsError as error:
+        raise RequestError(ErrorCode.UNAVAILABLE, f"The bus is not available: {error}") from error
+
+    async def decode_messages() -> AsyncGenerator[BodyT]:
+        async for message in subscription.messages:
+            yield decode(feed.body, message.data)
+
+    try:
+        yield decode_messages()
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()

@@ -9,8 +9,8 @@ answered by a copy that lacks them. Call these functions with a deadline around 
 
 import asyncio
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -22,7 +22,7 @@ from pydantic_core import from_json, to_json
 _NO_RESPONDERS: Final = "503"
 _READS_AT_ONCE: Final = 64
 """The server answers reads in turn; after so many it lets other API calls in."""
-_NOT_FOUND: Final = 10037
+_NOT_FOUND: Final = frozenset({10037})
 """`err_code` of a subject without a message. Source: nats-server, `server/errors.json`."""
 _WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
 """`err_code` of a subject whose last sequence is another. Source: nats-server, `server/errors.json`."""
@@ -109,7 +109,10 @@ async def write_values(client: Client, bucket: str, writes: Sequence[KvWrite]) -
         )
         for write in writes
     ]
-    return [_parse_revision(reply) for reply in await send_batch(client, requests)]
+    return [
+        None if (answer := _parse_answer(reply, _WRONG_LAST_SEQUENCE)) is None else int(answer["seq"])
+        for reply in await send_batch(client, requests)
+    ]
 
 
 async def send_batch(client: Client, requests: Iterable[BatchRequest]) -> list[Msg]:
@@ -149,25 +152,18 @@ async def _get_messages(client: Client, stream: str, queries: Sequence[bytes]) -
     for at in range(0, len(queries), _READS_AT_ONCE):
         portion = queries[at : at + _READS_AT_ONCE]
         replies = await send_batch(client, [BatchRequest(subject, query) for query in portion])
-        messages += [_parse_message(reply) for reply in replies]
+        for reply in replies:
+            answer = _parse_answer(reply, _NOT_FOUND)
+            messages.append(None if answer is None else answer["message"])
     return messages
 
 
-def _parse_message(reply: Msg) -> dict[str, str] | None:
-    answer = from_json(reply.data)
+def _parse_answer(reply: Msg, expected_errors: Collection[int]) -> dict[str, Any] | None:
+    """Return an answer of JetStream; None for an expected error. Raises APIError for others."""
+    answer: dict[str, Any] = from_json(reply.data)
     if "error" not in answer:
-        message: dict[str, str] = answer["message"]
-        return message
-    if answer["error"].get("err_code") == _NOT_FOUND:
-        return None
-    raise APIError.from_error(answer["error"])
-
-
-def _parse_revision(reply: Msg) -> int | None:
-    answer = from_json(reply.data)
-    if "error" not in answer:
-        return int(answer["seq"])
-    if answer["error"].get("err_code") in _WRONG_LAST_SEQUENCE:
+        return answer
+    if answer["error"].get("err_code") in expected_errors:
         return None
     raise APIError.from_error(answer["error"])
 

@@ -1,16 +1,12 @@
 """Provisioning of the streams, consumers and buckets that skillbus needs. Repeating it changes nothing."""
 
 from nats.js import JetStreamContext
-from nats.js.api import (
-    KeyValueConfig,
-    ObjectStoreConfig,
-    StreamConfig,
-)
+from nats.js.api import KeyValueConfig, ObjectStoreConfig, StreamConfig
 from nats.js.errors import BucketNotFoundError, NotFoundError
 
 from skillbus.common.bus.events import consumer_config
 from skillbus.contracts import resources
-from skillbus.contracts.resources import KeyValueBucket, ObjectBucket, Stream
+from skillbus.contracts.resources import Stream
 
 
 async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
@@ -23,9 +19,17 @@ async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
     for stream in resources.STREAMS:
         await _provision_stream(jetstream, stream, replicas)
     for bucket in resources.OBJECT_BUCKETS:
-        await _provision_object_bucket(jetstream, bucket, replicas)
+        try:
+            await jetstream.object_store(bucket.name)
+        except (BucketNotFoundError, NotFoundError):
+            store = ObjectStoreConfig(ttl=bucket.ttl_s or None, max_bytes=bucket.max_bytes, replicas=replicas)
+            await jetstream.create_object_store(bucket.name, config=store)
     for keys in resources.KEY_VALUE_BUCKETS:
-        await _provision_key_value_bucket(jetstream, keys, replicas)
+        try:
+            await jetstream.key_value(keys.name)
+        except (BucketNotFoundError, NotFoundError):
+            config = KeyValueConfig(bucket=keys.name, history=keys.history, replicas=replicas)
+            await jetstream.create_key_value(config)
     for consumer in resources.CONSUMERS:
         # add_consumer updates a durable consumer in place; FastStream would not change an existing one.
         await jetstream.add_consumer(consumer.stream, consumer_config(consumer))
@@ -46,22 +50,3 @@ async def _provision_stream(jetstream: JetStreamContext, stream: Stream, replica
         await jetstream.update_stream(config)
     except NotFoundError:
         await jetstream.add_stream(config)
-
-
-async def _provision_object_bucket(jetstream: JetStreamContext, bucket: ObjectBucket, replicas: int) -> None:
-    try:
-        await jetstream.object_store(bucket.name)
-    except (BucketNotFoundError, NotFoundError):
-        config = ObjectStoreConfig(
-            ttl=bucket.ttl_s or None,
-            max_bytes=bucket.max_bytes,
-            replicas=replicas,
-        )
-        await jetstream.create_object_store(bucket.name, config=config)
-
-
-async def _provision_key_value_bucket(jetstream: JetStreamContext, bucket: KeyValueBucket, replicas: int) -> None:
-    try:
-        await jetstream.key_value(bucket.name)
-    except (BucketNotFoundError, NotFoundError):
-        await jetstream.create_key_value(KeyValueConfig(bucket=bucket.name, history=bucket.history, replicas=replicas))

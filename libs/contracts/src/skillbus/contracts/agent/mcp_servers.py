@@ -11,7 +11,7 @@ from skillbus.contracts.agent import SERVICE
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import ToolFinding
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import WITHOUT_NUL, Message, Project, ProjectMessage
 
 McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9_-]{0,62}[a-z0-9])?$")]
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -49,10 +49,9 @@ class McpTransport(StrEnum):
     """Standard input and output of a child process."""
 
 
-class RegisterMcpServer(Message):
+class RegisterMcpServer(ProjectMessage):
     """Registration of an MCP server, by `url` or by `command`. A server with the same name is replaced."""
 
-    project: Project = DEFAULT_PROJECT
     name: McpServerName
     url: Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)] | None = None
     """Address of a running server that speaks Streamable HTTP."""
@@ -89,10 +88,9 @@ class McpServerState(StrEnum):
     FAILED = "failed"
 
 
-class McpServer(Message):
+class McpServer(ProjectMessage):
     """Registered MCP server."""
 
-    project: Project = DEFAULT_PROJECT
     name: McpServerName
     transport: McpTransport
     address: str
@@ -123,17 +121,14 @@ class McpServer(Message):
     registered_at: datetime
 
 
-class McpServerSelector(Message):
+class McpServerSelector(ProjectMessage):
     """Name of the wanted server."""
 
-    project: Project = DEFAULT_PROJECT
     name: McpServerName
 
 
-class ListMcpServers(Message):
+class ListMcpServers(ProjectMessage):
     """Query for all MCP servers of a project."""
-
-    project: Project = DEFAULT_PROJECT
 
 
 class McpServersListed(Message):
@@ -177,8 +172,6 @@ REGISTER_MCP_SERVER: Final = Endpoint(
     timeout_s=60.0,
     example={"name": "nobody", "url": "http://127.0.0.1:9/mcp", "timeout_s": 1},
 )
-
-
 LIST_MCP_SERVERS: Final = Endpoint(
     service=SERVICE,
     name="list_mcp_servers",
@@ -186,8 +179,6 @@ LIST_MCP_SERVERS: Final = Endpoint(
     reply=McpServersListed,
     summary="List the MCP servers of a project with their states.",
 )
-
-
 GET_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="get_mcp_server",
@@ -197,8 +188,6 @@ GET_MCP_SERVER: Final = Endpoint(
     raises=_NOT_FOUND,
     example={"name": "nobody"},
 )
-
-
 REFRESH_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="refresh_mcp_server",
@@ -209,8 +198,6 @@ REFRESH_MCP_SERVER: Final = Endpoint(
     timeout_s=60.0,
     example={"name": "nobody"},
 )
-
-
 REMOVE_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="remove_mcp_server",
@@ -221,13 +208,9 @@ REMOVE_MCP_SERVER: Final = Endpoint(
     timeout_s=60.0,
     example={"name": "nobody"},
 )
-
-
 MCP_SERVER_LISTED: Final = Event(
     SERVICE, "mcp-server", "listed", McpServerSeen, "The catalogue holds the current tools of an MCP server."
 )
-
-
 MCP_SERVER_FAILED: Final = Event(
     SERVICE,
     "mcp-server",

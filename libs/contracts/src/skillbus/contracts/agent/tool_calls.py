@@ -8,7 +8,7 @@ from skillbus.contracts.agent import SERVICE
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import AuditDifference, ToolDescription, ToolId
-from skillbus.contracts.message import DEFAULT_PROJECT, Empty, Message, Project
+from skillbus.contracts.message import Empty, Message, ProjectMessage
 
 
 class BuiltinsListed(Message):
@@ -17,10 +17,9 @@ class BuiltinsListed(Message):
     tools: tuple[ToolDescription, ...]
 
 
-class CallTool(Message):
+class CallTool(ProjectMessage):
     """Call of an MCP tool or a builtin tool. Skills are run by the sandbox instead."""
 
-    project: Project = DEFAULT_PROJECT
     id: ToolId
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
     """Arguments by name, validated against the tool's `parameters`."""
@@ -44,10 +43,9 @@ class ToolCalled(Message):
     """Duration of the call, in milliseconds."""
 
 
-class AuditCallable(Message):
+class AuditCallable(ProjectMessage):
     """Audit of catalogued tools against those that servers offer."""
 
-    project: Project = DEFAULT_PROJECT
     fix: bool = False
     """True lists every server again and updates the catalogue."""
 
@@ -71,8 +69,6 @@ LIST_BUILTINS: Final = Endpoint(
     reply=BuiltinsListed,
     summary="List the builtin tools.",
 )
-
-
 CALL_TOOL: Final = Endpoint(
     service=SERVICE,
     name="call_tool",
@@ -91,8 +87,6 @@ CALL_TOOL: Final = Endpoint(
     timeout_s=60.0,
     example={"id": "builtin:calculate", "arguments": {"expression": "(1 + 2) * 3"}},
 )
-
-
 AUDIT_CALLABLE: Final = Endpoint(
     service=SERVICE,
     name="audit_callable",

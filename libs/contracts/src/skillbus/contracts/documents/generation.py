@@ -68,7 +68,13 @@ def _format_lines(value: JsonValue) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
             is_plain = _PLAIN_KEY.fullmatch(key) and key.lower() not in _NOT_PLAIN
-            yield from _format_entry(key if is_plain else json.dumps(key, ensure_ascii=False), item)
+            name = key if is_plain else json.dumps(key, ensure_ascii=False)
+            lines = list(_format_lines(item))
+            if isinstance(item, dict | list) and item:
+                yield f"{name}:"
+                yield from (f"  {line}" for line in lines)
+            else:
+                yield f"{name}: {lines[0]}"
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:
         for item in value:
             first, *rest = _format_lines(item)
@@ -76,12 +82,3 @@ def _format_lines(value: JsonValue) -> Iterator[str]:
             yield from (f"  {line}" for line in rest)
     else:
         yield json.dumps(value, ensure_ascii=False)
-
-
-def _format_entry(key: str, value: JsonValue) -> Iterator[str]:
-    lines = list(_format_lines(value))
-    if isinstance(value, dict | list) and value:
-        yield f"{key}:"
-        yield from (f"  {line}" for line in lines)
-    else:
-        yield f"{key}: {lines[0]}"

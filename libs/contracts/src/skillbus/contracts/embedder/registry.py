@@ -367,7 +367,6 @@ DELETE_MODEL: Final = Endpoint(
     idempotent=False,
     example={"id": "all-MiniLM-L6-v2"},
 )
-
 DEFAULT_MODEL_CHANGED: Final = Event(
     SERVICE,
     "model",

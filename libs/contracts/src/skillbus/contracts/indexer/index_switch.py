@@ -121,7 +121,6 @@ ROLL_BACK: Final = Endpoint(
     raises=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.VECTOR_STORE_UNAVAILABLE),
     example={"alias": "tools"},
 )
-
 SWITCH_PROGRESSED: Final = Event(
     SERVICE, "index", "switch_progressed", SwitchProgress, "The switch of an index to another model made progress."
 )

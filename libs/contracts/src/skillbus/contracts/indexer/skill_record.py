@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project, SkillName
+from skillbus.contracts.message import Message, ProjectMessage, SkillName
 from skillbus.contracts.network import NetworkPlace
 
 
@@ -121,10 +121,9 @@ class SkillVersion(Message):
     """Cause of the change. `described` means a new description."""
 
 
-class Skill(Message):
+class Skill(ProjectMessage):
     """Installed skill, as the catalogue records it."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     description: str
     version: str | None = None

@@ -10,7 +10,15 @@ from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
 from skillbus.contracts.indexer.skill_record import Skill, SkillFinding, SkillScan, SkillVersion
-from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName, reject_nul
+from skillbus.contracts.message import (
+    Content,
+    Empty,
+    Message,
+    Project,
+    ProjectMessage,
+    SkillName,
+    reject_nul,
+)
 from skillbus.contracts.network import PLACES_MAX, NetworkPlace
 
 HELLO: Final = b64decode(
@@ -21,10 +29,9 @@ HELLO: Final = b64decode(
 """Zip that holds only a SKILL.md: the smallest skill."""
 
 
-class InstallSkill(Message):
+class InstallSkill(ProjectMessage):
     """Skill package to install or check: a zip with a SKILL.md, inline or as an object in the bucket `packages`."""
 
-    project: Project = DEFAULT_PROJECT
     package: Content
 
 
@@ -41,10 +48,9 @@ NewDescription = Annotated[
 """Description within the bounds of the Agent Skills format."""
 
 
-class UpdateSkill(Message):
+class UpdateSkill(ProjectMessage):
     """New description of a skill. To change anything else, install a new package."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     description: NewDescription
 
@@ -65,19 +71,17 @@ class SkillChecked(Message):
     scan: SkillScan | None = None
 
 
-class PinSkill(Message):
+class PinSkill(ProjectMessage):
     """Change of the pin of a skill."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     pinned: bool
     """True accepts only the current package under this name; false accepts every package."""
 
 
-class RollBackSkill(Message):
+class RollBackSkill(ProjectMessage):
     """Rollback of a skill to an earlier package."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     content_digest: str | None = None
     """Package to return to, from the skill's history. Absent means the one before the current package."""
@@ -90,10 +94,9 @@ class SkillHistory(Message):
     versions: tuple[SkillVersion, ...]
 
 
-class SkillSelector(Message):
+class SkillSelector(ProjectMessage):
     """Name of the wanted skill."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
 
 
@@ -104,10 +107,9 @@ class SkillUninstalled(Message):
     digest: str
 
 
-class ListSkills(Message):
+class ListSkills(ProjectMessage):
     """Query for one page of skills, ordered by name."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=1000)
     """Most skills of the page."""
     after: str | None = None
@@ -203,8 +205,6 @@ INSTALL_SKILL: Final = Endpoint(
         }
     },
 )
-
-
 UPDATE_SKILL: Final = Endpoint(
     service=SERVICE,
     name="update_skill",
@@ -215,8 +215,6 @@ UPDATE_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate", "description": "数学计算：对算术表达式求值。"},
 )
-
-
 UNINSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
     name="uninstall_skill",
@@ -227,8 +225,6 @@ UNINSTALL_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate"},
 )
-
-
 GET_SKILL: Final = Endpoint(
     service=SERVICE,
     name="get_skill",
@@ -238,8 +234,6 @@ GET_SKILL: Final = Endpoint(
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
-
-
 LIST_SKILLS: Final = Endpoint(
     service=SERVICE,
     name="list_skills",
@@ -248,8 +242,6 @@ LIST_SKILLS: Final = Endpoint(
     summary="List one page of the installed skills.",
     example={"limit": 10},
 )
-
-
 CHECK_SKILL: Final = Endpoint(
     service=SERVICE,
     name="check_skill",
@@ -260,8 +252,6 @@ CHECK_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example=INSTALL_SKILL.example,
 )
-
-
 PIN_SKILL: Final = Endpoint(
     service=SERVICE,
     name="pin_skill",
@@ -272,8 +262,6 @@ PIN_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate", "pinned": False},
 )
-
-
 ROLL_BACK_SKILL: Final = Endpoint(
     service=SERVICE,
     name="roll_back_skill",
@@ -284,8 +272,6 @@ ROLL_BACK_SKILL: Final = Endpoint(
     timeout_s=30.0,
     example={"name": "calculate"},
 )
-
-
 GET_SKILL_HISTORY: Final = Endpoint(
     service=SERVICE,
     name="get_skill_history",
@@ -295,8 +281,6 @@ GET_SKILL_HISTORY: Final = Endpoint(
     raises=_SKILL_NOT_FOUND,
     example={"name": "calculate"},
 )
-
-
 GET_STATUS: Final = Endpoint(
     service=SERVICE,
     name="get_status",
@@ -304,16 +288,12 @@ GET_STATUS: Final = Endpoint(
     reply=IndexerStatus,
     summary="Count the installed skills, the other tools, and the skills that wait to be indexed.",
 )
-
-
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill was added to the catalogue.")
 
 
 SKILL_UPDATED: Final = Event(
     SERVICE, "skill", "updated", SkillChanged, "The package or the state of a skill was changed."
 )
-
-
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search finds the current version of a skill.")
 
 
@@ -323,17 +303,14 @@ SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill
 UPLOAD_TAKEN: Final = Event(
     SERVICE, "upload", "taken", UploadTaken, "An upload was installed, or equals the installed package."
 )
-
-
 UPLOAD_REJECTED: Final = Event(
     SERVICE, "upload", "rejected", UploadRejected, "An upload was rejected because it is not a valid skill."
 )
 
 
-class ApproveNetwork(Message):
+class ApproveNetwork(ProjectMessage):
     """Network places that the runs of a skill may reach from now on. They replace the previous approval."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
     """Approved places, each one from the skill's `network`. An empty list approves none."""

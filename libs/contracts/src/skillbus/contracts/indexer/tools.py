@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationInfo, field_
 from skillbus.contracts.endpoint import Endpoint, Event
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer import SERVICE
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, JsonObject, Message, Project
+from skillbus.contracts.message import WITHOUT_NUL, JsonObject, Message, Project, ProjectMessage
 
 
 class ToolType(StrEnum):
@@ -110,10 +110,9 @@ class ToolFieldChange(Message):
     """Pending value."""
 
 
-class CatalogueTool(Message):
+class CatalogueTool(ProjectMessage):
     """Record of a tool in the catalogue."""
 
-    project: Project = DEFAULT_PROJECT
     tool: ToolDescription
     """Accepted description. Searches and calls use it."""
     state: ToolState = ToolState.ACTIVE
@@ -130,10 +129,9 @@ class CatalogueTool(Message):
     updated_at: datetime
 
 
-class PutTools(Message):
+class PutTools(ProjectMessage):
     """Descriptions of new or known tools. Each is accepted or rejected on its own."""
 
-    project: Project = DEFAULT_PROJECT
     tools: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_TOOLS)
     """Values that should each be a `ToolDescription`. An invalid one is rejected; the others are accepted."""
     source: ToolSource | None = None
@@ -172,10 +170,9 @@ class ToolsPut(Message):
     back."""
 
 
-class RemoveTools(Message):
+class RemoveTools(ProjectMessage):
     """Tools to remove from the catalogue. Skills cannot be removed here; uninstall them."""
 
-    project: Project = DEFAULT_PROJECT
     ids: tuple[ToolId, ...] = Field(default=(), max_length=MAX_IDS)
     """Tools to remove. Empty means every tool of `source`."""
     source: ToolSource | None = None
@@ -189,17 +186,15 @@ class ToolsRemoved(Message):
     """Ids that existed and were removed."""
 
 
-class GetTool(Message):
+class GetTool(ProjectMessage):
     """Id of the wanted tool."""
 
-    project: Project = DEFAULT_PROJECT
     id: ToolId
 
 
-class ListTools(Message):
+class ListTools(ProjectMessage):
     """Query for one page of the catalogue, ordered by id. Skills are listed too."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=1000)
     """Most tools of the page."""
     after: str | None = None
@@ -242,20 +237,18 @@ class ToolsListed(Message):
     """Value of `after` for the next page. Absent on the last page."""
 
 
-class AcceptTool(Message):
+class AcceptTool(ProjectMessage):
     """Approval of a quarantined tool, as the operator saw it."""
 
-    project: Project = DEFAULT_PROJECT
     id: ToolId
     digest: str
     """`pending_digest` of the tool, or its `digest` if it has no pending description. The request fails with
     `conflict` if the description has changed since."""
 
 
-class SetToolState(Message):
+class SetToolState(ProjectMessage):
     """Change of a tool's state."""
 
-    project: Project = DEFAULT_PROJECT
     id: ToolId
     enabled: bool
     """True enables the tool, false disables it."""

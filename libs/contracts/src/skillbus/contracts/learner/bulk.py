@@ -17,16 +17,15 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeType,
     ReasonText,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import Message, ProjectMessage
 
 MAX_ITEMS: Final = 200
 """Most items of one `put_knowledge` request."""
 
 
-class PutKnowledge(Message):
+class PutKnowledge(ProjectMessage):
     """Items to create, or to update if `external_id` or `id` is known. Each is accepted or rejected on its own."""
 
-    project: Project = DEFAULT_PROJECT
     items: tuple[JsonValue, ...] = Field(min_length=1, max_length=MAX_ITEMS)
     """Values that should each be a `KnowledgeDraft`. An `id` that is not the id of an item is used as the
     `external_id`."""
@@ -74,10 +73,9 @@ class KnowledgePut(Message):
     """Number of items of the request that the index does not have yet."""
 
 
-class ExportKnowledge(Message):
+class ExportKnowledge(ProjectMessage):
     """Query for one page of whole items, ordered by id."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=100, ge=1, le=200)
     """Most items of the page."""
     after: KnowledgeId | None = None
@@ -107,8 +105,6 @@ PUT_KNOWLEDGE: Final = Endpoint(
         "items": [{"id": "faq-1", "type": "module_context", "title": "APISIX", "content": "An API gateway."}],
     },
 )
-
-
 EXPORT_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="export_knowledge",

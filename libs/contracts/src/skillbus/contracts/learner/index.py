@@ -20,7 +20,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeType,
     Tags,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 INDEXER: Final = "indexer"
@@ -78,10 +78,9 @@ class KnowledgeDigestsListed(Message):
     """Value of `after` for the next page. Absent on the last page."""
 
 
-class FindKnowledge(Message):
+class FindKnowledge(ProjectMessage):
     """Candidates of a search, to be checked against the record."""
 
-    project: Project = DEFAULT_PROJECT
     inherit: bool = True
     """True finds items of the project's parents too."""
     ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
@@ -165,7 +164,6 @@ FIND_KNOWLEDGE: Final = Endpoint(
     summary="Return the candidates that may be shown, in their current version.",
     example={"ids": ["01890000-0000-7000-8000-000000000000"]},
 )
-
 KNOWLEDGE_CHANGED: Final = Event(
     SERVICE, "knowledge", "changed", KnowledgeChanged, "Items were written; the index must follow."
 )

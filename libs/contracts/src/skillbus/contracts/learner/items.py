@@ -26,7 +26,7 @@ from skillbus.contracts.learner.knowledge import (
     Tags,
     VersionNumber,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 
@@ -52,10 +52,9 @@ class KnowledgeWritten(Message):
     """True if nothing was written: the idempotency key was used before, or nothing changed."""
 
 
-class GetKnowledge(Message):
+class GetKnowledge(ProjectMessage):
     """Wanted item, optionally at an earlier version."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     version: VersionNumber | None = None
     """Wanted version. Absent means the current one."""
@@ -94,10 +93,9 @@ class UpdateKnowledge(KnowledgeChanges):
     """Fields to clear: `valid_from`, `valid_to` or `external_id`."""
 
 
-class ArchiveKnowledge(Message):
+class ArchiveKnowledge(ProjectMessage):
     """Archiving of an item."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     expected_version: VersionNumber | None = None
     """Version that the caller read. If the item has another one, the request fails with `precondition_failed`."""
@@ -112,10 +110,9 @@ class RestoreKnowledge(ArchiveKnowledge):
     """Version to restore. Its content becomes a new version."""
 
 
-class ListKnowledge(Message):
+class ListKnowledge(ProjectMessage):
     """Query for one page of items, latest change first."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
     """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
@@ -192,8 +189,6 @@ CREATE_KNOWLEDGE: Final = Endpoint(
         "tags": ["auth", "game-id"],
     },
 )
-
-
 GET_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge",
@@ -203,8 +198,6 @@ GET_KNOWLEDGE: Final = Endpoint(
     raises=_FOUND,
     example={"id": EXAMPLE_ID},
 )
-
-
 LIST_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="list_knowledge",
@@ -213,8 +206,6 @@ LIST_KNOWLEDGE: Final = Endpoint(
     summary="List one page of items, filtered by type, status, tags, scope, source, owner and words.",
     example={"types": ["business_rule"], "tags": ["auth", "game-id"]},
 )
-
-
 UPDATE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="update_knowledge",
@@ -226,8 +217,6 @@ UPDATE_KNOWLEDGE: Final = Endpoint(
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "content": "缺少 game-id 时返回 403。", "reason": "changed with release 12"},
 )
-
-
 ARCHIVE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="archive_knowledge",
@@ -238,8 +227,6 @@ ARCHIVE_KNOWLEDGE: Final = Endpoint(
     timeout_s=30.0,
     example={"id": EXAMPLE_ID, "reason": "the endpoint is gone"},
 )
-
-
 RESTORE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="restore_knowledge",

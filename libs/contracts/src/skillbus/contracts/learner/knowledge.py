@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 TITLE_CHARACTERS: Final = 500
@@ -154,10 +154,9 @@ class KnowledgeItem(KnowledgeDraft):
     """Actor of the current version."""
 
 
-class KnowledgeRef(Message):
+class KnowledgeRef(ProjectMessage):
     """Item at a version."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     version: int = Field(ge=1)
 

@@ -8,7 +8,7 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner import SERVICE
 from skillbus.contracts.learner.knowledge import ANYBODY, Actor, Instant, KnowledgeId
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import Message, Project, ProjectMessage
 
 
 class KnowledgeAuditEntry(Message):
@@ -31,10 +31,9 @@ class KnowledgeAuditEntry(Message):
     reason: str = ""
 
 
-class ListKnowledgeAudit(Message):
+class ListKnowledgeAudit(ProjectMessage):
     """Query for one page of the audit log, oldest entry first. Entries are never changed or deleted."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId | None = None
     """List only entries about this item."""
     after: int = Field(default=0, ge=0, le=2**63 - 1)
@@ -60,10 +59,8 @@ class SetKnowledgeParent(Message):
     actor: Actor = ANYBODY
 
 
-class GetKnowledgeProject(Message):
+class GetKnowledgeProject(ProjectMessage):
     """Name of the wanted project."""
-
-    project: Project = DEFAULT_PROJECT
 
 
 class KnowledgeProject(Message):
@@ -82,8 +79,6 @@ LIST_KNOWLEDGE_AUDIT: Final = Endpoint(
     summary="List the audit log: who changed what, and when.",
     example={"limit": 10},
 )
-
-
 SET_KNOWLEDGE_PARENT: Final = Endpoint(
     service=SERVICE,
     name="set_knowledge_parent",
@@ -93,8 +88,6 @@ SET_KNOWLEDGE_PARENT: Final = Endpoint(
     raises=(ErrorCode.CONFLICT,),
     example={"project": "team-a", "parent": "default"},
 )
-
-
 GET_KNOWLEDGE_PROJECT: Final = Endpoint(
     service=SERVICE,
     name="get_knowledge_project",

@@ -19,7 +19,7 @@ from skillbus.contracts.learner.knowledge import (
     KnowledgeType,
     ReasonText,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project, ProjectMessage
 
 RETRIEVER: Final = "retriever"
 SHOWN: Final = "search"
@@ -66,10 +66,9 @@ class KnowledgeUsed(Message):
     requests: Annotated[tuple[AnsweredRequest, ...], Field(min_length=1, max_length=MAX_ANSWERED)]
 
 
-class GiveFeedback(Message):
+class GiveFeedback(ProjectMessage):
     """Feedback on an item. For each actor and query only the latest feedback counts."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     helpful: bool
     """True if the item helped with the query."""
@@ -117,17 +116,15 @@ class ItemUsage(Message):
     last_used_at: Instant | None = None
 
 
-class GetKnowledgeUsage(Message):
+class GetKnowledgeUsage(ProjectMessage):
     """Id of the wanted item."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
 
 
-class GetKnowledgeStats(Message):
+class GetKnowledgeStats(ProjectMessage):
     """Query for the statistics of a project."""
 
-    project: Project = DEFAULT_PROJECT
     stale_after_days: int = Field(default=90, ge=1, le=3_650)
     """Days without a change or positive feedback after which an item is stale."""
     limit: int = Field(default=20, ge=0, le=100)

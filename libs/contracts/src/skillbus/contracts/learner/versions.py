@@ -21,13 +21,12 @@ from skillbus.contracts.learner.knowledge import (
     ReasonText,
     VersionNumber,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import Message, ProjectMessage
 
 
-class ListKnowledgeVersions(Message):
+class ListKnowledgeVersions(ProjectMessage):
     """Query for one page of an item's versions, newest first."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     limit: int = Field(default=50, ge=1, le=200)
     """Most versions of the page."""
@@ -62,10 +61,9 @@ class KnowledgeVersionsListed(Message):
     """Value of `before` for the next page. Absent on the last page."""
 
 
-class DiffKnowledge(Message):
+class DiffKnowledge(ProjectMessage):
     """Two versions of an item to compare."""
 
-    project: Project = DEFAULT_PROJECT
     id: KnowledgeId
     from_version: VersionNumber
     to_version: VersionNumber
@@ -107,10 +105,9 @@ class ReviewAction(StrEnum):
     REJECT = "reject"
 
 
-class ReviewKnowledge(Message):
+class ReviewKnowledge(ProjectMessage):
     """Pending items to approve or reject."""
 
-    project: Project = DEFAULT_PROJECT
     ids: Annotated[tuple[KnowledgeId, ...], Field(min_length=1, max_length=MAX_IDS)]
     action: ReviewAction
     actor: Actor = ANYBODY
@@ -157,8 +154,6 @@ GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     raises=_FOUND,
     example={"id": EXAMPLE_ID},
 )
-
-
 DIFF_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="diff_knowledge",
@@ -168,8 +163,6 @@ DIFF_KNOWLEDGE: Final = Endpoint(
     raises=_FOUND,
     example={"id": EXAMPLE_ID, "from_version": 1, "to_version": 2},
 )
-
-
 REVIEW_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="review_knowledge",

@@ -8,7 +8,7 @@ from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.learner.knowledge import Instant, KnowledgeItem, KnowledgeSource, KnowledgeType, Tags
 from skillbus.contracts.learner.usage import SHOWN, Scene
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import Message, Project, ProjectMessage
 from skillbus.contracts.retriever import SERVICE
 from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchStage
 from skillbus.contracts.scope import Scope, ScopeMatch
@@ -17,10 +17,9 @@ MAX_BUDGET: Final = 1_000_000
 """Largest token budget of a context."""
 
 
-class KnowledgeFilter(Message):
+class KnowledgeFilter(ProjectMessage):
     """Filter of knowledge items."""
 
-    project: Project = DEFAULT_PROJECT
     inherit: bool = True
     """True finds items of the project's parents too."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()

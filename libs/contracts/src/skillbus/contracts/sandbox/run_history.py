@@ -8,7 +8,7 @@ from pydantic import Field
 
 from skillbus.contracts.endpoint import Endpoint, Feed
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Message, Project, SkillName
+from skillbus.contracts.message import DEFAULT_PROJECT, Blob, Message, Project, ProjectMessage, SkillName
 from skillbus.contracts.sandbox import SERVICE
 from skillbus.contracts.sandbox.skill_runs import RunId, RunLimits, RunUsage
 
@@ -68,10 +68,9 @@ class RunEvent(Message):
     """Final state of the run. Only for `ended`."""
 
 
-class RunSelector(Message):
+class RunSelector(ProjectMessage):
     """Id of the wanted run."""
 
-    project: Project = DEFAULT_PROJECT
     run_id: RunId
 
 
@@ -120,10 +119,9 @@ class RunRecord(Message):
     """Files that the run left. They are in the bucket `runs` for one day, as `<run id>/out/<name>`."""
 
 
-class ListRuns(Message):
+class ListRuns(ProjectMessage):
     """Query for one page of runs, newest first. Ended runs are ordered by their end, others by their start."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
     """Most runs of the page."""
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.message import DEFAULT_PROJECT, Content, Empty, Message, Project, SkillName
+from skillbus.contracts.message import Content, Empty, Message, ProjectMessage, SkillName
 from skillbus.contracts.sandbox import SERVICE
 
 
@@ -81,10 +81,9 @@ class RunUsage(Message):
     """Size of all files that the run left."""
 
 
-class RunSkill(Message):
+class RunSkill(ProjectMessage):
     """Run of one action of a skill."""
 
-    project: Project = DEFAULT_PROJECT
     name: SkillName
     action: str | None = None
     """Action, or path of a script. Absent means the default action."""

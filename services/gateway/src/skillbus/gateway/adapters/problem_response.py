@@ -13,8 +13,10 @@ from starlette.routing import Route
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
 from skillbus.gateway.domain.openai import PREFIX, convert_problem
-from skillbus.gateway.domain.problem import MEDIA_TYPE, get_retry_after_s, make_http_problem, make_problem
+from skillbus.gateway.domain.problem import MEDIA_TYPE, make_http_problem, make_problem
 
+_RETRY_AFTER_S: Final = {429: "1", 503: "2"}
+"""Seconds to wait before the next attempt."""
 _DETAILS: Final = {
     404: "There is nothing at this path: /docs lists the paths.",
     405: "This path does not support this method: the header Allow lists the supported ones.",
@@ -30,8 +32,8 @@ def make_problem_response(problem: Problem) -> Response:
     else:
         body, media_type, headers = problem.model_dump_json(), MEDIA_TYPE, {}
     response = Response(body, problem.status, headers, media_type)
-    if (wait_s := get_retry_after_s(problem)) is not None:
-        response.headers["Retry-After"] = str(wait_s)
+    if (wait_s := _RETRY_AFTER_S.get(problem.status)) is not None:
+        response.headers["Retry-After"] = wait_s
     if problem.code is ErrorCode.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = 'Bearer realm="skillbus"'
     return response

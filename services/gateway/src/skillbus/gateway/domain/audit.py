@@ -9,17 +9,15 @@ from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, AuditCallable, C
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.http import AuditReport, UnansweredAudit
 from skillbus.contracts.indexer.tools import AUDIT_INDEX, AuditDifference, AuditIndex, IndexAudited
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
-from skillbus.gateway.domain.ports import BusCaller
-from skillbus.gateway.domain.retry import AWAY
+from skillbus.contracts.message import ProjectMessage
+from skillbus.gateway.domain.ports import AWAY, BusCaller
 
 T = TypeVar("T")
 
 
-class AuditOrder(Message):
+class AuditOrder(ProjectMessage):
     """Request for an audit."""
 
-    project: Project = DEFAULT_PROJECT
     fix: bool = False
     """True repairs the differences before the audit."""
 

@@ -19,7 +19,7 @@ from skillbus.contracts.learner.bulk import (
     PutKnowledge,
 )
 from skillbus.contracts.learner.knowledge import KnowledgeSource, KnowledgeStatus, ReasonText
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.knowledge_markdown import parse_markdown
 from skillbus.gateway.domain.ports import BusCaller
@@ -34,10 +34,9 @@ _PAGE_ITEMS: Final = 200
 """Items of an export that are held in memory."""
 
 
-class KnowledgeImportOptions(Message):
+class KnowledgeImportOptions(ProjectMessage):
     """Options of an import of knowledge items."""
 
-    project: Project = DEFAULT_PROJECT
     source: KnowledgeSource | None = None
     """Source of items that name none. Absent means `import`."""
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE

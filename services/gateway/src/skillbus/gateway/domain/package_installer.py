@@ -17,8 +17,7 @@ from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skills import CHECK_SKILL, INSTALL_SKILL, InstallSkill, SkillChecked, SkillInstalled
 from skillbus.contracts.message import Content
 from skillbus.contracts.resources import INCOMING_PREFIX
-from skillbus.gateway.domain.ports import BusCaller, ObjectFiles
-from skillbus.gateway.domain.retry import retry_while_away
+from skillbus.gateway.domain.ports import BusCaller, ObjectFiles, retry_while_away
 
 INLINE_BYTES: Final = 256 * 1024
 """Largest package inside a message. Base64 makes it a third larger, and NATS takes 1 MiB."""

@@ -1,16 +1,24 @@
-"""Ports of the gateway: the bus, the object store, and the output of runs."""
+"""Ports of the gateway: the bus, the object store, and the output of runs. Retry of calls while a service is away."""
 
+import asyncio
 import io
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from skillbus.contracts.endpoint import Endpoint
+from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import JSON, Message
 from skillbus.contracts.sandbox.run_history import RunEvent
 
 RequestT = TypeVar("RequestT", bound=Message)
 ReplyT = TypeVar("ReplyT", bound=Message)
+T = TypeVar("T")
+
+AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED, ErrorCode.OVERLOADED})
+"""Errors of a service that is away or busy for the moment."""
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 1.0
 
 
 class BusCaller(Protocol):
@@ -77,3 +85,16 @@ class Connection(Protocol):
 
     @property
     def is_connected(self) -> bool: ...
+
+
+async def retry_while_away(attempt: Callable[[], Awaitable[T]], until: float) -> T:
+    """Repeat an idempotent call while its service is away. `until` is a time of the event loop."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return await attempt()
+        except RequestError as error:
+            if error.code not in AWAY or asyncio.get_running_loop().time() + pause_s > until:
+                raise
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -7,7 +7,6 @@ from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode, RequestError
 from skillbus.contracts.http import Problem
 
 MEDIA_TYPE: Final = "application/problem+json"
-_RETRY_AFTER_S: Final = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 2}
 _CODES: Final = {
     HTTPStatus.UNAUTHORIZED: ErrorCode.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN: ErrorCode.FORBIDDEN,
@@ -43,8 +42,3 @@ def make_http_problem(status: int, detail: str, instance: str) -> Problem:
         code=code,
         retryable=False,
     )
-
-
-def get_retry_after_s(problem: Problem) -> int | None:
-    """Return the seconds to wait before the next attempt; None for statuses without a `Retry-After` header."""
-    return _RETRY_AFTER_S.get(HTTPStatus(problem.status))

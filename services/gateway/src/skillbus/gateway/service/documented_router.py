@@ -30,13 +30,9 @@ class DocumentedRouter:
     """Adds routes with their tag and the errors that each can return."""
 
     router: APIRouter
-    tag: str = ""
+    tag: str
     replies: Documented = field(default_factory=dict)
     """Documentation of replies that FastAPI does not derive: headers, other media types, other statuses."""
-
-    def with_tag(self, tag: str) -> "DocumentedRouter":
-        """Return a router that adds routes with this tag."""
-        return replace(self, tag=tag)
 
     def with_replies(self, replies: Documented) -> "DocumentedRouter":
         """Return a router that documents these replies."""

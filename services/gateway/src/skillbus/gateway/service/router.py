@@ -67,18 +67,18 @@ def build_router(parts: GatewayParts, route_class: type[APIRoute]) -> APIRouter:
     """Return a router with every route. `route_class` reads the bodies."""
     caller = parts.caller
     router = APIRouter(route_class=route_class)
-    to = DocumentedRouter(router)
-    add_skill_routes(to.with_tag(_SKILLS), SkillRoutes(caller, parts.installer))
-    add_run_routes(to.with_tag(_RUNS), RunRoutes(caller, parts.runner))
-    add_tool_routes(to.with_tag(_TOOLS), ToolRoutes(caller, parts.tool_importer))
+    add_skill_routes(DocumentedRouter(router, _SKILLS), SkillRoutes(caller, parts.installer))
+    add_run_routes(DocumentedRouter(router, _RUNS), RunRoutes(caller, parts.runner))
+    add_tool_routes(DocumentedRouter(router, _TOOLS), ToolRoutes(caller, parts.tool_importer))
     add_knowledge_base_routes(
-        to.with_tag(_KNOWLEDGE), KnowledgeBaseRoutes(caller, parts.knowledge_importer, KnowledgeExporter(caller))
+        DocumentedRouter(router, _KNOWLEDGE),
+        KnowledgeBaseRoutes(caller, parts.knowledge_importer, KnowledgeExporter(caller)),
     )
-    add_knowledge_routes(to.with_tag(_KNOWLEDGE), KnowledgeRoutes(caller))
-    add_mcp_server_routes(to.with_tag(_MCP_SERVERS), McpServerRoutes(caller))
-    add_embedding_registry_routes(to.with_tag(_EMBEDDING), EmbeddingRegistryRoutes(caller))
-    add_index_routes(to.with_tag(_INDEXES), IndexRoutes(caller))
-    add_dead_letter_routes(to.with_tag(_DEAD_LETTERS), DeadLetterRoutes(caller))
-    add_system_routes(to.with_tag(_SYSTEM), parts.system)
+    add_knowledge_routes(DocumentedRouter(router, _KNOWLEDGE), KnowledgeRoutes(caller))
+    add_mcp_server_routes(DocumentedRouter(router, _MCP_SERVERS), McpServerRoutes(caller))
+    add_embedding_registry_routes(DocumentedRouter(router, _EMBEDDING), EmbeddingRegistryRoutes(caller))
+    add_index_routes(DocumentedRouter(router, _INDEXES), IndexRoutes(caller))
+    add_dead_letter_routes(DocumentedRouter(router, _DEAD_LETTERS), DeadLetterRoutes(caller))
+    add_system_routes(DocumentedRouter(router, _SYSTEM), parts.system)
     add_openai_routes(router, OpenAiRoutes(caller, TextEmbedder(caller)), _OPENAI)
     return router

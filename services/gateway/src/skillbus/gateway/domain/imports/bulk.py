@@ -16,7 +16,7 @@ from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import check_json
 from skillbus.gateway.domain.imports.cutter import LINE_BYTES, BodyCutter, BodyPiece
-from skillbus.gateway.domain.retry import retry_while_away
+from skillbus.gateway.domain.ports import retry_while_away
 
 CONCURRENT_BATCHES: Final = 2
 """Batches of one body in flight: one is embedded while the next is validated."""

@@ -18,17 +18,16 @@ from skillbus.contracts.indexer.tools import (
     ToolPutOutcome,
     ToolSource,
 )
-from skillbus.contracts.message import DEFAULT_PROJECT, Message, Project
+from skillbus.contracts.message import ProjectMessage
 from skillbus.gateway.domain.imports.bulk import BodyPart, BulkImport, ImportEntry, ImportResult, pair_results
 from skillbus.gateway.domain.ports import BusCaller
 
 _ID_CHARACTERS: Final = 300
 
 
-class ToolImportOptions(Message):
+class ToolImportOptions(ProjectMessage):
     """Options of an import of tool descriptions."""
 
-    project: Project = DEFAULT_PROJECT
     source: ToolSource | None = None
     """Source of all descriptions. It overrides the `source` of each."""
     review_changes: bool = False

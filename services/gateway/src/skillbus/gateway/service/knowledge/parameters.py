@@ -20,7 +20,7 @@ from skillbus.contracts.learner.knowledge import (
     VersionNumber,
 )
 from skillbus.contracts.learner.usage import UsedFor
-from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
+from skillbus.contracts.message import WITHOUT_NUL, Message, Project, ProjectMessage
 from skillbus.contracts.scope import Scope
 
 HTTP: Final = "http"
@@ -85,10 +85,9 @@ def choose_actor(header: str | None, body: Message | None = None) -> str:
     return header or in_body or HTTP
 
 
-class KnowledgePageQuery(Message):
+class KnowledgePageQuery(ProjectMessage):
     """Query for one page of items. Repeat a parameter to give several values."""
 
-    project: Project = DEFAULT_PROJECT
     limit: int = Field(default=50, ge=1, le=200)
     """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
@@ -116,10 +115,9 @@ class KnowledgePageQuery(Message):
         return ListKnowledge(types=self.type, statuses=self.status, **fields)
 
 
-class KnowledgeExportQuery(Message):
+class KnowledgeExportQuery(ProjectMessage):
     """Query for items to export. Repeat a parameter to give several values."""
 
-    project: Project = DEFAULT_PROJECT
     type: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
     """Export only these types. Empty means all."""
     status: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
@@ -130,10 +128,9 @@ class KnowledgeExportQuery(Message):
         return ExportKnowledge(project=self.project, types=self.type, statuses=self.status)
 
 
-class KnowledgeItemQuery(Message):
+class KnowledgeItemQuery(ProjectMessage):
     """Version of the wanted item."""
 
-    project: Project = DEFAULT_PROJECT
     version: VersionNumber | None = None
     """Wanted version. Absent means the current one."""
     as_of: Instant | None = None

@@ -9,7 +9,7 @@ import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from skillbus.common.bus.feeds import publish_to_feed
+from skillbus.common.bus.events import publish_to_feed
 from skillbus.contracts.sandbox.run_history import (
     FEED_BYTES,
     RUN_PRINTED,

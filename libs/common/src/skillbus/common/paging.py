@@ -43,7 +43,7 @@ def cut_batches(
     """Yield consecutive slices of a list whose items have these sizes. No slice is empty.
 
     A slice holds at most `max_items` items whose sizes add up to at most `max_size`. An item that is larger than
-    `max_size` gets a slice of its own.
+    `max_size` gets its own slice.
     """
     start = end = total = 0
     for size in sizes:

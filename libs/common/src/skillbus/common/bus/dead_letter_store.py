@@ -66,7 +66,7 @@ class DeadLetters:
     async def replay(self, request: DeadLetterSelector) -> DeadLetterReplayed:
         """Publish the event to its subject again, then delete the dead letter.
 
-        The event gets a message id of its own, because the stream could drop a repetition of the original one as a
+        The event gets a new message id, because the stream could drop a repetition of the original one as a
         duplicate. The id is the same for each attempt to replay one dead letter, so that repeating a replay that was
         interrupted before the deletion publishes nothing twice.
 

@@ -161,7 +161,6 @@ class McpServerSeen(Message):
 
 _NOT_FOUND = (ErrorCode.NOT_FOUND,)
 
-
 REGISTER_MCP_SERVER: Final = Endpoint(
     service=SERVICE,
     name="register_mcp_server",

@@ -54,12 +54,10 @@ def build_asyncapi_document() -> Object:
     channels: Object = {}
     operations: Object = {}
     for endpoint in ENDPOINTS:
-        channels |= _request_channels(endpoint)
-        operations |= _request_operation(endpoint)
+        _add_request(endpoint, channels, operations)
     published: tuple[Event[Message] | Feed[Message], ...] = (*EVENTS, *FEEDS)
     for event in published:
-        channels |= _channel_out(event, describe_event(event))
-        operations |= _operation_out(event, describe_event(event))
+        _add_event(event, channels, operations)
     return {
         "asyncapi": "3.0.0",
         "id": "urn:skillbus:" + VERSION,
@@ -101,63 +99,44 @@ def _to(kind: str, name: str) -> Object:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _key(endpoint: Endpoint[Message, Message]) -> str:
-    return f"{endpoint.service}.{endpoint.name}"
-
-
-def _request_channels(endpoint: Endpoint[Message, Message]) -> Object:
-    key, reply = _key(endpoint), describe_reply(endpoint).name
-    request = describe_request(endpoint).name
-    return {
-        key: {"address": endpoint.subject, "messages": {request: _to("messages", request)}},
-        f"{key}.reply": {
-            "address": None,
-            "description": "Inbox that the request names as its reply subject.",
-            "messages": {reply: _to("messages", reply), ERROR.name: _to("messages", ERROR.name)},
-        },
+def _add_request(endpoint: Endpoint[Message, Message], channels: Object, operations: Object) -> None:
+    key = f"{endpoint.service}.{endpoint.name}"
+    request, reply = describe_request(endpoint).name, describe_reply(endpoint).name
+    channels[key] = {"address": endpoint.subject, "messages": {request: _to("messages", request)}}
+    channels[f"{key}.reply"] = {
+        "address": None,
+        "description": "Inbox that the request names as its reply subject.",
+        "messages": {reply: _to("messages", reply), ERROR.name: _to("messages", ERROR.name)},
     }
-
-
-def _request_operation(endpoint: Endpoint[Message, Message]) -> Object:
-    key = _key(endpoint)
-    answers: list[JsonValue] = [
-        {"$ref": f"#/channels/{key}.reply/messages/{name}"} for name in (describe_reply(endpoint).name, ERROR.name)
-    ]
-    operation: Object = {
+    answers: list[JsonValue] = [{"$ref": f"#/channels/{key}.reply/messages/{name}"} for name in (reply, ERROR.name)]
+    operations[key] = {
         "action": "receive",
         "channel": {"$ref": f"#/channels/{key}"},
         "summary": endpoint.summary,
-        "messages": [{"$ref": f"#/channels/{key}/messages/{describe_request(endpoint).name}"}],
+        "messages": [{"$ref": f"#/channels/{key}/messages/{request}"}],
         "bindings": {"nats": {"queue": endpoint.service, "bindingVersion": _BINDING_VERSION}},
         "reply": {"channel": {"$ref": f"#/channels/{key}.reply"}, "messages": answers},
         "x-errors": [str(code) for code in endpoint.errors],
         "x-idempotent": endpoint.idempotent,
         "x-timeout-s": endpoint.timeout_s,
     }
-    return {key: operation}
 
 
-def _channel_out(event: Event[Message] | Feed[Message], message: WireMessage) -> Object:
-    return {
-        f"{event.entity}.{event.fact}": {
-            "address": event.subject("{identity}"),
-            "parameters": {"identity": {"description": "Name of the thing that the event is about; * for all."}},
-            "messages": {message.name: _to("messages", message.name)},
-        }
+def _add_event(event: Event[Message] | Feed[Message], channels: Object, operations: Object) -> None:
+    key, message = f"{event.entity}.{event.fact}", describe_event(event).name
+    channels[key] = {
+        "address": event.subject("{identity}"),
+        "parameters": {"identity": {"description": "Name of the thing that the event is about; * for all."}},
+        "messages": {message: _to("messages", message)},
     }
-
-
-def _operation_out(event: Event[Message] | Feed[Message], message: WireMessage) -> Object:
-    key = f"{event.entity}.{event.fact}"
-    operation: Object = {
+    operations[key] = {
         "action": "send",
         "channel": {"$ref": f"#/channels/{key}"},
         "summary": event.summary,
-        "messages": [{"$ref": f"#/channels/{key}/messages/{message.name}"}],
+        "messages": [{"$ref": f"#/channels/{key}/messages/{message}"}],
         "x-publisher": event.service,
         "x-kept": isinstance(event, Event),
     }
-    return {key: operation}
 
 
 def _messages(schemas: Schemas) -> Object:

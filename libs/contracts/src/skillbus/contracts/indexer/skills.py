@@ -87,6 +87,14 @@ class RollBackSkill(ProjectMessage):
     """Package to return to, from the skill's history. Absent means the one before the current package."""
 
 
+class ApproveNetwork(ProjectMessage):
+    """Network places that the runs of a skill may reach from now on. They replace the previous approval."""
+
+    name: SkillName
+    approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
+    """Approved places, each one from the skill's `network`. An empty list approves none."""
+
+
 class SkillHistory(Message):
     """Packages of a skill, the current one first. At most 20 are kept."""
 
@@ -188,7 +196,6 @@ class UploadRejected(Message):
 
 _SKILL_NOT_FOUND = (ErrorCode.SKILL_NOT_FOUND,)
 
-
 INSTALL_SKILL: Final = Endpoint(
     service=SERVICE,
     name="install_skill",
@@ -289,14 +296,10 @@ GET_STATUS: Final = Endpoint(
     summary="Count the installed skills, the other tools, and the skills that wait to be indexed.",
 )
 SKILL_INSTALLED: Final = Event(SERVICE, "skill", "installed", SkillChanged, "A new skill was added to the catalogue.")
-
-
 SKILL_UPDATED: Final = Event(
     SERVICE, "skill", "updated", SkillChanged, "The package or the state of a skill was changed."
 )
 SKILL_INDEXED: Final = Event(SERVICE, "skill", "indexed", SkillChanged, "Search finds the current version of a skill.")
-
-
 SKILL_REMOVED: Final = Event(SERVICE, "skill", "removed", SkillRemoved, "A skill was uninstalled.")
 
 
@@ -306,16 +309,6 @@ UPLOAD_TAKEN: Final = Event(
 UPLOAD_REJECTED: Final = Event(
     SERVICE, "upload", "rejected", UploadRejected, "An upload was rejected because it is not a valid skill."
 )
-
-
-class ApproveNetwork(ProjectMessage):
-    """Network places that the runs of a skill may reach from now on. They replace the previous approval."""
-
-    name: SkillName
-    approved: tuple[NetworkPlace, ...] = Field(max_length=PLACES_MAX)
-    """Approved places, each one from the skill's `network`. An empty list approves none."""
-
-
 APPROVE_NETWORK: Final = Endpoint(
     service=SERVICE,
     name="approve_network",

@@ -171,7 +171,6 @@ _FOUND = (ErrorCode.NOT_FOUND,)
 
 _WRITTEN = (*_FOUND, ErrorCode.CONFLICT, ErrorCode.PRECONDITION_FAILED)
 
-
 CREATE_KNOWLEDGE: Final = Endpoint(
     service=SERVICE,
     name="create_knowledge",

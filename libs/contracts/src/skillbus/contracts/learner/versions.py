@@ -142,8 +142,7 @@ class KnowledgeReviewed(Message):
     """True if the index has all items that were reviewed."""
 
 
-_FOUND = (ErrorCode.NOT_FOUND,)
-
+_NOT_FOUND = (ErrorCode.NOT_FOUND,)
 
 GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     service=SERVICE,
@@ -151,7 +150,7 @@ GET_KNOWLEDGE_HISTORY: Final = Endpoint(
     request=ListKnowledgeVersions,
     reply=KnowledgeVersionsListed,
     summary="List the versions of an item in full, with actor, time, kind and reason of each change.",
-    raises=_FOUND,
+    raises=_NOT_FOUND,
     example={"id": EXAMPLE_ID},
 )
 DIFF_KNOWLEDGE: Final = Endpoint(
@@ -160,7 +159,7 @@ DIFF_KNOWLEDGE: Final = Endpoint(
     request=DiffKnowledge,
     reply=KnowledgeDiffed,
     summary="Compare two versions of an item field by field, and texts word by word.",
-    raises=_FOUND,
+    raises=_NOT_FOUND,
     example={"id": EXAMPLE_ID, "from_version": 1, "to_version": 2},
 )
 REVIEW_KNOWLEDGE: Final = Endpoint(

@@ -138,14 +138,7 @@ class _KnowledgeTarget:
         )
         reply = await self.caller.call(PUT_KNOWLEDGE, request, timeout_s=PUT_KNOWLEDGE.timeout_s + (wait_s or 0.0))
         results = (
-            KnowledgeLineImported(
-                line=entry.line,
-                id=put.id,
-                external_id=put.external_id,
-                outcome=put.outcome,
-                version=put.version,
-                error=put.error,
-            )
+            KnowledgeLineImported(line=entry.line, **dict(put))
             for entry, put in pair_results(PUT_KNOWLEDGE.service, entries, reply.results)
         )
         return ImportResult(tuple(results), reply.indexed, reply.unindexed)

@@ -33,12 +33,5 @@ def make_http_problem(status: int, detail: str, instance: str) -> Problem:
     """Return the problem document of an error of HTTP itself, such as 405."""
     known = HTTPStatus(status)
     code = _CODES.get(known, ErrorCode.INVALID_REQUEST if status < 500 else ErrorCode.INTERNAL)
-    return Problem(
-        type=f"urn:skillbus:error:{code}",
-        title=ERROR_CLASSES[code].title if ERROR_CLASSES[code].status == status else known.phrase,
-        status=status,
-        detail=detail,
-        instance=instance,
-        code=code,
-        retryable=False,
-    )
+    problem = make_problem(RequestError(code, detail, retryable=False), instance)
+    return problem if problem.status == status else problem.model_copy(update={"status": status, "title": known.phrase})

@@ -102,7 +102,7 @@ class RemoteSkillRunner:
             RequestError: As in `run_skill`; before the first event if the skill was not run.
         """
         async with self._stage_files(body.files) as files:
-            request = _make_request(name, project, body, files).model_copy(update={"stream": True})
+            request = _make_request(name, project, body, files, stream=True)
             async with self._feed.listen(request.run_id or "") as events:
                 running = asyncio.create_task(self._run(request))
                 try:
@@ -156,21 +156,10 @@ class RemoteSkillRunner:
                 log.warning("run_input_not_deleted", folder=folder, code=error.code)
 
     async def _make_reply(self, ran: SkillRan) -> RunReply:
-        return RunReply(
-            run_id=ran.run_id,
-            status=ran.status,
-            exit_code=ran.exit_code,
-            stdout=(await self._fetch(ran.stdout, OUTPUT_BYTES)).decode("utf-8", "replace"),
-            stderr=(await self._fetch(ran.stderr, OUTPUT_BYTES)).decode("utf-8", "replace"),
-            result=ran.result,
-            artifacts=tuple([await self._make_artifact(ran.run_id, artifact) for artifact in ran.artifacts]),
-            duration_ms=ran.duration_ms,
-            truncated=ran.truncated,
-            isolation=ran.isolation,
-            detail=ran.detail,
-            limits=ran.limits,
-            used=ran.used,
-        )
+        stdout = (await self._fetch(ran.stdout, OUTPUT_BYTES)).decode("utf-8", "replace")
+        stderr = (await self._fetch(ran.stderr, OUTPUT_BYTES)).decode("utf-8", "replace")
+        artifacts = [await self._make_artifact(ran.run_id, artifact) for artifact in ran.artifacts]
+        return RunReply(**{**dict(ran), "stdout": stdout, "stderr": stderr, "artifacts": tuple(artifacts)})
 
     async def _make_artifact(self, run_id: str, artifact: Artifact) -> RunArtifact:
         content = artifact.content
@@ -189,18 +178,11 @@ class RemoteSkillRunner:
         return await self._files.get(content.object_name or "", max_bytes)
 
 
-def _make_request(name: str, project: str, body: RunBody, files: dict[str, Content]) -> RunSkill:
-    return RunSkill(
-        project=project,
-        name=name,
-        action=body.action,
-        args=body.args,
-        argv=body.argv,
-        stdin=body.stdin,
-        files=files,
-        timeout_s=body.timeout_s,
-        run_id=body.run_id or uuid.uuid4().hex,
-    )
+def _make_request(
+    name: str, project: str, body: RunBody, files: dict[str, Content], *, stream: bool = False
+) -> RunSkill:
+    fields = {**dict(body), "files": files, "run_id": body.run_id or uuid.uuid4().hex}
+    return RunSkill(project=project, name=name, stream=stream, **fields)
 
 
 def _hash(data: bytes) -> str:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.http import Problem
-from skillbus.gateway.domain.openai import PREFIX, convert_problem
+from skillbus.gateway.domain.openai import OPENAI_PREFIX, convert_problem
 from skillbus.gateway.domain.problem import MEDIA_TYPE, make_http_problem, make_problem
 
 _RETRY_AFTER_S: Final = {429: "1", 503: "2"}
@@ -25,7 +25,7 @@ _DETAILS: Final = {
 
 def make_problem_response(problem: Problem) -> Response:
     """Return the reply for a problem, in the form of its path and with the headers of its status."""
-    if problem.instance.startswith(PREFIX):
+    if problem.instance.startswith(OPENAI_PREFIX):
         body, media_type = convert_problem(problem).model_dump_json(), "application/json"
         # OpenAI's clients follow this header; without it they retry after every 5xx.
         headers = {"x-should-retry": "true" if problem.retryable else "false"}

@@ -35,7 +35,7 @@ CONCURRENT_PIECES: Final = 4
 PART_FLOATS: Final = 65_536
 """Numbers that are written at a time. It takes about 10 ms, during which nothing else is answered."""
 _FLOAT_BYTES: Final = 4
-PREFIX: Final = "/v1/"
+OPENAI_PREFIX: Final = "/v1/"
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES: Final = {
     ErrorCode.UNAUTHORIZED: "invalid_api_key",

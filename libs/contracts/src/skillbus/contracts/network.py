@@ -27,13 +27,18 @@ def split_place(text: str, default_port: int | None = None) -> tuple[str, int]:
         ValueError: The text is not a place. The message says how to write one.
     """
     if len(text) > PLACE_MAX:
-        raise ValueError(f"{_shown(text)} is too long for host:port")
-    host, port = _split(text)
+        raise ValueError(f"{_quote(text)} is too long for host:port")
+    host, _, port = text.partition(":")
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or ":" not in host or (rest and not rest.startswith(":")):
+            raise ValueError(f"{_quote(text)} is not an address in brackets with a port: write [2001:db8::1]:443")
+        port = rest[1:]
     if not port and default_port is not None:
-        return _normal_host(host), default_port
+        return _normalize_host(host), default_port
     if not _PORT.fullmatch(port) or int(port) > 65535:
-        raise ValueError(f"{_shown(text)} has no port from 1 to 65535: write host:port")
-    return _normal_host(host), int(port)
+        raise ValueError(f"{_quote(text)} has no port from 1 to 65535: write host:port")
+    return _normalize_host(host), int(port)
 
 
 def join_place(host: str, port: int) -> str:
@@ -52,40 +57,30 @@ NetworkPlace = Annotated[
 """Exact `host:port`, without a pattern or a path."""
 
 
-def _split(text: str) -> tuple[str, str]:
-    if not text.startswith("["):
-        host, _, port = text.partition(":")
-        return host, port
-    host, bracket, rest = text[1:].partition("]")
-    if not bracket or ":" not in host or (rest and not rest.startswith(":")):
-        raise ValueError(f"{_shown(text)} is not an address in brackets with a port: write [2001:db8::1]:443")
-    return host, rest[1:]
-
-
-def _normal_host(host: str) -> str:
+def _normalize_host(host: str) -> str:
     if ":" in host:
-        return _canonical(host, IPv6Address)
+        return _normalize_address(host, IPv6Address)
     try:
         ascii_host = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
-        raise ValueError(f"{_shown(host)} is not a host name") from None
+        raise ValueError(f"{_quote(host)} is not a host name") from None
     labels = ascii_host.split(".")
     if _NUMBER.fullmatch(labels[-1]):
-        return _canonical(ascii_host, IPv4Address)
+        return _normalize_address(ascii_host, IPv4Address)
     if len(ascii_host) > _HOST_MAX or not all(map(_LABEL.fullmatch, labels)):
-        raise ValueError(f"{_shown(host)} is not a host name: write one exact name without pattern, scheme or path")
+        raise ValueError(f"{_quote(host)} is not a host name: write one exact name without pattern, scheme or path")
     return ascii_host
 
 
-def _canonical(host: str, kind: type[IPv4Address] | type[IPv6Address]) -> str:
+def _normalize_address(host: str, kind: type[IPv4Address] | type[IPv6Address]) -> str:
     try:
         address = kind(host)
     except ValueError:
-        raise ValueError(f"{_shown(host)} is not an address: write it in full") from None
+        raise ValueError(f"{_quote(host)} is not an address: write it in full") from None
     if isinstance(address, IPv6Address) and address.scope_id is not None:
-        raise ValueError(f"{_shown(host)} names a network interface of this machine: write the address without %")
+        raise ValueError(f"{_quote(host)} names a network interface of this machine: write the address without %")
     return str(address)
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return ascii(text[:80])

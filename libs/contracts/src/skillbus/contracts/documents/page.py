@@ -20,7 +20,7 @@ from skillbus.contracts.documents.schemas import (
     describe_request,
 )
 from skillbus.contracts.endpoint import Endpoint, Event, Feed
-from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
+from skillbus.contracts.errors import ERROR_CLASSES
 from skillbus.contracts.message import Message
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
@@ -190,9 +190,9 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
     repeat = "may be sent again" if endpoint.idempotent else "must not be sent again"
     delivery = f"Default timeout {endpoint.timeout_s:g} s. A request without a reply {repeat}."
     command = shlex.quote(json.dumps(endpoint.example, ensure_ascii=False))
-    errors = "".join(f"`{code}` ({_describe_class(code)}), " for code in endpoint.raises) + (
-        "and " if endpoint.raises else ""
-    )
+    classes = ((code, ERROR_CLASSES[code]) for code in endpoint.raises)
+    raised = [f"`{code}` ({known.status}, {'' if known.retryable else 'not '}retryable), " for code, known in classes]
+    errors = "".join([*raised, "and " if raised else ""])
     parts = (
         f'<a id="{_heading(endpoint)}"></a>',
         f"### {endpoint.service}: {endpoint.name}",
@@ -206,10 +206,6 @@ def _endpoint(endpoint: Endpoint[Message, Message], schemas: Schemas) -> str:
         f"```sh\nnats req {endpoint.subject} {command} --timeout {endpoint.timeout_s:g}s\n```",
     )
     return "\n\n".join(parts)
-
-
-def _describe_class(code: ErrorCode) -> str:
-    return f"{ERROR_CLASSES[code].status}, {'retryable' if ERROR_CLASSES[code].retryable else 'not retryable'}"
 
 
 def _event(event: Event[Message] | Feed[Message], schemas: Schemas) -> str:
@@ -259,23 +255,15 @@ def _errors() -> str:
 
 
 def _streams() -> str:
-    rows = [
-        (
-            f"`{stream.name}`",
-            ", ".join(f"`{subject}`" for subject in stream.subjects),
-            _days(stream.max_age_s),
-            _at_most(stream),
-            f"{stream.duplicate_window_s / 60:g} min",
-        )
-        for stream in resources.STREAMS
-    ]
+    rows = []
+    for stream in resources.STREAMS:
+        subjects = ", ".join(f"`{subject}`" for subject in stream.subjects)
+        messages = f", {stream.max_messages:,} messages" if stream.max_messages >= 0 else ""
+        each = ", the last message of each subject" if stream.last_of_a_subject else ""
+        limit = f"{_bytes(stream.max_bytes)}{messages}{each}"
+        window = f"{stream.duplicate_window_s / 60:g} min"
+        rows.append((f"`{stream.name}`", subjects, _days(stream.max_age_s), limit, window))
     return format_table(("stream", "subjects", "kept for", "limit", "duplicate window"), rows)
-
-
-def _at_most(stream: resources.Stream) -> str:
-    messages = f", {stream.max_messages:,} messages" if stream.max_messages >= 0 else ""
-    each = ", the last message of each subject" if stream.last_of_a_subject else ""
-    return f"{_bytes(stream.max_bytes)}{messages}{each}"
 
 
 def _buckets() -> str:

@@ -27,17 +27,15 @@ def prefers_media_type(accept: str, wanted: str, default: str) -> bool:
 def _weigh(accept: str, media_type: str) -> float:
     """Return the weight from 0 to 1 of the most specific range that matches the media type."""
     family = f"{media_type.partition('/')[0]}/*"
-    weights = dict(_parse_range(part) for part in accept.lower().split(",", _RANGES_MAX)[:_RANGES_MAX])
+    weights: dict[str, float] = {}
+    for part in accept.lower().split(",", _RANGES_MAX)[:_RANGES_MAX]:
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        weight = next((it.removeprefix("q=") for it in parameters if it.startswith("q=")), "1")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            weights[name] = 0.0
     return next((weights[name] for name in (media_type, family, _ANY_TYPE) if name in weights), 0.0)
-
-
-def _parse_range(part: str) -> tuple[str, float]:
-    name, *parameters = (piece.strip() for piece in part.split(";"))
-    weight = next((it.removeprefix("q=") for it in parameters if it.startswith("q=")), "1")
-    try:
-        return name, float(weight)
-    except ValueError:
-        return name, 0.0
 
 
 def make_etag(version: int) -> str:

@@ -80,7 +80,7 @@ def document_example(example: Mapping[str, object]) -> dict[str, object]:
 def document_errors(errors: Errors, media_type: str, schema: str) -> Documented:
     """Return the documentation of error replies: one entry for each status, with its codes. `schema` is a name."""
     content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    codes = sorted({*errors, *_EVERY_ROUTE}, key=lambda code: ERROR_CLASSES[code].status)
+    codes = sorted(dict.fromkeys((*errors, *_EVERY_ROUTE)), key=lambda code: ERROR_CLASSES[code].status)
     documented: Documented = {}
     for status, group in groupby(codes, key=lambda code: ERROR_CLASSES[code].status):
         description = ", ".join(f"`{code}`: {ERROR_CLASSES[code].title}" for code in group)

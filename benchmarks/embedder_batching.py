@@ -19,9 +19,8 @@ from measuring import BenchmarkParser, save_result
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
-from skillbus.embedder.domain.inference.batcher import Batcher
+from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
 from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 
 SEED = 7
 CALLERS = 64

@@ -2,7 +2,7 @@
 
 Beside what `skillbus.calibration` fits: each source of queries is also ranked with weights fitted to the others only;
 and for the default model, slope and offset of words alone, which are the same for every model
-(`skillbus.relevance.score.NEUTRAL`). The numbers go into `skillbus.relevance.calibrations`.
+(`skillbus.relevance.score.NEUTRAL`). The numbers go into `skillbus.relevance.score`.
 
     uv run python benchmarks/fitting/fit_relevance.py [--model NAME] [--data DIR]
 """

@@ -24,8 +24,7 @@ from skillbus.calibration.bm25 import build_search_encoder
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.scope import match_scope
 from skillbus.evaluation.knowledge_cases import Doc, KnowledgeCase, KnowledgeCases, load_knowledge_cases
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
-from skillbus.relevance.calibrations import find_calibration
+from skillbus.evaluation.measures import KnowledgeMeasure, compute_knowledge_measures
 from skillbus.relevance.knowledge_evidence import (
     ALONE_HALF,
     ALONE_POWER,
@@ -43,7 +42,7 @@ from skillbus.relevance.knowledge_text import (
     build_item_lexical_text,
 )
 from skillbus.relevance.lexical.encoder import LexicalEncoder
-from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf
+from skillbus.relevance.score import build_relevance, compute_probability, compute_rarest_idf, find_calibration
 from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL as WEIGHTS
 from skillbus.retriever.domain.knowledge.score_factors import names_tag
 from skillbus.retriever.domain.threshold import least_evidence

@@ -38,7 +38,7 @@ from Stemmer import Stemmer  # type: ignore[import-not-found]  # the package car
 from skillbus.calibration.vectors import Rows
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.relevance.lexical import lexicon
-from skillbus.relevance.lexical.stopwords import CHINESE, ENGLISH
+from skillbus.relevance.lexical.terms import CHINESE, ENGLISH
 from skillbus.relevance.normalization import normalise_text
 
 NEAREST, LEAST_COSINE = 4, 0.5

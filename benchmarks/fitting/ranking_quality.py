@@ -43,8 +43,7 @@ from skillbus.calibration.judged import Bools, Judged
 from skillbus.calibration.pairs import SEED, Pairs
 from skillbus.calibration.vectors import JudgedVectors, embed_judged
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.relevance.calibrations import find_calibration
-from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance
+from skillbus.relevance.score import NEUTRAL, Relevance, build_relevance, find_calibration
 from skillbus.retriever.domain.threshold import least_evidence
 
 RELEVANCE = build_relevance(find_calibration(DEFAULT_MODEL))

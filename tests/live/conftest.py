@@ -13,7 +13,7 @@ from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, Prov
 from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import AsyncModel
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 
 OpenLive = Callable[..., AbstractAsyncContextManager[AsyncModel]]
 

@@ -31,14 +31,13 @@ class Bm25:
             vector = self._encoder.encode_document(text, aside)
             for index, value in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):
                 posted[index].append((row, value))
-        self._weights = {index: self._weigh_rows(rows) for index, rows in posted.items()}
-
-    def _weigh_rows(self, rows: list[tuple[int, float]]) -> tuple[Ints, Floats]:
-        idf = math.log(1 + (self._count - len(rows) + 0.5) / (len(rows) + 0.5))
-        return np.array([row for row, _ in rows], dtype=np.int64), np.array([value * idf for _, value in rows])
+        self._weights: dict[int, tuple[Ints, Floats]] = {}
+        for index, rows in posted.items():
+            idf = math.log(1 + (self._count - len(rows) + 0.5) / (len(rows) + 0.5))
+            weights = np.array([value * idf for _, value in rows])
+            self._weights[index] = np.array([row for row, _ in rows], dtype=np.int64), weights
 
     def compute_scores(self, query: str) -> Floats:
-        """Return one score per text."""
         scores = np.zeros(self._count)
         vector = self._encoder.encode_query(query)
         for index, weight in zip(vector.indices.tolist(), vector.values.tolist(), strict=True):

@@ -186,20 +186,15 @@ def _check_signal(pairs: Survey) -> None:
     Raises:
         NoSignalError: they do not.
     """
-    above = np.array(_list_shares_above(pairs))
-    error = max(float(above.std()), 0.1) / np.sqrt(len(above))
-    if above.mean() <= 0.5 + _ONE_SIDED_95 * error:
-        raise NoSignalError(f"a relevant tool is nearer than a random one in only {above.mean():.0%} of cases")
-
-
-def _list_shares_above(pairs: Survey) -> list[float]:
-    """Return for each query the share of random tools that are farther than relevant ones; ties count half."""
-    shares = []
+    shares = []  # for each query, of the random tools that are farther than relevant ones; ties count half
     for query in np.intersect1d(pairs.right.query, pairs.random.query).tolist():
         right = pairs.right.cosine[pairs.right.query == query][:, None]
         random = pairs.random.cosine[pairs.random.query == query][None, :]
         shares.append(float(((right > random) + 0.5 * (right == random)).mean()))
-    return shares
+    above = np.array(shares)
+    error = max(float(above.std()), 0.1) / np.sqrt(len(above))
+    if above.mean() <= 0.5 + _ONE_SIDED_95 * error:
+        raise NoSignalError(f"a relevant tool is nearer than a random one in only {above.mean():.0%} of cases")
 
 
 Convex = Callable[[Floats], tuple[float, Floats, Floats]]

@@ -1,6 +1,6 @@
 """Pairs of a query and a tool with their evidence, the input of the fit and its measures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +37,6 @@ class Pairs:
         return np.flatnonzero(np.diff(self.query, prepend=self.query[0] - 1))
 
     def select_rows(self, rows: Bools) -> "Pairs":
-        """Return the selected rows."""
         return Pairs(self.query[rows], self.tool[rows], self.cosine[rows], self.words[rows], self.relevant[rows])
 
 
@@ -86,23 +85,19 @@ def build_survey(judged: Judged, vectors: JudgedVectors, encoder: LexicalEncoder
     """
     random, single = np.random.default_rng(SEED), judged.for_one_tool
     candidates, right, drawn = [], [], []
-    for evidence in _collect_evidence(judged, vectors, encoder):
+    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
+    rarest = compute_rarest_idf(len(judged.tools))
+    for row, query in enumerate(judged.queries):
+        if row % _CHUNK == 0:
+            cosines = vectors.compute_cosines(row, min(row + _CHUNK, len(judged.queries)))
+        words = index.compute_scores(query.query) / rarest
+        evidence = _Evidence(row, cosines[row % _CHUNK], words, judged.relevant[row])
         candidates.append(evidence.build_candidates())
-        if single[evidence.query]:
+        if single[row]:
             tools = random.integers(len(judged.tools), size=RANDOM_TOOLS)
             right.append(evidence.build_pairs(np.array(sorted(evidence.relevant), dtype=np.int64)))
             drawn.append(evidence.build_pairs(tools[[tool not in evidence.relevant for tool in tools.tolist()]]))
     return Survey(_concatenate(candidates), _concatenate(right), _concatenate(drawn))
-
-
-def _collect_evidence(judged: Judged, vectors: JudgedVectors, encoder: LexicalEncoder) -> Iterator[_Evidence]:
-    index = Bm25([tool.lexical_text for tool in judged.tools], [tool.aside_text for tool in judged.tools], encoder)
-    rarest = compute_rarest_idf(len(judged.tools))
-    for begin in range(0, len(judged.queries), _CHUNK):
-        cosines = vectors.compute_cosines(begin, min(begin + _CHUNK, len(judged.queries)))
-        for row, cosine in enumerate(cosines, start=begin):
-            words = index.compute_scores(judged.queries[row].query) / rarest
-            yield _Evidence(row, cosine, words, judged.relevant[row])
 
 
 def _concatenate(parts: Sequence[Pairs]) -> Pairs:

@@ -45,7 +45,6 @@ class JudgedVectors:
 
 
 def list_query_texts(judged: Judged) -> QueryTexts:
-    """List the texts of all requests."""
     texts, starts = list[str](), list[int]()
     for query in judged.queries:
         starts.append(len(texts))
@@ -63,14 +62,12 @@ def build_vectors(judged: Judged, tools: Rows, asked: Rows) -> JudgedVectors:
         raise UnusableVectorsError(f"vectors of tools and requests differ in shape: {tools.shape}, {asked.shape}")
     wanted = list_query_texts(judged)
     rows = np.split(_scale_rows(asked, len(wanted.texts), "texts asked"), wanted.starts[1:])
-    whole = [some if len(some) == 1 else np.concatenate([_combine_rows(some), some]) for some in rows]
+    # Like the retriever, the vector of several sentences is their mean direction.
+    whole = [
+        some if len(some) == 1 else np.concatenate([compute_mean_direction(some)[np.newaxis], some]) for some in rows
+    ]
     starts = np.cumsum([0, *map(len, whole[:-1])], dtype=np.int64)
     return JudgedVectors(_scale_rows(tools, len(judged.tools), "tools"), np.concatenate(whole), starts)
-
-
-def _combine_rows(rows: Rows) -> Rows:
-    """Combine vectors of sentences like the retriever, shape (1, dim)."""
-    return compute_mean_direction(rows)[np.newaxis]
 
 
 def embed_judged(judged: Judged, embed: Embed) -> JudgedVectors:

@@ -4,7 +4,6 @@ The files are those of `skillbus.calibration.judged`. A tool also has the form o
 `any_of`: groups of interchangeable tools, of which one is enough.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -75,32 +74,23 @@ def load_cases(tools: Path, queries: Path) -> Cases:
     judged = load_judged(tools, queries)
     described = [tool for _, tool in load_lines(tools, ToolDescription)]
     languages = {tool.id: tool.lang or detect_language(f"{tool.name} {tool.description}") for tool in judged.tools}
-    return Cases(
-        tools=tuple(described),
-        cases=tuple(_build_case(request, languages) for request in _load_requests(queries)),
-    )
-
-
-def _load_requests(path: Path) -> Iterator[RequestLine]:
-    for line, request in load_lines(path, RequestLine):
+    cases = []
+    for line, request in load_lines(queries, RequestLine):
         for group in request.any_of:
             if stray := [tool for tool in group if tool not in request.relevant]:
-                raise BadLineError(path, line, f"any_of: {stray[0]!r} is not among `relevant`")
-        yield request
+                raise BadLineError(queries, line, f"any_of: {stray[0]!r} is not among `relevant`")
+        cases.append(_build_case(request, languages))
+    return Cases(tuple(described), tuple(cases))
 
 
 def _build_case(request: RequestLine, languages: dict[str, str]) -> Case:
     language = request.lang or detect_language(request.query)
     relevant = {languages[tool] for tool in request.relevant}
     crosses = len(relevant) == 1 and language not in relevant
-    kind = request.kind or _derive_kind(request.relevant)
+    kind = request.kind
+    if kind is None:
+        kind = "no_match" if not request.relevant else "single" if len(request.relevant) == 1 else "multi"
     return Case(request.query, language, kind, _list_wants(request, kind), relevant.pop() if crosses else None)
-
-
-def _derive_kind(relevant: Sequence[str]) -> Kind:
-    if not relevant:
-        return "no_match"
-    return "single" if len(relevant) == 1 else "multi"
 
 
 def _list_wants(request: RequestLine, kind: Kind) -> tuple[frozenset[str], ...]:

@@ -1,6 +1,6 @@
 """Report of an evaluation of knowledge search."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Final
@@ -9,8 +9,14 @@ import numpy as np
 
 from skillbus.evaluation.cases import SEED
 from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, list_kinds
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
-from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, estimate_mean
+from skillbus.evaluation.measures import (
+    RESAMPLES,
+    Estimate,
+    Floats,
+    KnowledgeMeasure,
+    compute_knowledge_measures,
+    estimate_mean,
+)
 from skillbus.evaluation.report import Figure, build_figure
 
 _EDGES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -84,12 +90,10 @@ class KnowledgeReport:
     ask_s: float
 
     def document(self) -> dict[str, object]:
-        """Return the report for programs."""
         return {**asdict(self), "seed": SEED, "resamples": RESAMPLES}
 
 
 def build_knowledge_report(cases: KnowledgeCases, answers: KnowledgeAnswers) -> KnowledgeReport:
-    """Compute all figures of these answers."""
     nearest = [[hit.id for hit in hits] for hits in answers.nearest]
     bins = tuple(_build_bins(cases.cases, answers.nearest))
     hits = sum(it.hits for it in bins)
@@ -117,28 +121,18 @@ def _measure_hits(answers: Ids, cases: Sequence[KnowledgeCase]) -> Floats:
 
 
 def _build_slices(cases: Sequence[KnowledgeCase], nearest: Ids, words: Ids) -> Iterator[KnowledgeSlice]:
+    """Yield the slices of all cases, of each kind, and of each language."""
     search, bm25 = compute_knowledge_measures(nearest, cases), compute_knowledge_measures(words, cases)
-    for name, belongs in _list_filters(cases).items():
-        rows = np.array([bool(case.grades) and belongs(case) for case in cases], dtype=np.bool_)
+    answerable = np.array([bool(case.grades) for case in cases], dtype=np.bool_)
+    kinds = np.array([case.kind for case in cases], dtype=np.str_)
+    languages = np.array([case.language for case in cases], dtype=np.str_)
+    slices = {"all": answerable} | {kind: answerable & (kinds == kind) for kind in list_kinds(cases)}
+    slices |= {name: answerable & (languages == name) for name in sorted({case.language for case in cases})}
+    for name, rows in slices.items():
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in KnowledgeMeasure}
             figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield KnowledgeSlice(name, int(rows.sum()), figures)
-
-
-def _list_filters(cases: Sequence[KnowledgeCase]) -> dict[str, Callable[[KnowledgeCase], bool]]:
-    """Return the filters of all slices by name: kind and language."""
-    named: dict[str, Callable[[KnowledgeCase], bool]] = {"all": lambda _: True}
-    named |= {kind: _has_kind(kind) for kind in list_kinds(cases)}
-    return named | {language: _has_language(language) for language in sorted({case.language for case in cases})}
-
-
-def _has_kind(kind: str) -> Callable[[KnowledgeCase], bool]:
-    return lambda case: case.kind == kind
-
-
-def _has_language(language: str) -> Callable[[KnowledgeCase], bool]:
-    return lambda case: case.language == language
 
 
 def _build_bins(cases: Sequence[KnowledgeCase], nearest: Sequence[Sequence[Scored]]) -> Iterator[ScoreBin]:

@@ -1,4 +1,4 @@
-"""Measures of a list of tools against the known relevant tools, and bootstrap intervals."""
+"""Measures of a list of tools or knowledge items against the known relevant ones, and bootstrap intervals."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.evaluation.cases import SEED, Case
+from skillbus.evaluation.knowledge_cases import KnowledgeCase
 
 Floats = NDArray[np.float64]
 DEPTH: Final = 10
@@ -41,7 +42,10 @@ def compute_measures(answers: Sequence[Sequence[str]], cases: Sequence[Case]) ->
 def _measure_case(answer: Sequence[str], case: Case) -> dict[Measure, float]:
     if not case.wants:
         return dict.fromkeys(Measure, math.nan)
-    gains = _count_gains(answer, case)
+    open_wants, gains = list(case.wants), list[int]()  # the number of wants that each tool is the first to meet
+    for tool in answer:
+        gains.append(sum(tool in want for want in open_wants))
+        open_wants = [want for want in open_wants if tool not in want]
     wanted = len(case.wants)
     fitting = [place for place, tool in enumerate(answer, start=1) if tool in case.relevant]
     return {
@@ -54,18 +58,46 @@ def _measure_case(answer: Sequence[str], case: Case) -> dict[Measure, float]:
     }
 
 
-def _count_gains(answer: Sequence[str], case: Case) -> list[int]:
-    """Count the wants that each tool is the first to meet."""
-    open_wants = list(case.wants)
-    gains = []
-    for tool in answer:
-        met = [want for want in open_wants if tool in want]
-        open_wants = [want for want in open_wants if tool not in want]
-        gains.append(len(met))
-    return gains
+class KnowledgeMeasure(StrEnum):
+    """Measures of one query, from 0 to 1. Reports show the mean over queries."""
+
+    HIT_AT_1 = "hit_at_1"
+    """1 if the first item answers the query: recall@1 if one item does."""
+    RECALL_AT_5 = "recall_at_5"
+    """Share of the answering items among the first five."""
+    NDCG_AT_10 = "ndcg_at_10"
+    """Normalised discounted cumulative gain, a grade as its gain (Järvelin and Kekäläinen 2002)."""
+    MRR_AT_10 = "mrr_at_10"
+    """Reciprocal rank of the first answering item; 0 after the tenth."""
+    RECALL_ACROSS = "recall_at_5_across"
+    """Share of the answering items in another language that are among the first five, for queries that have any."""
 
 
-def _sum_discounted(gains: Sequence[int]) -> float:
+def compute_knowledge_measures(
+    answers: Sequence[Sequence[str]], cases: Sequence[KnowledgeCase]
+) -> dict[KnowledgeMeasure, Floats]:
+    """Return one number per case, NaN if the measure does not apply. `answers` are ids, best first."""
+    rows = [_measure_knowledge_case(answer[:DEPTH], case) for answer, case in zip(answers, cases, strict=True)]
+    return {measure: np.array([row[measure] for row in rows], dtype=np.float64) for measure in KnowledgeMeasure}
+
+
+def _measure_knowledge_case(answer: Sequence[str], case: KnowledgeCase) -> dict[KnowledgeMeasure, float]:
+    if not case.grades:
+        return dict.fromkeys(KnowledgeMeasure, math.nan)
+    gains = [case.grades.get(name, 0.0) for name in answer]
+    fitting = [place for place, gain in enumerate(gains, start=1) if gain]
+    ideal = sorted(case.grades.values(), reverse=True)[:DEPTH]
+    across = len(case.across.intersection(answer[:5])) / len(case.across) if case.across else math.nan
+    return {
+        KnowledgeMeasure.HIT_AT_1: float(fitting[:1] == [1]),
+        KnowledgeMeasure.RECALL_AT_5: sum(gain > 0 for gain in gains[:5]) / len(case.grades),
+        KnowledgeMeasure.NDCG_AT_10: _sum_discounted(gains) / _sum_discounted(ideal),
+        KnowledgeMeasure.MRR_AT_10: 1 / fitting[0] if fitting else 0.0,
+        KnowledgeMeasure.RECALL_ACROSS: across,
+    }
+
+
+def _sum_discounted(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, start=1))
 
 

@@ -1,10 +1,11 @@
 """Report of an evaluation of tool search."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from skillbus.calibration.judged import Bools
 from skillbus.evaluation.cases import SEED, Case, Cases
 from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, Measure, compute_measures, estimate_mean
 
@@ -74,12 +75,10 @@ class Report:
     ask_s: float
 
     def document(self) -> dict[str, object]:
-        """Return the report for programs."""
         return {**asdict(self), "seed": SEED, "resamples": RESAMPLES}
 
 
 def build_report(cases: Cases, answers: Answers) -> Report:
-    """Compute all figures of these answers."""
     return Report(
         tools=len(cases.tools),
         queries=len(cases.cases),
@@ -94,35 +93,29 @@ def build_report(cases: Cases, answers: Answers) -> Report:
 
 def _build_slices(cases: Sequence[Case], answers: Answers) -> Iterator[Slice]:
     search, bm25 = compute_measures(answers.nearest, cases), compute_measures(answers.bm25, cases)
-    for name, belongs in _list_filters(cases).items():
-        rows = np.array([bool(case.wants) and belongs(case) for case in cases], dtype=np.bool_)
+    for name, rows in _select_rows(cases).items():
         if rows.any():
             pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in Measure}
             figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield Slice(name, int(rows.sum()), figures)
 
 
-def _list_filters(cases: Sequence[Case]) -> dict[str, Callable[[Case], bool]]:
-    """Return the filters of all slices by name: language, kind, both, and requests for tools in another language."""
-    languages = sorted({case.language for case in cases})
-    kinds = sorted({case.kind for case in cases})
+def _select_rows(cases: Sequence[Case]) -> dict[str, Bools]:
+    """Return the mask of each slice by name: language, kind, both, and requests for tools in another language."""
+    answerable = np.array([bool(case.wants) for case in cases], dtype=np.bool_)
+    languages = np.array([case.language for case in cases], dtype=np.str_)
+    kinds = np.array([case.kind for case in cases], dtype=np.str_)
+    others = np.array([case.crosses_to or "" for case in cases], dtype=np.str_)
+    of_language = {name: answerable & (languages == name) for name in sorted({case.language for case in cases})}
+    of_kind = {name: answerable & (kinds == name) for name in sorted({case.kind for case in cases})}
     crossings = sorted({(case.language, case.crosses_to) for case in cases if case.crosses_to is not None})
-    named: dict[str, Callable[[Case], bool]] = {"all": lambda _: True}
-    for language in languages:
-        named[language] = _has_kind(language, None)
-    for kind in kinds:
-        named[kind] = _has_kind(None, kind)
-    for language in languages:
-        named |= {f"{language}, {kind}": _has_kind(language, kind) for kind in kinds}
-    return named | {f"{language} to {other}": _crosses_languages(language, other) for language, other in crossings}
-
-
-def _has_kind(language: str | None, kind: str | None) -> Callable[[Case], bool]:
-    return lambda case: (language is None or case.language == language) and (kind is None or case.kind == kind)
-
-
-def _crosses_languages(language: str, other: str) -> Callable[[Case], bool]:
-    return lambda case: case.language == language and case.crosses_to == other
+    return (
+        {"all": answerable}
+        | of_language
+        | {str(kind): rows for kind, rows in of_kind.items()}
+        | {f"{language}, {kind}": of_language[language] & of_kind[kind] for language in of_language for kind in of_kind}
+        | {f"{language} to {other}": of_language[language] & (others == other) for language, other in crossings}
+    )
 
 
 def build_figure(search: Floats, bm25: Floats) -> Figure:

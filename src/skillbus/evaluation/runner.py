@@ -24,9 +24,8 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.embedder.domain.model import ModelFactory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
-from skillbus.evaluation.answers import Progress, collect_answers
+from skillbus.evaluation.answers import Progress, collect_answers, collect_knowledge_answers
 from skillbus.evaluation.cases import Cases
-from skillbus.evaluation.knowledge_answers import collect_knowledge_answers
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
 from skillbus.evaluation.knowledge_report import KnowledgeReport, build_knowledge_report
 from skillbus.evaluation.report import Report, build_report
@@ -79,7 +78,10 @@ async def run_knowledge_evaluation(
 async def open_system(data: Path, model: str | None = None, models: ModelFactory | None = None) -> AsyncGenerator[Bus]:
     """Run the services with all data in this folder. Raises like `run_tool_evaluation`."""
     async with AsyncExitStack() as stack:
-        bus = await stack.enter_async_context(_open_private_bus(data / "nats"))
+        server = await stack.enter_async_context(open_nats_server(data / "nats"))
+        address = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
+        bus = await stack.enter_async_context(open_bus(address, "skillbus-evaluation", CollectorRegistry()))
+        await provision(bus.jetstream)
         await stack.enter_async_context(open_embedder(bus, EmbedderSettings(data=data), models))
         if model is not None:
             await _make_default(bus.caller, model)
@@ -88,15 +90,6 @@ async def open_system(data: Path, model: str | None = None, models: ModelFactory
         await stack.enter_async_context(open_indexer(bus, IndexerSettings(data=data), store))
         await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
         yield bus
-
-
-@asynccontextmanager
-async def _open_private_bus(folder: Path) -> AsyncGenerator[Bus]:
-    async with open_nats_server(folder) as server:
-        settings = BusSettings(url=server.address.url, token=SecretStr(server.address.token))
-        async with open_bus(settings, "skillbus-evaluation", CollectorRegistry()) as bus:
-            await provision(bus.jetstream)
-            yield bus
 
 
 async def _make_default(caller: Caller, name: str) -> None:

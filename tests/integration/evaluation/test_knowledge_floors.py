@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from skillbus.evaluation.knowledge_cases import load_knowledge_cases
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure
 from skillbus.evaluation.knowledge_report import KnowledgeReport
+from skillbus.evaluation.measures import KnowledgeMeasure
 from skillbus.evaluation.runner import run_knowledge_evaluation
 
 QUERIES: Final = 400

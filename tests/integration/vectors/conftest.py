@@ -12,7 +12,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from skillbus.vectors import VectorStore, open_vector_store
-from skillbus.vectors.server.store import ServerVectorStore
+from skillbus.vectors.server import ServerVectorStore
 
 SERVER_URL = os.environ.get("SKILLBUS_TEST_QDRANT_URL")
 

@@ -20,7 +20,7 @@ from skillbus.vectors import (
     open_vector_store,
     point_id,
 )
-from skillbus.vectors.server.store import ServerVectorStore
+from skillbus.vectors.server import ServerVectorStore
 
 Answer = Callable[[str], tuple[int, str]]
 
@@ -180,7 +180,7 @@ async def test_calls_after_closing_are_unavailable():
 
 
 @pytest.mark.parametrize(
-    ("url", "unwanted"), [("'http://127.0.0.1:1'", "qdrant_edge"), ("None", "skillbus.vectors.server.store")]
+    ("url", "unwanted"), [("'http://127.0.0.1:1'", "qdrant_edge"), ("None", "skillbus.vectors.server")]
 )
 def test_only_the_chosen_engine_is_imported(url, unwanted, tmp_path):
     script = f"""

@@ -16,10 +16,8 @@ from skillbus.embedder.domain.errors import (
     OverloadedError,
     TextNotEmbeddableError,
 )
-from skillbus.embedder.domain.inference.batch import run_batch
-from skillbus.embedder.domain.inference.batcher import BatchedRows, Batcher
+from skillbus.embedder.domain.inference.batcher import BatchedRows, Batcher, VectorCache, run_batch
 from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 
 from .fakes import SPEC, WAIT_S, FakeModel, vector_of
 
@@ -275,6 +273,16 @@ async def test_a_bad_text_in_a_batch_fails_alone() -> None:
     assert len(found) == 8
     assert failed.value.text_index == 1
     assert isinstance(failed.value.__cause__, RuntimeError)
+
+
+async def test_a_failing_batch_logs_one_traceback_and_a_line_for_each_of_its_halves(
+    logged: list[MutableMapping[str, object]],
+) -> None:
+    await run_batch(FakeModel(poison=["bad"]), ["a", "b", "c", "bad"], TextRole.QUERY)
+    failures = [line for line in logged if line["event"] == "embedding_batch_failed"]
+    assert [line["batch_texts"] for line in failures] == [4, 2, 1]
+    assert [line["exc_info"] is None for line in failures] == [False, True, True]
+    assert {line["error"] for line in failures} == {"RuntimeError('poisoned')"}
 
 
 async def test_a_model_that_cannot_be_had_is_asked_once_and_no_text_is_blamed() -> None:

@@ -19,9 +19,9 @@ from skillbus.embedder.domain.errors import (
     ModelUnknownError,
     OverloadedError,
 )
+from skillbus.embedder.domain.inference.batcher import VectorCache
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from .fakes import WAIT_S, FakeModel, FakeRegistry, registered_model, vector_of

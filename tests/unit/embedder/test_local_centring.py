@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.e5.centring import Centring
-from skillbus.embedder.adapters.local.e5.model import load_e5_centring
+from skillbus.embedder.adapters.local.e5.model import Centring, load_e5_centring
 
 DIM = 16
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.domain.inference.vector_cache import VectorCache, VectorKey
+from skillbus.embedder.domain.inference.batcher import VectorCache
+from skillbus.embedder.domain.inference.lanes import VectorKey
 
 ROW = np.ones(3, np.float32)
 

@@ -7,8 +7,8 @@ import pytest
 
 from skillbus.calibration.errors import BadLineError, UnreadableFileError
 from skillbus.evaluation.knowledge_cases import KnowledgeCases, load_knowledge_cases
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure, compute_knowledge_measures
 from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored, build_knowledge_report
+from skillbus.evaluation.measures import KnowledgeMeasure, compute_knowledge_measures
 
 from .files import lines_in
 

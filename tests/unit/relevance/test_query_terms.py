@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.relevance.lexical.encoder import LexicalEncoder
+from skillbus.relevance.lexical.encoder import LexicalEncoder, weigh_query_terms
 from skillbus.relevance.lexical.lexicon import Lexicon, load_lexicon, translate_nothing, unpack_lexicon
-from skillbus.relevance.lexical.query_terms import weigh_query_terms
 from skillbus.relevance.lexical.terms import stem_word
 
 SAID: Mapping[str, Mapping[str, float]] = {"提交": {"commit": 0.8, "submit": 0.6}, "代码": {"code": 0.7, "commit": 0.2}}

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.contracts.embedder.registry import Calibration
-from skillbus.relevance.calibrations import find_calibration
 from skillbus.relevance.score import (
     NEUTRAL,
     Relevance,
     build_relevance,
     compute_probability,
     compute_rarest_idf,
+    find_calibration,
 )
 
 USE_MULTILINGUAL_V3 = build_relevance(find_calibration("use-multilingual-v3"))

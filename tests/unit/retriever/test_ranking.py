@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.relevance.calibrations import find_calibration
-from skillbus.relevance.score import build_relevance
+from skillbus.relevance.score import build_relevance, find_calibration
 from skillbus.retriever.domain.index import IndexCandidate
 from skillbus.retriever.domain.tools.ranking import ALIKE, RankedTool, diversify, rank_candidates
 

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from qdrant_client import models
 
 from skillbus.vectors import point_id
-from skillbus.vectors.edge.payload import PACKED, find_top_fields, pack_payload, unpack_payload
+from skillbus.vectors.edge.models import PACKED, find_top_fields, pack_payload, unpack_payload
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 values: st.SearchStrategy[JsonValue] = st.recursive(

@@ -1,7 +1,7 @@
 import asyncio
 
 from skillbus.vectors import VectorStoreUnavailable
-from skillbus.vectors.edge.flush import FlushBehind
+from skillbus.vectors.edge.store import FlushBehind
 
 
 class Disk:

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from skillbus.cli.output import clean_line
 from skillbus.cli.tables import build_table
-from skillbus.evaluation.knowledge_measures import KnowledgeMeasure
 from skillbus.evaluation.knowledge_report import KnowledgeReport
-from skillbus.evaluation.measures import Estimate, Measure
+from skillbus.evaluation.measures import Estimate, KnowledgeMeasure, Measure
 from skillbus.evaluation.report import Figure, Report
 
 MeasureT = TypeVar("MeasureT", bound=StrEnum)

@@ -26,7 +26,7 @@ from skillbus.cli.session import Session, remote_command
 from skillbus.cli.tables import build_table
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
-from skillbus.relevance.calibrations import find_calibration
+from skillbus.relevance.score import find_calibration
 
 Tools = Annotated[
     Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")

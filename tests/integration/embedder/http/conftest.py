@@ -12,8 +12,7 @@ from skillbus.common.secrets import Secrets
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.model import AsyncModel
-from skillbus.providers.client import ClientTuning
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ClientTuning, ProviderClients
 
 from .fake_provider import DIM, FakeProvider
 

@@ -11,9 +11,8 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextNotEmbeddableError
-from skillbus.embedder.domain.inference.batcher import Batcher
+from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
 from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.embedder.domain.model import AsyncModel
 
 from .conftest import OpenModel, a_model, registered

@@ -12,7 +12,7 @@ from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.model import check_rows
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 
 from .conftest import KEY, OpenModel, a_model, registered
 from .fake_provider import DIM, FakeProvider, as_json, unit

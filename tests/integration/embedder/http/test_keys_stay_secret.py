@@ -13,7 +13,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.errors import EmbedderError
 from skillbus.embedder.domain.model import AsyncModel
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 
 from .conftest import KEY, OpenModel, a_model, registered
 from .fake_provider import Behaviour, FakeProvider, Reply, as_json, break_off, openai_error, trickle

@@ -12,7 +12,7 @@ from skillbus.contracts.embedder.registry import ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.http.model import build_http_model
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 from skillbus.embedder.domain.model import AsyncModel
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 
 from .conftest import OpenModel, Waits, a_model, registered
 from .fake_provider import DIM, WAIT_S, FakeProvider, Reply, break_off, openai_error, trickle

@@ -15,12 +15,12 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.domain.embedding import EmbeddingRequest, EmbeddingService
+from skillbus.embedder.domain.inference.batcher import VectorCache
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.embedder.domain.registry.snapshot import RegistrySnapshot, build_snapshot
 from skillbus.embedder.wiring import ProviderModels
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from ....unit.embedder.local_records import LOCAL, record

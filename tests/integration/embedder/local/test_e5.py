@@ -17,7 +17,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.e5.model import E5Model, load_e5_centring, locate_e5_model
 from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHungError, E5Program
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
-from skillbus.embedder.domain.inference.batch import run_batch
+from skillbus.embedder.domain.inference.batcher import run_batch
 from skillbus.embedder.domain.model import check_rows
 from skillbus.relevance.normalization import normalise_text
 

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,7 +62,10 @@ async def exchange_once(
                 if len(content) > request.reply_bytes:
                     return Failure(f"answered with more than the {request.reply_bytes >> 10} KiB that are expected")
                 return content
-            complaint = b"" if response.is_redirect else await _read_complaint(response)
+            complaint = b""
+            if not response.is_redirect:
+                with suppress(_DecompressionError):  # the status is still informative
+                    complaint = await _read_body(response, _COMPLAINT_BYTES)
             return classify_failure(response.status_code, dict(response.headers), complaint, context)
     except _DecompressionError:
         return Failure("answered with content that cannot be decompressed")
@@ -78,13 +82,6 @@ def _describe_transport_error(error: httpx.HTTPError, url: httpx.URL) -> Failure
             return Failure(f"cannot be called: {type(error).__name__}", Blame.REQUEST)
         case _:
             return Failure(f"broke off at {place}: {type(error).__name__}", retryable=True)
-
-
-async def _read_complaint(response: httpx.Response) -> bytes:
-    try:
-        return await _read_body(response, _COMPLAINT_BYTES)
-    except _DecompressionError:
-        return b""  # the status is still informative
 
 
 async def _read_body(response: httpx.Response, size: int) -> bytes:

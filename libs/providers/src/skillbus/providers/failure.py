@@ -62,14 +62,24 @@ class _Complaint:
 
 
 def classify_failure(status: int, headers: dict[str, str], body: bytes, context: RequestContext) -> Failure:
-    """Classify a reply whose status is not 2xx. Header names are in lower case; `body` may be cut."""
+    """Classify a reply with a status other than 2xx. Header names are in lower case; `body` may be cut."""
     if 300 <= status < 400:
-        location = _redact_key(headers.get("location", ""), context.key)
-        return Failure(_describe_redirect(location), Blame.REQUEST, status=status)
+        # Only the host is reported: a path or a query may hold secrets.
+        try:
+            host = urlsplit(_redact_key(headers.get("location", ""), context.key)).hostname
+        except ValueError:
+            host = None
+        place = (host or "another path")[:100]
+        reason = f"redirects to {place}, which is not followed; register the address itself"
+        return Failure(reason, Blame.REQUEST, status=status)
     if status in _KEY_STATUSES:
-        return Failure(_describe_rejected_key(status, context.key_reference), Blame.REQUEST, status=status)
+        reason = f"does not accept the key {context.key_reference} ({status}); check what it refers to"
+        if context.key_reference is None:
+            reason = f"requires a key ({status}), and none is registered; set its api_key"
+        return Failure(reason, Blame.REQUEST, status=status)
     complaint = _parse_complaint(body, context.key)
-    excerpt = _build_excerpt(complaint.message)
+    words = " ".join("".join(char if char.isprintable() else " " for char in complaint.message).split())
+    excerpt = f": {words[:_EXCERPT_CHARS]}" if words else ""
     if complaint.codes & _INDEPENDENT_OF_INPUT:
         return Failure(f"refused the request, whatever its input ({status}){excerpt}", Blame.REQUEST, status=status)
     if status == 404:
@@ -92,21 +102,6 @@ def _classify_by_status(status: int, headers: dict[str, str], complaint: _Compla
     return Failure(f"answered {status}{excerpt}", retryable=retryable, status=status, retry_after=retry_after)
 
 
-def _describe_redirect(location: str) -> str:
-    """Name the host alone: a path or a query may hold secrets."""
-    try:
-        host = urlsplit(location).hostname
-    except ValueError:
-        host = None
-    return f"redirects to {(host or 'another path')[:100]}, which is not followed; register the address itself"
-
-
-def _describe_rejected_key(status: int, reference: str | None) -> str:
-    if reference is None:
-        return f"requires a key ({status}), and none is registered; set its api_key"
-    return f"does not accept the key {reference} ({status}); check what it refers to"
-
-
 def _parse_complaint(body: bytes, key: SecretStr | None) -> _Complaint:
     """Parse an error body: {"error": {…}}, {"error": "…"}, {"detail": "…"}, or the fields at the top."""
     try:
@@ -120,12 +115,6 @@ def _parse_complaint(body: bytes, key: SecretStr | None) -> _Complaint:
     codes = frozenset(texts[name].lower() for name in ("code", "type") if name in texts)
     message = next((texts[name] for name in ("message", "error", "detail") if name in texts), "")
     return _Complaint(message, codes, texts.get("param", ""))
-
-
-def _build_excerpt(message: str) -> str:
-    """Shorten the provider's message to one line."""
-    words = " ".join("".join(char if char.isprintable() else " " for char in message).split())
-    return f": {words[:_EXCERPT_CHARS]}" if words else ""
 
 
 def _redact_key(text: str, key: SecretStr | None) -> str:

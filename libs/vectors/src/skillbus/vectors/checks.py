@@ -138,7 +138,10 @@ def check_vector(name: str | None, vector: object) -> None:
         case "dense", list():
             finite = _finite(vector)
         case "lexical", models.SparseVector(indices=indices, values=values):
-            _check_indices(indices, values)
+            if len(indices) != len(values) or len(set(indices)) != len(indices):
+                raise VectorStoreRejected("a sparse vector needs as many distinct indices as values")
+            if indices and not 0 <= min(indices) <= max(indices) <= _MAX_SPARSE_INDEX:
+                raise VectorStoreRejected("an index of a sparse vector lies outside 0 to 2**32 - 1")
             finite = _finite(values)
         case _:
             raise VectorStoreRejected(
@@ -155,13 +158,6 @@ def _finite(values: Sequence[object]) -> bool:
         return math.isfinite(sum(values))  # type: ignore[arg-type]  # values that cannot be added are refused
     except TypeError:
         return False
-
-
-def _check_indices(indices: Sequence[int], values: Sequence[float]) -> None:
-    if len(indices) != len(values) or len(set(indices)) != len(indices):
-        raise VectorStoreRejected("a sparse vector needs as many distinct indices as values")
-    if indices and not 0 <= min(indices) <= max(indices) <= _MAX_SPARSE_INDEX:
-        raise VectorStoreRejected("an index of a sparse vector lies outside 0 to 2**32 - 1")
 
 
 def _is_uuid(value: object) -> bool:

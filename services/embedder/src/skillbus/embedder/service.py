@@ -3,9 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skillbus.common.bus import headers
 from skillbus.contracts.embedder.embedding import (
     EmbeddingModel,
@@ -20,8 +17,7 @@ from skillbus.contracts.message import FloatMatrix
 from skillbus.embedder.domain.embedding import EmbeddingRequest, EmbeddingService
 from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
-from skillbus.relevance.calibrations import find_calibration
-from skillbus.relevance.lexical.encoder import LexicalVector
+from skillbus.relevance.score import find_calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +45,23 @@ class EmbedderHandlers:
                 mean_terms=request.mean_terms,
             )
         )
+        dense = sparse = None
+        if (rows := result.dense) is not None:
+            count, dim = rows.shape
+            dense = FloatMatrix(dim=dim, count=count, data=rows.astype("<f4", copy=False).tobytes())
+        if result.sparse is not None:
+            sparse = tuple(
+                SparseVector(
+                    indices=tuple(vector.indices.tolist()),
+                    values=tuple(vector.values.tolist()),
+                    terms=vector.terms if request.role is TextRole.QUERY else (),
+                )
+                for vector in result.sparse
+            )
         return TextsEmbedded(
             model=result.model and _encode_model(result.model),
-            dense=None if result.dense is None else _encode_rows(result.dense),
-            sparse=None if result.sparse is None else tuple(_encode_sparse(v, request.role) for v in result.sparse),
+            dense=dense,
+            sparse=sparse,
             degraded=result.degraded,
             skipped=tuple(SkippedModel(provider=s.provider, name=s.model, reason=s.reason) for s in result.skipped),
             tokens=result.tokens,
@@ -74,17 +83,4 @@ def _encode_model(registered: RegisteredModel) -> EmbeddingModel | None:
         fingerprint=spec.fingerprint,
         dimensions=spec.dim,
         calibration=model.calibration or find_calibration(model.name),
-    )
-
-
-def _encode_rows(rows: NDArray[np.float32]) -> FloatMatrix:
-    count, dim = rows.shape
-    return FloatMatrix(dim=dim, count=count, data=rows.astype("<f4", copy=False).tobytes())
-
-
-def _encode_sparse(vector: LexicalVector, role: TextRole) -> SparseVector:
-    return SparseVector(
-        indices=tuple(vector.indices.tolist()),
-        values=tuple(vector.values.tolist()),
-        terms=vector.terms if role is TextRole.QUERY else (),
     )

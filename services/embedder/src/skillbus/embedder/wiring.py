@@ -19,15 +19,15 @@ from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_
 from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.embedding import EmbeddingService
+from skillbus.embedder.domain.inference.batcher import VectorCache
 from skillbus.embedder.domain.inference.model_pool import ModelPool
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.embedder.domain.model import AsyncModel, ModelFactory, ModelSpec
 from skillbus.embedder.domain.registry.errors import RegistryUnavailableError
 from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
 from skillbus.embedder.service import EmbedderHandlers
 from skillbus.embedder.settings import EmbedderSettings
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
 

@@ -3,7 +3,7 @@
 score(q, d) = Σ_t IDF(t) · tf·(k1+1) / (tf + k1·(1 − b + b·|d|/avgdl))      (Robertson & Zaragoza 2009, eq. 3.15)
 
 A document's vector holds the fraction. A query's vector holds a weight for each of its terms and their translations
-(`query_terms`). The store multiplies by IDF(t) over its points (Qdrant: `modifier=Modifier.IDF` on the sparse vector).
+(`weigh_query_terms`). The store multiplies by IDF(t) over its points (Qdrant: `Modifier.IDF` on the sparse vector).
 `avgdl` is a constant: the vector of a document must not depend on the other documents in the index.
 
 A term's index is the first four bytes of its BLAKE2b digest, the same in every process and on every machine. Of n
@@ -11,17 +11,27 @@ different terms, n²/2³³ pairs are expected to share an index: 0.01 in 10,000 
 two words one and has no other effect.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.relevance.lexical.lexicon import Translate, translate_nothing
-from skillbus.relevance.lexical.query_terms import weigh_query_terms
 from skillbus.relevance.lexical.terms import split_terms
+
+VALUE: Final = 0.5
+"""Weight of a number, and of a term that occurs only in quotation marks, an address or a URL."""
+TRANSLATED: Final = 0.75
+"""Factor on the weight of a translation. A higher factor finds more English tools for Chinese requests (recall@5 of 591
+requests: .60 at .75, .64 at 1, .66 at 1.5) and fewer Chinese ones (.966, .959, .949)."""
+_VALUES: Final = re.compile(
+    r"https?://\S+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}|\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,60}'(?!\w)"
+    r"|「[^」\n]{1,200}」|《[^》\n]{1,100}》"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +87,25 @@ class LexicalEncoder:
 
     def _saturate(self, count: float, norm: float) -> float:
         return count * (self.k1 + 1) / (count + norm)
+
+
+def weigh_query_terms(query: str, translate: Translate) -> dict[str, float]:
+    """Return a weight from 0 to 1 for each term: 1 for the query's words, less for values and translations.
+
+    A repeated term counts once: that found more (recall@5 in Chinese 0.88 against 0.85).
+    """
+    terms = split_terms(query)
+    outside = _VALUES.sub(" ", query)
+    if 2 * len(outside.strip()) < len(query.strip()):
+        outside = query  # most of the query is quoted: the quotation is the request itself
+    about = terms if outside == query else split_terms(outside)
+    stated = {*about.words, *about.pairs}
+    own = {term: VALUE if term.isdecimal() or term not in stated else 1.0 for term in (*terms.words, *terms.pairs)}
+    translated: dict[str, float] = {}
+    for word in terms.words:
+        for term, weight in translate(word).items():
+            translated[term] = max(translated.get(term, 0.0), TRANSLATED * weight * own[word])
+    return {**translated, **own}
 
 
 def hash_term(term: str) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,7 +36,14 @@ def lock_directory(directory: Path) -> Iterator[None]:
         VectorStoreLocked: The directory is locked, by another process or by this one.
         VectorStoreUnavailable: The directory cannot be created or written.
     """
-    with _lock_file(directory) as lock:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / "lock").open("a+")
+    except OSError as error:
+        raise VectorStoreUnavailable(
+            f"{directory} cannot hold a vector store ({error}); make it writable or choose another directory"
+        ) from error
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -46,16 +53,6 @@ def lock_directory(directory: Path) -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
-
-
-def _lock_file(directory: Path) -> TextIO:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        return (directory / "lock").open("a+")
-    except OSError as error:
-        raise VectorStoreUnavailable(
-            f"{directory} cannot hold a vector store ({error}); make it writable or choose another directory"
-        ) from error
 
 
 class EdgeDirectory:
@@ -72,15 +69,12 @@ class EdgeDirectory:
             shutil.rmtree(leftover)
 
     def list_names(self) -> list[str]:
-        """Return the names of the collections on disk."""
         return sorted(entry.name for entry in self._collections.iterdir() if not entry.name.startswith("."))
 
     def shard_path(self, name: str) -> Path:
-        """Return the folder of a collection's shard."""
         return self._collections / name / "shard"
 
     def read_spec(self, name: str) -> CollectionSpec:
-        """Read a collection's spec."""
         path = self._collections / name / _SPEC
         try:
             document = json.loads(path.read_bytes())
@@ -91,7 +85,6 @@ class EdgeDirectory:
             raise _unreadable(path, error) from error
 
     def write_spec(self, name: str, spec: CollectionSpec) -> None:
-        """Write a collection's spec."""
         _replace(self._collections / name / _SPEC, {"format": _FORMAT, **asdict(spec)})
 
     def create_staging(self) -> str:
@@ -117,7 +110,6 @@ class EdgeDirectory:
         shutil.rmtree(self._collections / name)
 
     def read_aliases(self) -> dict[str, str]:
-        """Read the collection of each alias."""
         path = self._root / _ALIASES
         if not path.exists():
             return {}

@@ -6,7 +6,7 @@ Beyond that, `health` advises a server.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -19,15 +19,15 @@ from qdrant_client import models
 from skillbus.vectors import checks
 from skillbus.vectors.edge.calls import call_edge
 from skillbus.vectors.edge.directory import EdgeDirectory, lock_directory
-from skillbus.vectors.edge.flush import FlushBehind
 from skillbus.vectors.edge.models import (
     build_config,
+    find_top_fields,
     format_offset,
+    read_packed,
     record,
     translate_filter,
     translate_point,
 )
-from skillbus.vectors.edge.payload import find_top_fields, read_packed
 from skillbus.vectors.edge.search import search_shard
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
 from skillbus.vectors.store import CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
@@ -46,6 +46,39 @@ EXACT_SCAN_POINTS: Final = 50_000
 """Points of a collection up to which a scan stays below 10 ms."""
 
 _logger = logging.getLogger(__name__)
+
+
+class FlushBehind:
+    """Calls `flush` `delay_s` seconds after a write was marked. A failed flush is logged and repeated."""
+
+    def __init__(self, flush: Callable[[], Awaitable[None]], delay_s: float) -> None:
+        self._flush = flush
+        self._delay_s = delay_s
+        self._written = asyncio.Event()
+
+    def mark_write(self) -> None:
+        self._written.set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the flushing task. Writes that are still marked at the end are left to the caller's last flush."""
+        task = asyncio.create_task(self._run(), name="vector-store-flush")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _run(self) -> None:
+        while True:
+            await self._written.wait()
+            await asyncio.sleep(self._delay_s)
+            self._written.clear()
+            try:
+                await self._flush()
+            except VectorStoreError:
+                _logger.exception("vector_store_flush_failed")
+                self._written.set()
 
 
 @asynccontextmanager
@@ -287,17 +320,14 @@ class EdgeVectorStore:
         for name in sorted(self._unflushed):
             self._unflushed.discard(name)
             if (found := self._collections.get(name)) is not None:
-                self._flush_collection(found)
+                try:
+                    call_edge(found.shard.flush)
+                except VectorStoreError as error:
+                    self._unflushed.add(name)
+                    self._flush_failure = str(error)
+                    raise
             await asyncio.sleep(0)
         self._flush_failure = None
-
-    def _flush_collection(self, collection: _Collection) -> None:
-        try:
-            call_edge(collection.shard.flush)
-        except VectorStoreError as error:
-            self._unflushed.add(collection.name)
-            self._flush_failure = str(error)
-            raise
 
     async def close(self) -> None:
         if self._closed:

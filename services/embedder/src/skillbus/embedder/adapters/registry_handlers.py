@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.embedder import registry as contract
 from skillbus.contracts.embedder.registry import (
-    CreateModel,
-    CreateProvider,
     ModelRecord,
     ModelSelector,
     ModelsListed,
@@ -16,8 +14,6 @@ from skillbus.contracts.embedder.registry import (
     ProviderTested,
     RegistryEntryDeleted,
     TestProvider,
-    UpdateModel,
-    UpdateProvider,
 )
 from skillbus.contracts.message import Empty
 from skillbus.embedder.domain.model import ModelFactory
@@ -36,15 +32,15 @@ class RegistryHandlers:
         return [
             route(contract.LIST_PROVIDERS, self.list_providers),
             route(contract.GET_PROVIDER, self.get_provider),
-            route(contract.CREATE_PROVIDER, self.create_provider),
-            route(contract.UPDATE_PROVIDER, self.update_provider),
+            route(contract.CREATE_PROVIDER, self.registry.create_provider),
+            route(contract.UPDATE_PROVIDER, self.registry.update_provider),
             route(contract.DELETE_PROVIDER, self.delete_provider),
             route(contract.TEST_PROVIDER, self.test_provider),
             route(contract.LIST_MODELS, self.list_models),
             route(contract.GET_MODEL, self.get_model),
             route(contract.GET_DEFAULT_MODEL, self.get_default_model),
-            route(contract.CREATE_MODEL, self.create_model),
-            route(contract.UPDATE_MODEL, self.update_model),
+            route(contract.CREATE_MODEL, self.registry.create_model),
+            route(contract.UPDATE_MODEL, self.registry.update_model),
             route(contract.DELETE_MODEL, self.delete_model),
         ]
 
@@ -53,12 +49,6 @@ class RegistryHandlers:
 
     async def get_provider(self, request: ProviderSelector) -> ProviderRecord:
         return await self.registry.get_provider(request.name)
-
-    async def create_provider(self, request: CreateProvider) -> ProviderRecord:
-        return await self.registry.create_provider(request)
-
-    async def update_provider(self, request: UpdateProvider) -> ProviderRecord:
-        return await self.registry.update_provider(request)
 
     async def delete_provider(self, request: ProviderSelector) -> RegistryEntryDeleted:
         await self.registry.delete_provider(request.name)
@@ -75,12 +65,6 @@ class RegistryHandlers:
 
     async def get_default_model(self, _: Empty) -> ModelRecord:
         return await self.registry.ensure_default()
-
-    async def create_model(self, request: CreateModel) -> ModelRecord:
-        return await self.registry.create_model(request)
-
-    async def update_model(self, request: UpdateModel) -> ModelRecord:
-        return await self.registry.update_model(request)
 
     async def delete_model(self, request: ModelSelector) -> RegistryEntryDeleted:
         return RegistryEntryDeleted(name=(await self.registry.delete_model(request.id)).name)

@@ -78,7 +78,6 @@ class EmbeddingService:
     def __init__(
         self, load_snapshot: Callable[[], Awaitable[RegistrySnapshot]], pool: ModelPool, lexical: LexicalEncoder
     ) -> None:
-        """Call `load_snapshot` for the registry at every request."""
         self._load_snapshot = load_snapshot
         self._seen: RegistrySnapshot | None = None
         self._pool = pool
@@ -109,13 +108,15 @@ class EmbeddingService:
         sparse = await self._encode_sparse(request) if request.sparse else None
         if not request.dense:
             return EmbeddingResult(sparse=sparse)
-        deadline = None if request.within_s is None else asyncio.get_running_loop().time() + request.within_s
+        loop = asyncio.get_running_loop()
+        deadline = None if request.within_s is None else loop.time() + request.within_s
         skipped: list[SkippedCandidate] = []
         candidates = await self._list_candidates(request.model)
         for place, model in enumerate(candidates, start=1):
             share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else 1.0
             try:
-                batched = await self._embed_within(_share_time(deadline, share), model, request)
+                within_s = None if deadline is None else max(0.0, deadline - loop.time()) * share
+                batched = await self._embed_within(within_s, model, request)
             except ModelUnavailableError as error:
                 skipped.append(SkippedCandidate(model.provider.name, model.model.name, str(error)))
                 continue
@@ -182,13 +183,6 @@ class EmbeddingService:
         if sum(map(len, texts)) + sum(map(len, request.asides)) <= _INLINE_CHARS:
             return encode()
         return await asyncio.to_thread(encode)
-
-
-def _share_time(deadline: float | None, share: float) -> float | None:
-    """Return a share of the seconds until `deadline`, in the loop's time."""
-    if deadline is None:
-        return None
-    return max(0.0, deadline - asyncio.get_running_loop().time()) * share
 
 
 def _explain_empty_chain(reference: str | None) -> str:

@@ -12,12 +12,10 @@ import numpy as np
 from skillbus.common.secrets import SecretUnreadableError
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
-from skillbus.embedder.adapters.http.replies import build_rows
-from skillbus.embedder.adapters.http.wire_formats import WireFormat, select_wire_format
+from skillbus.embedder.adapters.http.wire_formats import WireFormat, build_rows, select_wire_format
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextsRefusedError
 from skillbus.embedder.domain.model import AsyncModel, EmbeddedRows, ModelSpec
-from skillbus.providers.client import MAX_REPLY_BYTES, ProviderClient
-from skillbus.providers.clients import ProviderClients
+from skillbus.providers.client import MAX_REPLY_BYTES, ProviderClient, ProviderClients
 from skillbus.providers.errors import InputRefusedError, ProviderError
 from skillbus.providers.exchange import ProviderRequest
 
@@ -127,6 +125,13 @@ def _build_spec(wire: WireFormat, provider: ProviderRecord, model: ModelRecord) 
     # A provider does not say when it replaces the weights behind a name. The revision holds everything else that the
     # vectors depend on, but not the address: a provider may move, and have replicas.
     shortened = f", {model.dimensions} of its dimensions" if model.request_dimensions else ""
+    # The largest reply of a batch stays within `MAX_REPLY_BYTES`, or a quarter of it without a number in the registry:
+    # parsing holds the GIL, about 5 ms a MiB, and delays every query.
+    limit, reply_bytes = provider.max_batch_texts, MAX_REPLY_BYTES
+    if limit is None:
+        limit, reply_bytes = wire.batch_texts, MAX_REPLY_BYTES // 4
+    if model.dimensions is not None:
+        limit = max(1, min(limit, reply_bytes // (model.dimensions * _NUMBER_BYTES)))
     prefixes = (("query", model.query_prefix), ("document", model.document_prefix))
     return ModelSpec(
         provider=provider.name,
@@ -137,19 +142,9 @@ def _build_spec(wire: WireFormat, provider: ProviderRecord, model: ModelRecord) 
         max_chars=model.max_chars or wire.max_chars,
         batch_tokens=wire.batch_tokens,
         padded=False,
-        batch_texts=_limit_batch_texts(provider.max_batch_texts, wire.batch_texts, model.dimensions),
+        batch_texts=limit,
         slots=provider.max_concurrency,
     )
-
-
-def _limit_batch_texts(registered: int | None, usual: int, dimensions: int | None) -> int:
-    """Limit a batch so that the largest reply stays within `MAX_REPLY_BYTES`.
-
-    Parsing a reply holds the GIL, about 5 ms a MiB, and delays every query. Without a number in the registry a reply is
-    limited to a quarter of `MAX_REPLY_BYTES`.
-    """
-    limit, reply_bytes = (usual, MAX_REPLY_BYTES // 4) if registered is None else (registered, MAX_REPLY_BYTES)
-    return limit if dimensions is None else max(1, min(limit, reply_bytes // (dimensions * _NUMBER_BYTES)))
 
 
 def _parse_url(provider: str, address: str) -> httpx.URL:

@@ -8,8 +8,13 @@ from typing import Final
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import LocalRuntime, ModelRecord, ProviderRecord
-from skillbus.embedder.adapters.local.e5.centring import Centring
-from skillbus.embedder.adapters.local.e5.model import E5Model, build_e5_spec, load_e5_centring, locate_e5_model
+from skillbus.embedder.adapters.local.e5.model import (
+    Centring,
+    E5Model,
+    build_e5_spec,
+    load_e5_centring,
+    locate_e5_model,
+)
 from skillbus.embedder.adapters.local.e5.process import E5Program
 from skillbus.embedder.adapters.local.fastembed_model import FastembedModel, get_fastembed_revision
 from skillbus.embedder.adapters.local.onnx.files import MINILM_DIM, DigestCache, OnnxFiles

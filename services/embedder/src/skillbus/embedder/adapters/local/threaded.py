@@ -43,7 +43,9 @@ class ThreadedModel:
     async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
         if self._workers is None:
             raise self._build_unavailable()
-        if role is TextRole.QUERY and self._is_loaded() and sum(map(estimate_tokens, texts)) <= self.spec.inline_tokens:
+        loading = self._loading
+        loaded = loading is not None and loading.done() and loading.exception() is None
+        if loaded and role is TextRole.QUERY and sum(map(estimate_tokens, texts)) <= self.spec.inline_tokens:
             return EmbeddedRows(self._model.embed(texts, role))
         return await self._submit(self._workers, lambda: EmbeddedRows(self._model.embed(texts, role)))
 
@@ -55,10 +57,6 @@ class ThreadedModel:
                 answer.set_exception(self._build_unavailable())
         if workers is not None:
             workers.shutdown(wait=False, cancel_futures=True)
-
-    def _is_loaded(self) -> bool:
-        loading = self._loading
-        return loading is not None and loading.done() and loading.exception() is None
 
     def _submit(self, workers: ThreadPoolExecutor, work: Callable[[], _ResultT]) -> asyncio.Future[_ResultT]:
         """Run `work` in a thread. The future is the loop's, so that `close` can settle it before the thread does."""

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from pydantic import ValidationError
-from sqlalchemy import Column, Connection, Row, delete, insert, select, update
+from sqlalchemy import Column, Connection, delete, insert, select, update
 
 from skillbus.common.validation import describe_problems
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderRecord
@@ -29,8 +29,18 @@ class SqlRegistryStore:
         self._database = database
 
     async def load(self) -> Records:
+        def work(connection: Connection) -> Records:
+            revision = connection.execute(select(STATE.c.revision)).scalar_one()
+            providers = connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name)).mappings()
+            models = connection.execute(select(MODELS).order_by(MODELS.c.id)).mappings()
+            return Records(
+                revision,
+                tuple(ProviderRecord.model_validate(dict(row)) for row in providers),
+                tuple(ModelRecord.model_validate({**row, "fingerprint": None}) for row in models),
+            )
+
         with translate_errors():
-            return await self._database.read(_select_records)
+            return await self._database.read(work)
 
     async def replace(self, seen: Records, new: Records) -> bool:
         def work(connection: Connection) -> bool:
@@ -39,7 +49,13 @@ class SqlRegistryStore:
             )
             if raised.rowcount != 1:
                 return False
-            _write_changes(connection, seen, new)
+            # Parents first, and at most one default: no constraint forbids an intermediate state.
+            providers, models = _list_provider_rows(new), _list_model_rows(new)
+            old_providers, old_models = _list_provider_rows(seen), _list_model_rows(seen)
+            _delete_rows(connection, MODELS.c.id, old_models.keys() - models.keys())
+            _delete_rows(connection, PROVIDERS.c.name, old_providers.keys() - providers.keys())
+            _write_rows(connection, PROVIDERS.c.name, providers, old_providers)
+            _write_rows(connection, MODELS.c.id, models, old_models)
             return True
 
         with translate_errors():
@@ -75,31 +91,6 @@ def translate_errors() -> Generator[None]:
         raise RegistryVersionError(str(error)) from error
     except DatabaseError as error:
         raise RegistryUnavailableError(str(error)) from error
-
-
-def _select_records(connection: Connection) -> Records:
-    revision = connection.execute(select(STATE.c.revision)).scalar_one()
-    providers = connection.execute(select(PROVIDERS).order_by(PROVIDERS.c.name))
-    models = connection.execute(select(MODELS).order_by(MODELS.c.id))
-    return Records(revision, tuple(map(_parse_provider, providers)), tuple(map(_parse_model, models)))
-
-
-def _parse_provider(row: Row[tuple[object, ...]]) -> ProviderRecord:
-    return ProviderRecord.model_validate(dict(row._mapping))  # noqa: SLF001 - public, in spite of its name
-
-
-def _parse_model(row: Row[tuple[object, ...]]) -> ModelRecord:
-    return ModelRecord.model_validate({**row._mapping, "fingerprint": None})  # noqa: SLF001 - as above
-
-
-def _write_changes(connection: Connection, seen: Records, new: Records) -> None:
-    """Write the difference in an order that no constraint forbids: parents first, and at most one default."""
-    providers, models = _list_provider_rows(new), _list_model_rows(new)
-    old_providers, old_models = _list_provider_rows(seen), _list_model_rows(seen)
-    _delete_rows(connection, MODELS.c.id, old_models.keys() - models.keys())
-    _delete_rows(connection, PROVIDERS.c.name, old_providers.keys() - providers.keys())
-    _write_rows(connection, PROVIDERS.c.name, providers, old_providers)
-    _write_rows(connection, MODELS.c.id, models, old_models)
 
 
 def _list_provider_rows(records: Records) -> dict[str, Values]:

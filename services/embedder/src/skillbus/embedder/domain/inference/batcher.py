@@ -1,26 +1,27 @@
 """Batcher: combines the texts of many callers into batches for one model.
 
-There is no timer: a batch is whatever waits when a slot of the model becomes free (as in text-embeddings-inference). A
-lone query waits for nothing, and a crowd fills its batches by itself. Cache and singleflight come before the queue: a
-text that is being embedded is not queued again. One task owns the queue; the model works on `spec.slots` batches.
+There is no timer: a batch holds the texts that wait when a slot of the model becomes free (as in
+text-embeddings-inference). A lone query waits for nothing, and a crowd fills its batches by itself. Cache and
+singleflight come before the queue: a text that is being embedded is not queued again. One task owns the queue; the
+model works on `spec.slots` batches.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import structlog
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, TextNotEmbeddableError
-from skillbus.embedder.domain.inference.batch import run_batch
-from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, LaneLimits, Lanes, Priority
-from skillbus.embedder.domain.inference.vector_cache import VectorCache, VectorKey
-from skillbus.embedder.domain.model import AsyncModel, estimate_tokens
+from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, LaneLimits, Lanes, Priority, VectorKey
+from skillbus.embedder.domain.model import AsyncModel, check_rows, estimate_tokens
 from skillbus.relevance.normalization import normalise_text
 
 
@@ -32,9 +33,27 @@ class BatchedRows:
     inference_ms: float
     """Duration of the slowest batch with a text of this request; 0 if all were cached."""
     cached: int
-    """Texts whose vector was cached."""
+    """Texts with a cached vector."""
     tokens: int
     """Tokens of all texts: as the provider counted them, or an estimate."""
+
+
+class VectorCache:
+    """LRU cache with separate places for each role, so that indexing does not evict queries.
+
+    A place costs the vector (2 kB at 512 dimensions) and the text.
+    """
+
+    def __init__(self, places_per_role: int = 8192) -> None:
+        self._rows: Mapping[TextRole, LRUCache[VectorKey, NDArray[np.float32]]] = {
+            role: LRUCache(places_per_role) for role in TextRole
+        }
+
+    def find_row(self, key: VectorKey) -> NDArray[np.float32] | None:
+        return self._rows[key.role].get(key)
+
+    def store_row(self, key: VectorKey, row: NDArray[np.float32]) -> None:
+        self._rows[key.role][key] = row
 
 
 class Batcher:
@@ -67,7 +86,7 @@ class Batcher:
 
         Raises:
             OverloadedError: the queue is full; no text of this request was queued.
-            TextNotEmbeddableError: the model fails on a text of this request, whatever batch it is in.
+            TextNotEmbeddableError: the model fails on a text of this request.
             ModelUnavailableError: the model cannot be used now.
             EmbedderClosedError: the batcher was closed before or while this request waited.
         """
@@ -179,6 +198,47 @@ class Batcher:
             self._settle_job(job, JobOutcome(None, EmbedderClosedError()))
 
 
+async def run_batch(
+    model: AsyncModel, texts: Sequence[str], role: TextRole, *, halved: bool = False
+) -> list[JobOutcome]:
+    """Embed a batch and return one outcome per text. Errors of the model are outcomes, never raised.
+
+    A failing batch is halved until the texts at fault are alone: 2·log2(n) calls for one bad text among n. If the model
+    itself is unavailable, no text is at fault and none is tried again. The traceback is logged for the whole batch, and
+    not again for its halves (`halved`).
+    """
+    started = time.perf_counter()
+    try:
+        embedded = await model.embed(texts, role)
+        rows = check_rows(embedded.rows, len(texts), model.spec.dim)
+        estimates = [float(estimate_tokens(text)) for text in texts]
+        share = 1.0 if embedded.tokens is None else embedded.tokens / sum(estimates)
+    except ModelUnavailableError as error:
+        return [JobOutcome(None, error, _elapsed_ms(started))] * len(texts)
+    except Exception as error:  # noqa: BLE001 - models raise errors of any class
+        inference_ms = _elapsed_ms(started)
+        structlog.get_logger().warning(
+            "embedding_batch_failed",
+            batch_texts=len(texts),
+            model=model.spec.name,
+            inference_ms=inference_ms,
+            error=repr(error),
+            exc_info=None if halved else error,
+        )
+        if len(texts) == 1:
+            return [JobOutcome(None, error, inference_ms)]
+        middle = len(texts) // 2
+        first = await run_batch(model, texts[:middle], role, halved=True)
+        return first + await run_batch(model, texts[middle:], role, halved=True)
+    inference_ms = _elapsed_ms(started)
+    outcomes = []
+    for row, estimate in zip(rows, estimates, strict=True):
+        vector = row.copy()  # a view would keep its whole batch in memory as long as the cache keeps the row
+        vector.setflags(write=False)
+        outcomes.append(JobOutcome(vector, None, inference_ms, estimate * share))
+    return outcomes
+
+
 def _get_vector(outcome: JobOutcome, text_index: int) -> NDArray[np.float32]:
     """Return the vector, or raise the failure with the text's index in the request."""
     if outcome.vector is not None:
@@ -188,3 +248,7 @@ def _get_vector(outcome: JobOutcome, text_index: int) -> NDArray[np.float32]:
     if isinstance(outcome.failure, ModelUnavailableError):
         raise ModelUnavailableError(str(outcome.failure)) from outcome.failure
     raise TextNotEmbeddableError(text_index, repr(outcome.failure)) from outcome.failure
+
+
+def _elapsed_ms(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3

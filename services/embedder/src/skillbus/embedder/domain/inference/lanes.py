@@ -12,8 +12,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import OverloadedError
-from skillbus.embedder.domain.inference.vector_cache import VectorKey
 
 
 class Priority(Enum):
@@ -23,6 +23,15 @@ class Priority(Enum):
     """Somebody waits for it."""
     BULK = "bulk"
     """Indexing: queries overtake it but never starve it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKey:
+    """Everything a vector depends on. `text` is normalised."""
+
+    fingerprint: str
+    role: TextRole
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class Lanes:
     _queries_in_a_row: int = 0
 
     def check_places(self, texts: int, priority: Priority) -> None:
-        """Raise OverloadedError unless the lane has this many free places. A request is queued whole or not at all."""
+        """Raise OverloadedError unless the lane has this many free places. No part of a refused request is queued."""
         lane = self._lanes[priority]
         if len(lane) + texts > self.limits.queued:
             self._lanes[priority] = lane = deque(job for job in lane if job.is_wanted)
@@ -97,7 +106,7 @@ class Lanes:
     def take_batch(self) -> list[EmbeddingJob]:
         """Return the next batch: of one lane and one role, in order of arrival, within the limits; empty if idle.
 
-        A text that alone exceeds the token budget is a batch of its own.
+        A text that alone exceeds the token budget gets a batch for itself.
         """
         bulk_waits = self._has_wanted(Priority.BULK)
         bulk_first = bulk_waits and self._queries_in_a_row >= self.limits.bulk_turn

@@ -11,9 +11,8 @@ from typing import Final, Self
 import structlog
 
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError
-from skillbus.embedder.domain.inference.batcher import Batcher
+from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
 from skillbus.embedder.domain.inference.lanes import LaneLimits
-from skillbus.embedder.domain.inference.vector_cache import VectorCache
 from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
 

@@ -41,7 +41,7 @@ class RegistryChangeAnnouncer(Protocol):
     """Announces changes. Both methods wait for the acknowledgement and raise ChangeNotToldError without one."""
 
     async def announce_change(self) -> None:
-        """Tell the other replicas to drop their copies of the registry."""
+        """Make the other replicas drop their copies of the registry."""
         ...
 
     async def announce_default(self, fact: DefaultModelChanged) -> None:

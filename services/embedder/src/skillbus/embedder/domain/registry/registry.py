@@ -62,8 +62,8 @@ class _Copy:
 class Registry:
     """Records under the rules, with a local copy: reading costs no SQL until something changes.
 
-    A change is stored first. Then this replica's copy is dropped, the other replicas are told, and a new default is
-    published. A failed announcement is logged: other replicas see the change when their copy expires.
+    A change is stored first. Then this replica's copy is dropped, the other replicas are notified, and a new default
+    is published. A failed announcement is logged: other replicas see the change when their copy expires.
     """
 
     def __init__(

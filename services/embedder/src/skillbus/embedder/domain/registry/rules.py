@@ -182,11 +182,8 @@ def _check_model(provider: ProviderRecord, model: ModelRecord) -> None:
                 raise FieldNotAllowedError(field, provider.kind, "only local models have one; omit it")
     if model.path is not None and not _is_inside_folder(model.path):
         raise FieldNotAllowedError("path", provider.kind, "name a directory inside the model folder, like bge-small-zh")
-    if model.is_default:
-        _check_default(provider, model)
-
-
-def _check_default(provider: ProviderRecord, model: ModelRecord) -> None:
+    if not model.is_default:
+        return
     if provider.kind is ProviderKind.ANTHROPIC:
         raise NotFitForDefaultError(model.name, "Anthropic has no embeddings; choose a model of another provider")
     if not model.enabled:

@@ -7,16 +7,18 @@ fails alone, the process is started again, and the embedder goes on.
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.e5.centring import Centring
 from skillbus.embedder.adapters.local.e5.process import ChildDiedError, ChildHungError, E5Process, E5Program
 from skillbus.embedder.adapters.local.e5.wire import DIM, pack_request
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
@@ -28,6 +30,54 @@ _PAUSES_S: Final = (0.0, 0.2, 1.0)
 """Pauses before the attempts to start a process. After three deaths in a row the model is unavailable."""
 _HOLD_OFF_S: Final = 30.0
 """Pause after three failed starts."""
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Centring:
+    """Spreads out the cosines of a model with all its vectors in a narrow cone.
+
+    It subtracts the mean of the role from each vector, and then the component along the direction in which the vectors
+    of both roles vary most (Mu and Viswanath, "All-but-the-Top", ICLR 2018, with one direction). Means and direction
+    have shape (dim,); the direction has length 1.
+    """
+
+    query_mean: FloatArray
+    document_mean: FloatArray
+    direction: FloatArray
+    digest: str
+    """Digest of the numbers, part of the model's fingerprint."""
+
+    @classmethod
+    def fit(cls, queries: FloatArray, documents: FloatArray) -> Self:
+        """Fit to unit vectors of many texts, shapes (n, dim) and (m, dim). Both roles have equal weight."""
+        means = queries.mean(axis=0), documents.mean(axis=0)
+        spread = np.cov(queries, rowvar=False, bias=True) + np.cov(documents, rowvar=False, bias=True)
+        direction = np.linalg.eigh(spread).eigenvectors[:, -1]
+        return cls.build(*means, direction)
+
+    @classmethod
+    def build(cls, query_mean: FloatArray, document_mean: FloatArray, direction: FloatArray) -> Self:
+        arrays = [np.asarray(array, "<f4") for array in (query_mean, document_mean, direction)]
+        digest = blake2b(b"".join(array.tobytes() for array in arrays), digest_size=4).hexdigest()
+        return cls(arrays[0], arrays[1], arrays[2], digest)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Load a file that `save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls.build(arrays["query_mean"], arrays["document_mean"], arrays["direction"])
+
+    def save(self, path: Path) -> None:
+        np.savez(path, query_mean=self.query_mean, document_mean=self.document_mean, direction=self.direction)
+
+    def apply(self, rows: FloatArray, role: TextRole) -> FloatArray:
+        """Return the centred rows, scaled to length 1."""
+        centred = rows - (self.query_mean if role is TextRole.QUERY else self.document_mean)
+        centred -= np.outer(centred @ self.direction, self.direction)
+        unit: FloatArray = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+        return unit
 
 
 def load_e5_centring() -> Centring:

@@ -120,7 +120,11 @@ class E5Process:
                 answer = await self._read_answer(frame)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             await self.kill(_DYING_S)
-            raise ChildDiedError(f"the process of e5 died ({self._describe_end()})") from error
+            code = self._process.returncode
+            ended = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+            words = self._stderr_tail.decode(errors="replace").strip()
+            ended = f"{ended}; stderr: {words}" if words else ended
+            raise ChildDiedError(f"the process of e5 died ({ended})") from error
         except TimeoutError as error:
             raise ChildHungError(f"the process of e5 took longer than {within_s:g} s and was killed") from error
         finally:
@@ -147,9 +151,3 @@ class E5Process:
         """Keep the end of stderr for error messages."""
         while self._process.stderr is not None and (heard := await self._process.stderr.read(4096)):
             self._stderr_tail = (self._stderr_tail + heard)[-_STDERR_KEPT:]
-
-    def _describe_end(self) -> str:
-        code = self._process.returncode
-        ended = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        words = self._stderr_tail.decode(errors="replace").strip()
-        return f"{ended}; stderr: {words}" if words else ended

@@ -1,6 +1,7 @@
-"""Directory of an ONNX model: its required files, and a digest of them."""
+"""Directory of an ONNX model: its required files, a digest of them, and the errors of a damaged one."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, distribution
@@ -143,3 +144,17 @@ def _digest_files(folder: Path, paths: list[Path]) -> str:
             file.seek(max(file.tell(), size - _ENDS))
             digest.update(file.read(_ENDS))
     return digest.hexdigest()
+
+
+@contextmanager
+def blame_file(path: Path) -> Iterator[None]:
+    """Turn any error inside, except ModelUnavailableError, into ModelFilesBrokenError for `path`.
+
+    tokenizers raises plain Exception, and onnxruntime its own classes directly below it.
+    """
+    try:
+        yield
+    except ModelUnavailableError:
+        raise
+    except Exception as error:
+        raise ModelFilesBrokenError(path, str(error) or repr(error)) from error

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
-from skillbus.embedder.adapters.local.file_errors import blame_file
-from skillbus.embedder.adapters.local.onnx.files import OnnxFiles
+from skillbus.embedder.adapters.local.onnx.files import OnnxFiles, blame_file
 from skillbus.embedder.adapters.local.onnx.settings import OnnxSettings, Pooling
 from skillbus.embedder.domain.errors import ModelFilesBrokenError, ModelUnavailableError
 from skillbus.embedder.domain.model import ModelSpec
@@ -56,8 +54,11 @@ class OnnxModel:
             ModelUnavailableError: a package is missing, or the kind of model is not supported.
         """
         for path in self._files.paths:
-            with blame_file(path):
-                _check_fetched(path)
+            with blame_file(path), path.open("rb") as file:
+                if file.read(len(_POINTER)) == _POINTER:
+                    raise ModelFilesBrokenError(
+                        path, "it is a Git LFS pointer instead of the file; fetch it with `git lfs pull`"
+                    )
         settings = OnnxSettings.load(self._files.folder)
         with blame_file(self._files.tokenizer):
             tokenizer = self._load_tokenizer(settings)
@@ -103,9 +104,13 @@ class OnnxModel:
             raise ModelUnavailableError(
                 f"{self._files.graph} ends before the layers {', '.join(settings.further_layers)}; export it with them"
             )
+        unknown = [put.name for put in session.get_inputs() if put.name not in _INPUTS or put.type not in _TYPES]
+        if unknown:
+            raise ModelUnavailableError(f"the graph requires {unknown}; only {list(_INPUTS)} of integers are supported")
+        inputs = {put.name: _TYPES[put.type] for put in session.get_inputs()}
         pad_id = _find_pad_id(tokenizer, settings)
         tokenizer.no_padding()
-        return _Loaded(session, tokenizer, pad_id, _map_inputs(session), output, None if pools else settings.pooling)
+        return _Loaded(session, tokenizer, pad_id, inputs, output, None if pools else settings.pooling)
 
 
 def _compute_rows(loaded: _Loaded, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -153,27 +158,12 @@ def _select_output(session: "InferenceSession") -> tuple[str, bool]:
     return ("last_hidden_state" if "last_hidden_state" in by_token else by_token[0]), False
 
 
-def _map_inputs(session: "InferenceSession") -> Mapping[str, type[np.integer]]:
-    unknown = [put.name for put in session.get_inputs() if put.name not in _INPUTS or put.type not in _TYPES]
-    if unknown:
-        raise ModelUnavailableError(f"the graph requires {unknown}; only {list(_INPUTS)} of integers are supported")
-    return {put.name: _TYPES[put.type] for put in session.get_inputs()}
-
-
 def _find_pad_id(tokenizer: "Tokenizer", settings: OnnxSettings) -> int:
     """Return the padding token. It is masked, but models of the RoBERTa family count positions by it."""
     if tokenizer.padding:
         return int(tokenizer.padding["pad_id"])
     named = (tokenizer.token_to_id(token) for token in _PADDINGS)
     return next((number for number in (settings.pad_id, *named) if number is not None), 0)
-
-
-def _check_fetched(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
-            raise ModelFilesBrokenError(
-                path, "it is a Git LFS pointer instead of the file; fetch it with `git lfs pull`"
-            )
 
 
 def _missing_packages() -> ModelUnavailableError:

@@ -48,12 +48,17 @@ class OnnxSettings:
         positions = _get_number(config, "max_position_embeddings")
         if positions is not None and config.get("model_type") in _POSITIONS_FROM_PADDING:
             positions -= 2
+        modules = _load_json(folder / "modules.json")
+        modules = [] if modules is None else modules
+        if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+            raise ModelFilesBrokenError(folder / "modules.json", "it is not a list of objects")
+        layers = [str(module.get("type")).rpartition(".")[2] for module in modules]
         return cls(
             _load_pooling(folder / POOLING),
             _get_number(_load_object(folder / "sentence_bert_config.json"), "max_seq_length"),
             positions,
             _get_number(config, "pad_token_id"),
-            _list_further_layers(folder / "modules.json"),
+            tuple(layer for layer in layers if layer not in _SUPPORTED_LAYERS),
         )
 
 
@@ -69,16 +74,6 @@ def _load_pooling(path: Path) -> Pooling:
             return Pooling.CLS
         case others:
             raise ModelUnavailableError(f"{path} requires {' and '.join(others)}; only mean and cls are supported")
-
-
-def _list_further_layers(path: Path) -> tuple[str, ...]:
-    modules = _load_json(path)
-    if modules is None:
-        return ()
-    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise ModelFilesBrokenError(path, "it is not a list of objects")
-    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
-    return tuple(kind for kind in kinds if kind not in _SUPPORTED_LAYERS)
 
 
 def _get_number(settings: Mapping[str, object], key: str) -> int | None:

@@ -1,17 +1,26 @@
 """The vector store on a Qdrant server, through one client per process, which reconnects by itself."""
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from skillbus.vectors import checks
-from skillbus.vectors.errors import CollectionMismatch, VectorStoreError, VectorStoreRejected
-from skillbus.vectors.server.errors import translate_error
+from skillbus.vectors.errors import (
+    CollectionMismatch,
+    CollectionMissing,
+    VectorStoreError,
+    VectorStoreRejected,
+    VectorStoreUnavailable,
+)
 from skillbus.vectors.store import DENSE, LEXICAL, CollectionSpec, Hit, PayloadFields, StoreHealth, VectorNames
 
 T = TypeVar("T")
@@ -25,6 +34,10 @@ _RECONNECT: Final = {
     "grpc.min_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1000,
 }
+_CALLERS_FAULT_STATUS = frozenset({400, 409, 411, 413, 414, 415, 422})
+_CALLERS_FAULT_CODE = frozenset(
+    {"INVALID_ARGUMENT", "ALREADY_EXISTS", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +55,9 @@ class ServerSettings:
 @asynccontextmanager
 async def open_server_store(settings: ServerSettings) -> AsyncIterator["ServerVectorStore"]:
     """Open a client. The server may start later."""
-    store = ServerVectorStore(_client(settings), url=settings.url, timeout_s=settings.timeout_s)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def _client(settings: ServerSettings) -> AsyncQdrantClient:
     # The key is sent as a header: given as `api_key`, the client assumes TLS and warns about plain-text connections.
     headers = {"api-key": settings.api_key} if settings.api_key is not None else None
-    return AsyncQdrantClient(
+    client = AsyncQdrantClient(
         url=settings.url,
         headers=headers,
         prefer_grpc=settings.prefer_grpc,
@@ -61,6 +66,11 @@ def _client(settings: ServerSettings) -> AsyncQdrantClient:
         pool_size=32,
         check_compatibility=False,  # the check is a thread that only warns; health() returns the version
     )
+    store = ServerVectorStore(client, url=settings.url, timeout_s=settings.timeout_s)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 class ServerVectorStore:
@@ -121,7 +131,9 @@ class ServerVectorStore:
             checks.check_creation(name, await self._aliases())
             created = await self._create(name, spec)
         info = await self._call(self._client.get_collection(name), name)
-        found = _dense_dim(info)
+        vectors = info.config.params.vectors
+        dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
+        found = None if dense is None else dense.size
         if found != spec.dim:
             raise CollectionMismatch(name, spec.dim, found)
         await self._create_indexes(name, spec, set(info.payload_schema))
@@ -237,7 +249,67 @@ def _selected(names: bool | Sequence[str]) -> bool | list[str]:
     return names if isinstance(names, bool) else list(names)
 
 
-def _dense_dim(info: models.CollectionInfo) -> int | None:
-    vectors = info.config.params.vectors
-    dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
-    return None if dense is None else dense.size
+def translate_error(error: Exception, collection: str | None) -> VectorStoreError:
+    """Translate an exception of a call. `collection` is None if the call names none.
+
+    An exception that is not listed counts as a failed server.
+    """
+    match error:
+        case UnexpectedResponse():
+            return _translate_response(error, collection)
+        case grpc.aio.AioRpcError():
+            return _translate_rpc(error.code().name, error.details() or "", collection)
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return VectorStoreUnavailable(f"an answer that no Qdrant server gives: {error}")
+        case ValueError() | TypeError():  # the client's own checks
+            if collection is not None and str(error) == f"Collection {collection} not found":  # its in-memory mode
+                return CollectionMissing(collection)
+            return VectorStoreRejected(f"the Qdrant client refused the call: {error}")
+        case _:
+            return VectorStoreUnavailable(_describe_failure(error))
+
+
+def _describe_failure(error: Exception) -> str:
+    match error:
+        case ResponseHandlingException():
+            return _describe(error.source)
+        case ResourceExhaustedResponse():
+            return f"the server is overloaded, retry after {error.retry_after_s} s: {error}"
+        case TimeoutError():
+            return "no answer within the time limit"
+        case _:
+            return _describe(error)
+
+
+def _translate_response(error: UnexpectedResponse, collection: str | None) -> VectorStoreError:
+    reason = _read_reason(error.content)
+    if reason is None:
+        return VectorStoreUnavailable(f"HTTP {error.status_code} from something that is no Qdrant server")
+    if error.status_code == 404 and collection is not None:
+        return CollectionMissing(collection)
+    if error.status_code in _CALLERS_FAULT_STATUS:
+        return VectorStoreRejected(f"Qdrant refused the call: {reason}")
+    return VectorStoreUnavailable(f"HTTP {error.status_code}: {reason}")
+
+
+def _read_reason(content: bytes) -> str | None:
+    """Return the message of a Qdrant error document or of its plain-text refusal of a key; None of anything else."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        text = content.decode(errors="replace").strip()
+        return text if "API key" in text else None
+    status = document.get("status") if isinstance(document, dict) else None
+    return str(status["error"]) if isinstance(status, dict) and "error" in status else None
+
+
+def _translate_rpc(code: str, details: str, collection: str | None) -> VectorStoreError:
+    if code == "NOT_FOUND" and collection is not None:
+        return CollectionMissing(collection)
+    if code in _CALLERS_FAULT_CODE:
+        return VectorStoreRejected(f"Qdrant refused the call: {details}")
+    return VectorStoreUnavailable(f"{code}: {details}")
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

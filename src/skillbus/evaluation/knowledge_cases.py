@@ -5,7 +5,7 @@ A folder has `docs.jsonl`, with items in the form of `put_knowledge` and the `id
 a `grade`, higher for better answers), and optionally `scope`, `lang` and `kind`. Lines with a blank query are skipped.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -115,11 +115,6 @@ def _load_file(path: Path, languages: Mapping[str, str]) -> Iterator[KnowledgeCa
         across = frozenset(name for name in grades if _are_different(languages[name], language))
         absent = len(asked.relevant) - len(grades)
         yield KnowledgeCase(asked.query, asked.scope, language, asked.kind or path.stem, grades, across, absent)
-
-
-def list_kinds(cases: Sequence[KnowledgeCase]) -> tuple[str, ...]:
-    """List the kinds of queries, in alphabetical order."""
-    return tuple(sorted({case.kind for case in cases}))
 
 
 def _are_different(one: str, other: str) -> bool:

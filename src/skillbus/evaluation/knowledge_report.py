@@ -7,20 +7,19 @@ from typing import Final
 
 import numpy as np
 
+from skillbus.calibration.judged import Bools
 from skillbus.evaluation.cases import SEED
-from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases, list_kinds
+from skillbus.evaluation.knowledge_cases import KnowledgeCase, KnowledgeCases
 from skillbus.evaluation.measures import (
     RESAMPLES,
     Estimate,
-    Floats,
     KnowledgeMeasure,
     compute_knowledge_measures,
     estimate_mean,
 )
-from skillbus.evaluation.report import Figure, build_figure
+from skillbus.evaluation.report import Ids, Slice, build_slices
 
 _EDGES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-Ids = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +46,6 @@ class KnowledgeAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeSlice:
-    """Queries of one kind."""
-
-    name: str
-    queries: int
-    figures: dict[KnowledgeMeasure, Figure]
-
-
-@dataclass(frozen=True, slots=True)
 class ScoreBin:
     """Hits with similar scores."""
 
@@ -77,7 +67,7 @@ class KnowledgeReport:
     """Answering ids without an item."""
     model: str | None
     degraded: int
-    slices: tuple[KnowledgeSlice, ...]
+    slices: tuple[Slice[KnowledgeMeasure], ...]
     reliability: tuple[ScoreBin, ...]
     """Bins of the first ten hits of each query."""
     calibration_error: float
@@ -99,14 +89,16 @@ def build_knowledge_report(cases: KnowledgeCases, answers: KnowledgeAnswers) -> 
     hits = sum(it.hits for it in bins)
     nothing = np.array([not case.grades for case in cases.cases], dtype=np.bool_)
     empty = np.array([not ids for ids in answers.default], dtype=np.float64)
-    lost = _measure_hits(nearest, cases.cases) - _measure_hits(answers.default, cases.cases)
+    search, bm25 = (compute_knowledge_measures(ids, cases.cases) for ids in (nearest, answers.bm25))
+    at_default = compute_knowledge_measures(answers.default, cases.cases)
+    lost = search[KnowledgeMeasure.HIT_AT_1] - at_default[KnowledgeMeasure.HIT_AT_1]
     return KnowledgeReport(
         items=len(cases.docs),
         queries=len(cases.cases),
         absent=sum(case.absent for case in cases.cases),
         model=answers.model,
         degraded=answers.degraded,
-        slices=tuple(_build_slices(cases.cases, nearest, answers.bm25)),
+        slices=tuple(build_slices(search, bm25, _select_rows(cases.cases))),
         reliability=bins,
         calibration_error=sum(abs(it.mean_score - it.answered) * it.hits for it in bins) / max(hits, 1),
         answered_with_nothing=estimate_mean(empty[nothing]) if nothing.any() else None,
@@ -116,23 +108,13 @@ def build_knowledge_report(cases: KnowledgeCases, answers: KnowledgeAnswers) -> 
     )
 
 
-def _measure_hits(answers: Ids, cases: Sequence[KnowledgeCase]) -> Floats:
-    return compute_knowledge_measures(answers, cases)[KnowledgeMeasure.HIT_AT_1]
-
-
-def _build_slices(cases: Sequence[KnowledgeCase], nearest: Ids, words: Ids) -> Iterator[KnowledgeSlice]:
-    """Yield the slices of all cases, of each kind, and of each language."""
-    search, bm25 = compute_knowledge_measures(nearest, cases), compute_knowledge_measures(words, cases)
+def _select_rows(cases: Sequence[KnowledgeCase]) -> dict[str, Bools]:
+    """Return the mask of each slice by name: kind and language."""
     answerable = np.array([bool(case.grades) for case in cases], dtype=np.bool_)
     kinds = np.array([case.kind for case in cases], dtype=np.str_)
     languages = np.array([case.language for case in cases], dtype=np.str_)
-    slices = {"all": answerable} | {kind: answerable & (kinds == kind) for kind in list_kinds(cases)}
-    slices |= {name: answerable & (languages == name) for name in sorted({case.language for case in cases})}
-    for name, rows in slices.items():
-        if rows.any():
-            pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in KnowledgeMeasure}
-            figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
-            yield KnowledgeSlice(name, int(rows.sum()), figures)
+    masks = {"all": answerable} | {kind: answerable & (kinds == kind) for kind in sorted({it.kind for it in cases})}
+    return masks | {name: answerable & (languages == name) for name in sorted({it.language for it in cases})}
 
 
 def _build_bins(cases: Sequence[KnowledgeCase], nearest: Sequence[Sequence[Scored]]) -> Iterator[ScoreBin]:

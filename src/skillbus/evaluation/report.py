@@ -1,15 +1,25 @@
 """Report of an evaluation of tool search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from skillbus.calibration.judged import Bools
 from skillbus.evaluation.cases import SEED, Case, Cases
-from skillbus.evaluation.measures import RESAMPLES, Estimate, Floats, Measure, compute_measures, estimate_mean
+from skillbus.evaluation.measures import (
+    RESAMPLES,
+    Estimate,
+    Floats,
+    KnowledgeMeasure,
+    Measure,
+    compute_measures,
+    estimate_mean,
+)
 
 Ids = Sequence[Sequence[str]]
+MeasureT = TypeVar("MeasureT", Measure, KnowledgeMeasure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +33,12 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Generic[MeasureT]):
     """Requests of one kind."""
 
     name: str
     queries: int
-    figures: dict[Measure, Figure]
+    figures: dict[MeasureT, Figure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,7 @@ class Report:
     queries: int
     model: str | None
     degraded: int
-    slices: tuple[Slice, ...]
+    slices: tuple[Slice[Measure], ...]
     abstention: Abstention
     import_s: float
     ask_s: float
@@ -79,24 +89,31 @@ class Report:
 
 
 def build_report(cases: Cases, answers: Answers) -> Report:
+    search, bm25 = compute_measures(answers.nearest, cases.cases), compute_measures(answers.bm25, cases.cases)
     return Report(
         tools=len(cases.tools),
         queries=len(cases.cases),
         model=answers.model,
         degraded=answers.degraded,
-        slices=tuple(_build_slices(cases.cases, answers)),
+        slices=tuple(build_slices(search, bm25, _select_rows(cases.cases))),
         abstention=_build_abstention(cases.cases, answers),
         import_s=round(answers.import_s, 2),
         ask_s=round(answers.ask_s, 2),
     )
 
 
-def _build_slices(cases: Sequence[Case], answers: Answers) -> Iterator[Slice]:
-    search, bm25 = compute_measures(answers.nearest, cases), compute_measures(answers.bm25, cases)
-    for name, rows in _select_rows(cases).items():
+def build_slices(
+    search: Mapping[MeasureT, Floats], bm25: Mapping[MeasureT, Floats], masks: Mapping[str, Bools]
+) -> Iterator[Slice[MeasureT]]:
+    """Compare search and BM25 on the requests of each mask, without the cases that a measure does not apply to."""
+    for name, rows in masks.items():
+        figures = {}
+        for measure in search:
+            applies = rows & ~np.isnan(search[measure])
+            if applies.any():
+                one, other = search[measure][applies], bm25[measure][applies]
+                figures[measure] = Figure(estimate_mean(one), estimate_mean(other), estimate_mean(one - other))
         if rows.any():
-            pairs = {measure: (search[measure][rows], bm25[measure][rows]) for measure in Measure}
-            figures = {measure: build_figure(*pair) for measure, pair in pairs.items() if not np.isnan(pair[0]).all()}
             yield Slice(name, int(rows.sum()), figures)
 
 
@@ -116,13 +133,6 @@ def _select_rows(cases: Sequence[Case]) -> dict[str, Bools]:
         | {f"{language}, {kind}": of_language[language] & of_kind[kind] for language in of_language for kind in of_kind}
         | {f"{language} to {other}": of_language[language] & (others == other) for language, other in crossings}
     )
-
-
-def build_figure(search: Floats, bm25: Floats) -> Figure:
-    """Compare two lists of values, without the cases that the measure does not apply to."""
-    applies = ~np.isnan(search)
-    search, bm25 = search[applies], bm25[applies]
-    return Figure(estimate_mean(search), estimate_mean(bm25), estimate_mean(search - bm25))
 
 
 def _build_abstention(cases: Sequence[Case], answers: Answers) -> Abstention:

@@ -23,14 +23,14 @@ from skillbus.relevance.tool_text import build_tool_aside_text, build_tool_dense
 
 Bools = NDArray[np.bool_]
 LineT = TypeVar("LineT", bound=Message)
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=32_768)]
+NonBlankText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=32_768)]
 
 
 class JudgedTool(Message):
     """A line of the tools."""
 
     id: str = Field(min_length=1)
-    name: Said
+    name: NonBlankText
     description: str = ""
     tags: tuple[str, ...] = ()
     parameters: dict[str, JsonValue] | None = None
@@ -57,7 +57,7 @@ class JudgedTool(Message):
 class JudgedQuery(Message):
     """A line of the requests."""
 
-    query: Said
+    query: NonBlankText
     relevant: tuple[str, ...]
     kind: Literal["single", "multi", "any", "no_match"] | None = None
     source: str = ""

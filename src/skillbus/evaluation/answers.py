@@ -1,10 +1,4 @@
-"""Answers of a running system: imports a catalogue or a knowledge base and sends requests over the bus.
-
-EvaluationError          `skillbus.calibration.errors` has those of the files
-├── RefusedToolError     the catalogue refused a tool
-├── RefusedItemError     the knowledge base refused an item
-└── NotIndexedError      not everything was indexed
-"""
+"""Answers of a running system: imports a catalogue or a knowledge base and sends requests over the bus."""
 
 import asyncio
 import time
@@ -26,6 +20,7 @@ from skillbus.contracts.message import Project
 from skillbus.contracts.retriever.knowledge_search import SEARCH_KNOWLEDGE, KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
 from skillbus.evaluation.cases import Case, Cases
+from skillbus.evaluation.errors import NotIndexedError, RefusedItemError, RefusedToolError
 from skillbus.evaluation.knowledge_cases import KnowledgeCases
 from skillbus.evaluation.knowledge_report import KnowledgeAnswers, Scored
 from skillbus.evaluation.measures import DEPTH
@@ -45,27 +40,6 @@ _ACTOR: Final = "evaluation"
 _POLL_S: Final = 0.1
 _STALLED_S: Final = 20.0
 """Time without progress after which indexing has failed."""
-
-
-class EvaluationError(Exception):
-    """Base of this package's errors."""
-
-
-class RefusedToolError(EvaluationError):
-    def __init__(self, tool: str, reason: str) -> None:
-        super().__init__(f"the catalogue refused the tool {tool!r}: {reason}; correct its line, or delete it")
-        self.tool = tool
-
-
-class RefusedItemError(EvaluationError):
-    def __init__(self, item: str, reason: str) -> None:
-        super().__init__(f"the knowledge base refused the item {item!r}: {reason}; correct its line, or delete it")
-        self.item = item
-
-
-class NotIndexedError(EvaluationError):
-    def __init__(self) -> None:
-        super().__init__("not everything was indexed: the embedding model gives no vectors; choose another --model")
 
 
 async def collect_answers(caller: Caller, cases: Cases, progress: Progress) -> Answers:

@@ -20,8 +20,9 @@ from skillbus.contracts.indexer.tools import (
     ToolType,
 )
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolHit, ToolsFound
-from skillbus.evaluation.answers import NotIndexedError, RefusedToolError, collect_answers
+from skillbus.evaluation.answers import collect_answers
 from skillbus.evaluation.cases import Case, Cases
+from skillbus.evaluation.errors import NotIndexedError, RefusedToolError
 
 
 @dataclass

@@ -179,7 +179,7 @@ def _field_condition(condition: models.FieldCondition) -> edge.FieldCondition:
             raise QueryUnsupported(f"filter condition field.{kind}{suffix}")
 
 
-def record(point: edge.Record, wanted: PayloadFields) -> models.Record:
+def translate_record(point: edge.Record, wanted: PayloadFields) -> models.Record:
     """Translate a stored point. Its fields are not validated again: that took half the time."""
     vectors: dict[str, models.VectorOutput] | None = None
     if isinstance(point.vector, Mapping):  # otherwise not requested

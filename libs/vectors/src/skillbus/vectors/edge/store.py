@@ -24,9 +24,9 @@ from skillbus.vectors.edge.models import (
     find_top_fields,
     format_offset,
     read_packed,
-    record,
     translate_filter,
     translate_point,
+    translate_record,
 )
 from skillbus.vectors.edge.search import search_shard
 from skillbus.vectors.errors import CollectionMismatch, CollectionMissing, VectorStoreError, VectorStoreUnavailable
@@ -165,7 +165,7 @@ class EdgeVectorStore:
         checks.check_ids(ids)
         found = self._collection(collection)
         points = call_edge(found.shard.retrieve, list(ids), with_payload is not False, _selected(with_vectors))
-        return [record(point, with_payload) for point in points]
+        return [translate_record(point, with_payload) for point in points]
 
     async def count(self, collection: str, condition: models.Filter | None = None) -> int:
         found = self._collection(collection)
@@ -313,7 +313,7 @@ class EdgeVectorStore:
             with_vector=_selected(with_vectors),
         )
         points, following = call_edge(found.shard.scroll, request)
-        return [record(point, with_payload) for point in points], format_offset(following)
+        return [translate_record(point, with_payload) for point in points], format_offset(following)
 
     async def flush(self) -> None:
         self._check_open()

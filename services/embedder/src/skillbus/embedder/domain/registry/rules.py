@@ -75,14 +75,14 @@ def add_provider(records: Records, request: CreateProvider, new: RecordIdentity)
     if any(provider.name == request.name for provider in records.providers):
         raise NameTakenError("provider", request.name)
     fields = {**_list_given_fields(request), "version": 1, "created_at": new.now, "updated_at": new.now}
-    provider = ProviderRecord.model_validate(_clear_empty_fields(fields))
+    provider = ProviderRecord.model_validate(fields)
     _check_provider(provider)
     return replace(records, providers=(*records.providers, provider))
 
 
 def update_provider(records: Records, request: UpdateProvider, now: datetime) -> Records:
     old = get_provider(records, request.name)
-    changed = old.model_copy(update=_clear_empty_fields(_list_given_fields(request)))
+    changed = old.model_copy(update=_list_given_fields(request))
     if changed == old:
         return records
     _check_provider(changed)
@@ -106,9 +106,8 @@ def add_model(records: Records, request: CreateModel, new: RecordIdentity) -> Re
     if any((model.provider, model.name) == (request.provider, request.name) for model in records.models):
         raise NameTakenError("model", f"{request.provider}/{request.name}")
     identity = {"id": new.id, "fingerprint": None, "version": 1, "created_at": new.now, "updated_at": new.now}
-    model = ModelRecord.model_validate(
-        _clear_empty_fields({**_list_given_fields(request), "is_default": request.is_default, **identity})
-    )
+    fields = {**_list_given_fields(request), "is_default": request.is_default, **identity}
+    model = ModelRecord.model_validate(fields)
     _check_model(provider, model)
     others = _clear_default(records.models, new.now) if model.is_default else records.models
     return replace(records, models=(*others, model))
@@ -116,7 +115,7 @@ def add_model(records: Records, request: CreateModel, new: RecordIdentity) -> Re
 
 def update_model(records: Records, request: UpdateModel, now: datetime) -> Records:
     old = get_model(records, request.id)
-    changed = old.model_copy(update=_clear_empty_fields(_list_given_fields(request, without="id")))
+    changed = old.model_copy(update=_list_given_fields(request, without="id"))
     if changed == old:
         return records
     if old.is_default and not changed.is_default:
@@ -213,15 +212,11 @@ def _clear_default(models: Iterable[ModelRecord], now: datetime, but: str = "") 
 def _list_given_fields(
     request: ProviderFields | UpdateProvider | CreateModel | UpdateModel, without: str = ""
 ) -> dict[str, object]:
-    """Return the fields that the request sets. Null leaves a field as it is."""
-    given = {field: value for field, value in request if field in request.model_fields_set and field != without}
-    return {field: value for field, value in given.items() if value is not None}
-
-
-def _clear_empty_fields(fields: dict[str, object]) -> dict[str, object]:
-    """Replace an empty text by None in fields that may be None."""
+    """Return the fields that the request sets. Null leaves a field as it is; an empty text clears some fields."""
     return {
-        field: None if value == "" and field in _CLEARED_BY_EMPTY_TEXT else value for field, value in fields.items()
+        field: None if value == "" and field in _CLEARED_BY_EMPTY_TEXT else value
+        for field, value in request
+        if field in request.model_fields_set and field != without and value is not None
     }
 
 

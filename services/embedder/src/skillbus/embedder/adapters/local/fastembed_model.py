@@ -67,15 +67,7 @@ class FastembedModel:
             raise ModelUnavailableError(
                 f"{self.spec.name} gives vectors of {width} dimensions, and {self.spec.dim} are registered"
             )
-        self._model = self._load_cached()
-        if self._model is None:
-            _check_hub()
-            try:
-                self._model = self._build_model(local_files_only=False)
-            except (ValueError, OSError) as error:
-                raise ModelUnavailableError(
-                    f"{self.spec.name} could not be downloaded: {error}; try again later"
-                ) from error
+        self._model = self._load_cached() or self._download()
 
     def embed(self, texts: Sequence[str], role: TextRole) -> NDArray[np.float32]:
         if self._model is None:
@@ -94,6 +86,15 @@ class FastembedModel:
             if isinstance(error.__cause__, ValueError | OSError):
                 return None
             raise
+
+    def _download(self) -> "TextEmbedding":
+        _check_hub()
+        try:
+            return self._build_model(local_files_only=False)
+        except (ValueError, OSError) as error:
+            raise ModelUnavailableError(
+                f"{self.spec.name} could not be downloaded: {error}; try again later"
+            ) from error
 
     def _build_model(self, *, local_files_only: bool) -> "TextEmbedding":
         from fastembed import TextEmbedding  # noqa: PLC0415 - as in `load`

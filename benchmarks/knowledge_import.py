@@ -35,7 +35,7 @@ from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
 from skillbus.indexer.adapters.knowledge_points import KnowledgePoints
 from skillbus.indexer.domain.index.batches import write_batches
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
+from skillbus.indexer.domain.knowledge import KnowledgeEntry
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
 from skillbus.learner.settings import LearnerSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.agent.adapters.builtins.tools import make_builtin_tools
+from skillbus.agent.adapters.builtin_tools import make_builtin_tools
 from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.common.bus.connection import Bus
@@ -135,7 +135,7 @@ async def test_builtin_tools_of_another_version_go_and_those_of_others_stay(bus:
 
 async def test_a_tool_that_is_switched_off_is_neither_described_nor_called(bus: Bus, tmp_path: Path) -> None:
     tools = make_builtin_tools(bus.caller, tmp_path, without=["write_file"])
-    assert set(tools.names()) == set(NAMES) - {"write_file"}
+    assert {tool.name for tool in tools.describe()} == set(NAMES) - {"write_file"}
 
 
 async def test_the_projects_that_are_named_have_them_and_one_that_gets_a_server_too(

@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from skillbus.agent.domain.servers.schema_shape import find_shape_problem
+from skillbus.agent.domain.servers.listing import find_shape_problem
 
 GOOD: list[JsonValue] = [
     {},

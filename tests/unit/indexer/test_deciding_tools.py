@@ -8,7 +8,12 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolDescription, ToolPutOutcome, ToolState
 from skillbus.indexer.domain.catalogue.tool import ToolRecord, hash_description
-from skillbus.indexer.domain.tool.review import ReviewedDescription, ToolDecision, accept_pending, decide_description
+from skillbus.indexer.domain.tool.description import (
+    ReviewedDescription,
+    ToolDecision,
+    accept_pending,
+    decide_description,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

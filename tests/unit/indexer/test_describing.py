@@ -7,8 +7,7 @@ from pydantic import JsonValue
 
 from skillbus.contracts.indexer.tools import ToolDescription
 from skillbus.indexer.domain.catalogue.tool import hash_description
-from skillbus.indexer.domain.tool.description import DescriptionError, parse_description
-from skillbus.indexer.domain.tool.review import list_changes
+from skillbus.indexer.domain.tool.description import DescriptionError, list_changes, parse_description
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from skillbus.indexer.domain.package.argparse_schema import read_arguments
+from skillbus.indexer.domain.package.entry_point import SCHEMA_BYTES
 from skillbus.indexer.domain.package.files import find_scripts
-from skillbus.indexer.domain.package.input_schema import SCHEMA_BYTES
 from skillbus.indexer.domain.package.yaml_repair import parse_skill_front_matter
 
 PARSER = "import argparse\np = argparse.ArgumentParser()\n"

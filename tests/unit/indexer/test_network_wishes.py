@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from skillbus.indexer.domain.package.network_scan import scan_javascript, scan_python, scan_shell
+from skillbus.indexer.domain.package.file_report import scan_javascript, scan_python, scan_shell
 
 _LONGEST_S = 5.0
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from skillbus.agent.domain.builtins.date_time import make_datetime_tool
-from skillbus.agent.domain.builtins.moments import parse_moment, parse_zone
+from skillbus.agent.domain.builtins.date_time import make_datetime_tool, parse_moment, parse_zone
 from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError
 from skillbus.agent.domain.tool_answer import ToolAnswer

@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from skillbus.agent.adapters.builtins.disk_files import ABANDONED_S, INCOMING, DiskFiles, FileQuota
-from skillbus.agent.domain.builtins.file_tools import (
+from skillbus.agent.adapters.disk_files import ABANDONED_S, INCOMING, DiskFiles, FileQuota
+from skillbus.agent.domain.builtins.files import (
     MAX_LISTED,
     MAX_READ_BYTES,
     make_list_files_tool,
     make_read_file_tool,
     make_write_file_tool,
+    parse_path,
 )
-from skillbus.agent.domain.builtins.files import parse_path
 from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.errors import ArgumentsInvalidError
 from skillbus.agent.domain.tool_answer import ToolAnswer

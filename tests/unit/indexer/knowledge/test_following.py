@@ -8,7 +8,7 @@ import pytest
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.indexer.domain.errors import IndexUnavailableError
-from skillbus.indexer.domain.knowledge.follower import ATTEMPTS, ChangeListener
+from skillbus.indexer.domain.knowledge import ATTEMPTS, ChangeListener
 
 from ..switching.world import A, collection
 from .world import ARCHIVED, PENDING, FakeRecord, World, item, key

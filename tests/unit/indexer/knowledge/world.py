@@ -9,9 +9,7 @@ from skillbus.contracts.learner.index import KnowledgeItemDigest
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus, KnowledgeType
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key, hash_content
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries, KnowledgeEntry
-from skillbus.indexer.domain.knowledge.follower import KnowledgeFollower
-from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
+from skillbus.indexer.domain.knowledge import KnowledgeEntries, KnowledgeEntry, KnowledgeFollower, KnowledgeReconciler
 
 from ..switching.world import A, Calls, FakeCollections, FakeModels, FakeSwitches, collection
 

@@ -60,30 +60,24 @@ class AgentHandlers:
         return server
 
     async def list_mcp_servers(self, request: ListMcpServers) -> McpServersListed:
-        """List the servers of a project."""
         servers = await self.servers.list_servers(request.project)
         return McpServersListed(servers=tuple(server.describe(brief=True) for server in servers))
 
     async def get_mcp_server(self, request: McpServerSelector) -> McpServer:
-        """Return one server."""
         return (await self.servers.get_server(_key(request))).describe()
 
     async def refresh_mcp_server(self, request: McpServerSelector) -> McpServer:
-        """List a server again."""
         return (await self.servers.refresh(_key(request), _left_s(REFRESH_MCP_SERVER.timeout_s))).describe()
 
     async def remove_mcp_server(self, request: McpServerSelector) -> McpServerRemoved:
-        """Remove a server and its tools."""
         removed = await self.servers.unregister(_key(request))
         log.info("mcp_server_removed", server=request.name, tools=removed)
         return McpServerRemoved(name=request.name, tools=removed)
 
     async def list_builtins(self, _: Empty) -> BuiltinsListed:
-        """List the builtin tools."""
         return BuiltinsListed(tools=self.builtins.describe())
 
     async def call_tool(self, request: CallTool) -> ToolCalled:
-        """Call a tool and measure its duration."""
         started = time.perf_counter()
         within_s = _left_s(CALL_TOOL.timeout_s)
         answer = await self.caller.call(request.project, request.id, request.arguments, within_s)
@@ -100,7 +94,6 @@ class AgentHandlers:
         )
 
     async def audit_callable(self, request: AuditCallable) -> CallableAudited:
-        """Compare the catalogue with what can be called."""
         return await self.auditor.audit_project(request.project, _left_s(AUDIT_CALLABLE.timeout_s), fix=request.fix)
 
 

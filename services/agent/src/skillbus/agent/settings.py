@@ -15,7 +15,7 @@ class AgentSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SKILLBUS_AGENT_", frozen=True)
 
     data: Path = Path("data/agent")
-    """Folder whose subfolder `files` holds the files of the builtin tools, one folder for each project."""
+    """Data folder. Its subfolder `files` has one folder of files for each project that uses the builtin tools."""
     stdio_servers: bool = False
     """Allow registration of MCP servers that the agent starts as processes."""
     poll_every_s: float = Field(default=300.0, ge=1.0, allow_inf_nan=False)
@@ -28,7 +28,7 @@ class AgentSettings(BaseSettings):
     """Names of builtin tools that are switched off, as a JSON list."""
 
     def on_ones_own_machine(self) -> Self:
-        """Allow stdio servers unless configured otherwise: whoever registers one can run commands here anyway."""
+        """Allow stdio servers unless configured otherwise: its users can run commands here anyway."""
         if "stdio_servers" in self.model_fields_set:
             return self
         return self.model_copy(update={"stdio_servers": True})

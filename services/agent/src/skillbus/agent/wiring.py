@@ -4,10 +4,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
-from skillbus.agent.adapters.builtins.tools import make_builtin_tools
-from skillbus.agent.adapters.bus_announcer import BusServerAnnouncer
+from skillbus.agent.adapters.builtin_tools import make_builtin_tools
 from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue, BusCatalogue
-from skillbus.agent.adapters.kv_servers import KvServers, open_server_changes
+from skillbus.agent.adapters.bus_servers import BusServerAnnouncer, KvServers, open_server_changes
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.agent.domain.ports import ToolSession

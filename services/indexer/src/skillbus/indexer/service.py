@@ -10,7 +10,6 @@ from skillbus.contracts.indexer.skills import (
     ApproveNetwork,
     IndexerStatus,
     InstallSkill,
-    ListSkills,
     PinSkill,
     RollBackSkill,
     SkillChanged,
@@ -18,39 +17,30 @@ from skillbus.contracts.indexer.skills import (
     SkillHistory,
     SkillInstalled,
     SkillSelector,
-    SkillsListed,
     SkillUninstalled,
     UpdateSkill,
 )
 from skillbus.contracts.indexer.tools import (
     AcceptTool,
-    AuditIndex,
     CatalogueTool,
     GetTool,
-    IndexAudited,
-    ListTools,
-    PutTools,
     RemoveTools,
     SetToolState,
-    ToolsListed,
-    ToolsPut,
     ToolsRemoved,
 )
 from skillbus.contracts.learner.index import KnowledgeChanged
 from skillbus.contracts.message import Empty, Message
-from skillbus.indexer.domain.audit import CatalogueAuditor
+from skillbus.indexer.domain.audit import CatalogueAuditor, read_status
 from skillbus.indexer.domain.catalogue.entry import ToolEntry, parse_skill_id
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing, skill_to_catalogue_tool
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, ToolMissingError
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.switch_decisions import Indexes
-from skillbus.indexer.domain.knowledge.follower import ChangeListener
-from skillbus.indexer.domain.skill.check import check_package
+from skillbus.indexer.domain.knowledge import ChangeListener
 from skillbus.indexer.domain.skill.follower import SkillFollower
-from skillbus.indexer.domain.skill.installer import Installer
+from skillbus.indexer.domain.skill.installer import Installer, check_package
 from skillbus.indexer.domain.skill.ports import IncomingPackages, SkillFolders
 from skillbus.indexer.domain.skill.uploads import Uploads
-from skillbus.indexer.domain.status import read_status
 from skillbus.indexer.domain.tool.registry import ToolRegistry
 
 
@@ -81,9 +71,6 @@ class IndexerHandlers:
     async def get_skill(self, request: SkillSelector) -> Skill:
         return (await self.installer.load_skill(request.project, request.name)).record.skill
 
-    async def list_skills(self, request: ListSkills) -> SkillsListed:
-        return await self.listing.list_skills(request)
-
     async def check_skill(self, request: InstallSkill) -> SkillChecked:
         async with self.incoming.open_content(request.package) as data:
             return await check_package(self.folders, request.project, data)
@@ -106,7 +93,8 @@ class IndexerHandlers:
         return await read_status(self.listing.listed, self.index)
 
     async def list_indexes(self, _: Empty) -> IndexesListed:
-        return IndexesListed(indexes=await self.indexes.describe_states())
+        states = [await decisions.describe_state() for decisions in self.indexes.decisions]
+        return IndexesListed(indexes=tuple(states))
 
     async def start_switch(self, request: IndexSelector) -> IndexState:
         return await self.indexes.find_index(request.alias).start_switch()
@@ -115,7 +103,6 @@ class IndexerHandlers:
         return await self.indexes.find_index(request.alias).roll_back()
 
     async def check_vector_store(self) -> HealthCheck:
-        """Check that the vector store answers."""
         try:
             counts = await self.index.count_points()
         except IndexUnavailableError as error:
@@ -132,18 +119,12 @@ class ToolHandlers:
     installer: Installer
     auditor: CatalogueAuditor
 
-    async def put_tools(self, request: PutTools) -> ToolsPut:
-        return await self.registry.put_tools(request)
-
     async def remove_tools(self, request: RemoveTools) -> ToolsRemoved:
         ids = await self.registry.remove_tools(request.project, request.ids, request.source)
         return ToolsRemoved(ids=tuple(ids))
 
     async def get_tool(self, request: GetTool) -> CatalogueTool:
         return await self.listing.load_catalogue_tool(request.project, request.id)
-
-    async def list_tools(self, request: ListTools) -> ToolsListed:
-        return await self.listing.list_tools(request)
 
     async def accept_tool(self, request: AcceptTool) -> CatalogueTool:
         record = await self.registry.accept_tool(request.project, request.id, request.digest)
@@ -157,9 +138,6 @@ class ToolHandlers:
             return skill_to_catalogue_tool(await self.installer.set_enabled(request.project, name, request.enabled))
         except SkillMissingError as error:
             raise ToolMissingError(request.project, request.id) from error
-
-    async def audit_index(self, request: AuditIndex) -> IndexAudited:
-        return await self.auditor.audit_catalogue(request)
 
 
 class ObjectInfo(Message):

@@ -47,23 +47,19 @@ from skillbus.indexer.adapters.object_packages import IncomingObjects, ObjectPac
 from skillbus.indexer.adapters.points import PointBuilder
 from skillbus.indexer.adapters.tool_points import ToolPoints
 from skillbus.indexer.adapters.vector_collections import StoredCollections
-from skillbus.indexer.domain.audit import CatalogueAuditor
+from skillbus.indexer.domain.audit import CatalogueAuditor, IndexAuditor
 from skillbus.indexer.domain.catalogue.entry import CatalogueEntries
 from skillbus.indexer.domain.catalogue.listing import CatalogueListing
 from skillbus.indexer.domain.errors import IndexerError
-from skillbus.indexer.domain.index.audit import IndexAuditor
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import EmbeddingModels, Entries, EntryT
 from skillbus.indexer.domain.index.switch_decisions import Indexes, SwitchDecisions
-from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTiming
+from skillbus.indexer.domain.index.switch_driver import SwitchDriver, SwitchPorts, SwitchTask, SwitchTiming
 from skillbus.indexer.domain.index.switch_record import Switches, SwitchRecord
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntries
-from skillbus.indexer.domain.knowledge.follower import ChangeListener, KnowledgeFollower
-from skillbus.indexer.domain.knowledge.reconciler import KnowledgeReconciler
-from skillbus.indexer.domain.maintenance import FolderTask, SwitchTask
+from skillbus.indexer.domain.knowledge import ChangeListener, KnowledgeEntries, KnowledgeFollower, KnowledgeReconciler
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
 from skillbus.indexer.domain.skill.installer import Installer
-from skillbus.indexer.domain.skill.reconciler import SkillReconciler
+from skillbus.indexer.domain.skill.reconciler import FolderTask, SkillReconciler
 from skillbus.indexer.domain.skill.uploads import Uploads
 from skillbus.indexer.domain.tool.registry import ToolRegistry
 from skillbus.indexer.errors_on_the_wire import to_wire
@@ -108,10 +104,17 @@ async def open_indexer(bus: Bus, settings: IndexerSettings, store: VectorStore) 
     """Open the indexer on the bus. The caller closes `store`."""
     parts = await _build(bus, settings, store)
     health = ServiceHealth(SERVICE, (parts.handlers.check_vector_store,))
-    routes = [*_routes(parts.handlers), *_tool_routes(parts.tool_handlers), *_dead_letter_routes(DeadLetters(bus))]
+    routes = _make_routes(parts.handlers, parts.tool_handlers, DeadLetters(bus))
+    listeners = parts.listeners
+    subscriptions = [
+        Subscription(INDEXER_UPLOADS, listeners.on_upload),
+        Subscription(INDEXER_CHANGES, listeners.on_change),
+        Subscription(INDEXER_MODELS, listeners.on_default_model),
+        Subscription(INDEXER_KNOWLEDGE, listeners.on_knowledge_changed),
+    ]
     async with (
         serve_routes(bus, SERVICE, routes, health, to_wire),
-        consume(bus, _subscriptions(parts.listeners)),
+        consume(bus, subscriptions),
         run_in_background(*parts.tasks),
     ):
         yield health
@@ -200,7 +203,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _routes(handlers: IndexerHandlers) -> list[Route]:
+def _make_routes(handlers: IndexerHandlers, tools: ToolHandlers, dead_letters: DeadLetters) -> list[Route]:
     return [
         route(contract.INSTALL_SKILL, handlers.install_skill, permits=16),
         route(contract.UPDATE_SKILL, handlers.update_skill, permits=16),
@@ -211,39 +214,20 @@ def _routes(handlers: IndexerHandlers) -> list[Route]:
         route(contract.ROLL_BACK_SKILL, handlers.roll_back_skill, permits=16),
         route(contract.GET_SKILL_HISTORY, handlers.get_skill_history, permits=64),
         route(contract.GET_SKILL, handlers.get_skill),
-        route(contract.LIST_SKILLS, handlers.list_skills, permits=64),
+        route(contract.LIST_SKILLS, handlers.listing.list_skills, permits=64),
         route(contract.GET_STATUS, handlers.get_status, permits=64),
         route(LIST_INDEXES, handlers.list_indexes),
         route(START_SWITCH, handlers.start_switch, permits=4),
         route(ROLL_BACK, handlers.roll_back, permits=4),
-    ]
-
-
-def _tool_routes(handlers: ToolHandlers) -> list[Route]:
-    return [
-        route(tools_contract.PUT_TOOLS, handlers.put_tools, permits=8),
-        route(tools_contract.REMOVE_TOOLS, handlers.remove_tools, permits=8),
-        route(tools_contract.GET_TOOL, handlers.get_tool),
-        route(tools_contract.LIST_TOOLS, handlers.list_tools, permits=16),
-        route(tools_contract.ACCEPT_TOOL, handlers.accept_tool, permits=16),
-        route(tools_contract.SET_TOOL_STATE, handlers.set_tool_state, permits=16),
-        route(tools_contract.AUDIT_INDEX, handlers.audit_index, permits=2),
-    ]
-
-
-def _dead_letter_routes(dead_letters: DeadLetters) -> list[Route]:
-    return [
+        route(tools_contract.PUT_TOOLS, tools.registry.put_tools, permits=8),
+        route(tools_contract.REMOVE_TOOLS, tools.remove_tools, permits=8),
+        route(tools_contract.GET_TOOL, tools.get_tool),
+        route(tools_contract.LIST_TOOLS, tools.listing.list_tools, permits=16),
+        route(tools_contract.ACCEPT_TOOL, tools.accept_tool, permits=16),
+        route(tools_contract.SET_TOOL_STATE, tools.set_tool_state, permits=16),
+        route(tools_contract.AUDIT_INDEX, tools.auditor.audit_catalogue, permits=2),
         route(LIST_DEAD_LETTERS, dead_letters.list_page, permits=4),
         route(GET_DEAD_LETTER, dead_letters.get, permits=16),
         route(REPLAY_DEAD_LETTER, dead_letters.replay, permits=16),
         route(DROP_DEAD_LETTER, dead_letters.drop, permits=16),
-    ]
-
-
-def _subscriptions(listeners: IndexerListeners) -> list[Subscription]:
-    return [
-        Subscription(INDEXER_UPLOADS, listeners.on_upload),
-        Subscription(INDEXER_CHANGES, listeners.on_change),
-        Subscription(INDEXER_MODELS, listeners.on_default_model),
-        Subscription(INDEXER_KNOWLEDGE, listeners.on_knowledge_changed),
     ]

@@ -2,8 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
+from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.agent.domain.ports import AgentCatalogue, BuiltinToolbox
 from skillbus.agent.domain.servers.follower import ServerFollower
 from skillbus.agent.domain.servers.registration import ServerKey
@@ -38,24 +39,16 @@ class _Snapshot:
         return sorted(self.callable - self.catalogued.keys())
 
 
-class BuiltinSync(Protocol):
-    """Keeps the builtin tools in the catalogue."""
-
-    async def sync_project(self, project: str) -> None:
-        """Bring the project's catalogue up to date. Raises RequestError."""
-        ...
-
-
 class CallableAuditor:
     """Compares the catalogue with what can be called, and repairs it."""
 
     def __init__(
-        self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinToolbox, builtin_sync: BuiltinSync
+        self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinToolbox, publisher: BuiltinPublisher
     ) -> None:
         self._catalogue = catalogue
         self._servers = servers
         self._builtins = builtins
-        self._builtin_sync = builtin_sync
+        self._publisher = publisher
 
     async def audit_project(self, project: str, within_s: float, *, fix: bool) -> CallableAudited:
         """List every server again and compare. With `fix`, repair the catalogue. Raises RequestError."""
@@ -92,7 +85,7 @@ class CallableAuditor:
         return [await self._servers.find_follower(server.key) for server in servers]
 
     async def _repair(self, project: str, snapshot: _Snapshot, within_s: float) -> None:
-        await self._builtin_sync.sync_project(project)
+        await self._publisher.sync_project(project)
         followers = await self._find_followers(project)
         await asyncio.gather(*(follower.relist(within_s) for follower in followers))
         registered = {follower.server.key for follower in followers}

@@ -28,19 +28,15 @@ class ToolSession(Protocol):
     @property
     def greeting(self) -> ServerGreeting:
         """The server's greeting."""
-        ...
 
     def check(self) -> None:
         """Raise ServerFailedError if the session has ended."""
-        ...
 
     async def list_tools(self) -> tuple[JsonValue, ...]:
         """Return all tools as the server sent them: the whole list or none. Raises ServerFailedError."""
-        ...
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], timeout_s: float) -> ToolAnswer:
         """Call a tool. Raises ServerFailedError, CallTimedOutError."""
-        ...
 
 
 class ToolSessions(Protocol):
@@ -56,7 +52,6 @@ class ToolSessions(Protocol):
         Raises:
             ServerFailedError: The session cannot be opened.
         """
-        ...
 
 
 class AgentCatalogue(Protocol):
@@ -64,19 +59,15 @@ class AgentCatalogue(Protocol):
 
     async def put_tools(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         """Add or update tools; updated ones wait for an operator."""
-        ...
 
     async def remove_tools(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         """Remove tools of a source, all of them if no ids are given, and return their number."""
-        ...
 
     async def list_tools(self, project: str, source: str | None = None) -> tuple[ToolSummary, ...]:
         """Return the tools of a source, or all MCP and builtin tools, in any state."""
-        ...
 
     async def get_tool(self, project: str, tool_id: str) -> CatalogueTool | None:
         """Return a tool, or None."""
-        ...
 
 
 class ServerAnnouncer(Protocol):
@@ -84,11 +75,9 @@ class ServerAnnouncer(Protocol):
 
     async def listed(self, fact: McpServerSeen) -> None:
         """Publish that the catalogue holds a server's current tools."""
-        ...
 
     async def failed(self, fact: McpServerSeen) -> None:
         """Publish that a server could not be listed."""
-        ...
 
 
 class ServerChangeFeed(Protocol):
@@ -99,19 +88,13 @@ class ServerChangeFeed(Protocol):
 
         None means that every server should be looked at: after `within_s`, and when changes may have been missed.
         """
-        ...
 
 
 class BuiltinToolbox(Protocol):
     """All builtin tools except those that are switched off."""
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names without `builtin:`, in order."""
-        ...
-
     def describe(self) -> tuple[ToolDescription, ...]:
         """Return the descriptions for the catalogue, ordered by name. Ids are `builtin:<name>`."""
-        ...
 
     async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
         """Call a tool with arguments that fit its `parameters`. The caller sets the time limit.
@@ -123,7 +106,6 @@ class BuiltinToolbox(Protocol):
             ArgumentsInvalidError: The arguments fit the schema but make no sense.
             RequestError: Another service that the tool needs failed.
         """
-        ...
 
 
 class BuiltinCatalogue(Protocol):
@@ -131,12 +113,9 @@ class BuiltinCatalogue(Protocol):
 
     async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
         """Add or update tools. Unchanged ones cost nothing."""
-        ...
 
     async def list_ids(self, project: str) -> frozenset[str]:
         """Return the ids of the builtin tools, disabled ones included."""
-        ...
 
     async def remove_tools(self, project: str, ids: Sequence[str]) -> None:
         """Remove tools."""
-        ...

@@ -52,7 +52,7 @@ def bound_answer(content: Sequence[JsonValue], structured: JsonValue = None, *, 
 
 
 def cut_text(text: str, max_bytes: int) -> str:
-    """Return a beginning of the text whose JSON has at most `max_bytes`, close to the longest one."""
+    """Cut the text to about the longest beginning that has at most `max_bytes` as JSON."""
     while (size := len(to_json(text))) > max_bytes:
         text = text[: min(len(text) - 1, len(text) * max_bytes // size)]
     return text

@@ -3,7 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from skillbus.common.bus.connection import Bus
@@ -26,6 +26,7 @@ _EVENTS: Final[Mapping[SkillChangeKind, Event[SkillChanged]]] = {
     "updated": contract.SKILL_UPDATED,
     "indexed": contract.SKILL_INDEXED,
 }
+FactT = TypeVar("FactT", SkillChanged, SkillRemoved, UploadTaken, UploadRejected, ToolHeld)
 
 
 class IndexerAnnouncer:
@@ -38,52 +39,26 @@ class IndexerAnnouncer:
         fact = SkillChanged(
             project=record.project, name=record.name, digest=record.skill.digest, version=record.skill.version
         )
-        await publish_event(
-            self._bus,
-            _EVENTS[change],
-            fact,
-            identity=record.name,
-            message_id=f"{change}:{_identity(record)}",
-            project=record.project,
-        )
+        await self._publish(_EVENTS[change], fact, record.name, f"{change}:{_identity(record)}")
 
     async def announce_removal(self, record: SkillRecord) -> None:
         fact = SkillRemoved(project=record.project, name=record.name, digest=record.skill.digest)
-        await publish_event(
-            self._bus,
-            contract.SKILL_REMOVED,
-            fact,
-            identity=record.name,
-            message_id=f"removed:{_identity(record)}",
-            project=record.project,
-        )
+        await self._publish(contract.SKILL_REMOVED, fact, record.name, f"removed:{_identity(record)}")
 
     async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
         fact = UploadTaken(
             project=record.project, source=source, outcome=outcome, name=record.name, digest=record.skill.digest
         )
-        await publish_event(
-            self._bus,
-            contract.UPLOAD_TAKEN,
-            fact,
-            identity=source,
-            message_id=f"taken:{uuid4().hex}",  # a repeated upload is another event
-            project=record.project,
-        )
+        # A repeated upload is another event.
+        await self._publish(contract.UPLOAD_TAKEN, fact, source, f"taken:{uuid4().hex}")
 
     async def announce_rejection(
         self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
     ) -> None:
         digest = hashlib.sha256("\n".join(f"{e.code}{e.message}" for e in errors).encode()).hexdigest()
         identity = f"{project}:{source}:{digest}" if once else uuid4().hex
-        await publish_event(
-            self._bus,
-            contract.UPLOAD_REJECTED,
-            UploadRejected(project=project, source=source, errors=errors),
-            identity=source,
-            message_id=f"rejected:{identity}",
-            project=project,
-        )
+        fact = UploadRejected(project=project, source=source, errors=errors)
+        await self._publish(contract.UPLOAD_REJECTED, fact, source, f"rejected:{identity}")
 
     async def announce_held(self, record: ToolRecord, reason: str) -> None:
         fact = ToolHeld(
@@ -93,15 +68,9 @@ class IndexerAnnouncer:
             digest=record.awaited_digest,
             reason=reason,
         )
-        await publish_event(
-            self._bus,
-            TOOL_QUARANTINED,
-            fact,
-            identity=record.id,
-            message_id=f"held:{record.project}:{hashlib.sha256(record.id.encode()).hexdigest()}:"
-            f"{record.awaited_digest}:{record.updated_at.isoformat()}",
-            project=record.project,
-        )
+        tool = hashlib.sha256(record.id.encode()).hexdigest()
+        moment = f"{record.awaited_digest}:{record.updated_at.isoformat()}"
+        await self._publish(TOOL_QUARANTINED, fact, record.id, f"held:{record.project}:{tool}:{moment}")
 
     async def announce_indexed(self, items: Sequence[KnowledgeRef]) -> None:
         by_project = defaultdict[str, list[KnowledgeRef]](list)
@@ -127,6 +96,10 @@ class IndexerAnnouncer:
             message_id=f"switch:{switch.id}:{uuid4().hex}",
             project=DEFAULT_PROJECT,
         )
+
+    async def _publish(self, event: Event[FactT], fact: FactT, identity: str, message_id: str) -> None:
+        project = fact.project
+        await publish_event(self._bus, event, fact, identity=identity, message_id=message_id, project=project)
 
 
 def _identity(record: SkillRecord) -> str:

@@ -120,7 +120,9 @@ class DiskFolders:
             digest = _digest_content(folder)
         except ArchiveError as error:
             raise PackageError((finding_from_archive(error),)) from error
-        mark = _read_mark(folder)
+        mark: _Vectorized | None = None
+        with suppress(FileNotFoundError, ValidationError):
+            mark = _Vectorized.model_validate_json((folder / VECTORIZED).read_bytes())
         return FolderState(
             path=folder,
             content_digest=digest,
@@ -143,13 +145,6 @@ def _digest_content(folder: Path) -> str:
     return hashlib.sha256(_pack(folder)).hexdigest()
 
 
-def _read_mark(folder: Path) -> _Vectorized | None:
-    try:
-        return _Vectorized.model_validate_json((folder / VECTORIZED).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-
-
 async def watch_folders(folders: DiskFolders, stop: asyncio.Event) -> AsyncIterator[set[Path]]:
     """Yield sets of skill folders of the default project that changed, until `stop` is set.
 
@@ -159,10 +154,5 @@ async def watch_folders(folders: DiskFolders, stop: asyncio.Event) -> AsyncItera
     async for changes in awatch(
         root, stop_event=stop, step=_QUIET_MS, debounce=_AT_MOST_MS, ignore_permission_denied=True
     ):
-        changed = {_find_skill_folder(Path(path), root) for _, path in changes}
-        yield {folder for folder in changed if folder is not None}
-
-
-def _find_skill_folder(path: Path, root: Path) -> Path | None:
-    parts = path.relative_to(root).parts
-    return root / parts[0] if parts and not parts[0].startswith(".") else None
+        below = [Path(path).relative_to(root).parts for _, path in changes]
+        yield {root / parts[0] for parts in below if parts and not parts[0].startswith(".")}

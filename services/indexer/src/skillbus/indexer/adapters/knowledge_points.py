@@ -11,7 +11,7 @@ from skillbus.contracts.scope import get_scope_key, list_ancestor_keys
 from skillbus.indexer.adapters.bus_embedder import DocumentEmbedder
 from skillbus.indexer.adapters.points import BuiltPoints, EntryTexts, PointLayout
 from skillbus.indexer.domain.index.ports import Key, hash_content
-from skillbus.indexer.domain.knowledge.entry import KnowledgeEntry
+from skillbus.indexer.domain.knowledge import KnowledgeEntry
 from skillbus.relevance.knowledge_text import (
     MEAN_TERMS,
     build_item_aside_text,

@@ -2,8 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -110,12 +109,17 @@ class KvTools:
             RecordWrite(make_tool_key(write.record.project, write.record.id), write.record, write.over)
             for write in writes
         ]
-        with self._track_write():
+        done = asyncio.get_running_loop().create_future()
+        self._writes.add(done)
+        try:
             written = await self._records.save_many(values, _WRITE_TIMEOUT_S)
             self._written |= {at: value.key for at, value in zip(written, values, strict=True) if at is not None}
             # The oldest writes come first, or nearly so.
             for revision in [*islice(self._written, max(0, len(self._written) - _REMEMBERED_WRITES))]:
                 del self._written[revision]
+        finally:
+            self._writes.discard(done)
+            done.set_result(None)
         return written
 
     async def delete_tool(self, record: ToolRecord, revision: int) -> None:
@@ -139,13 +143,3 @@ class KvTools:
     async def iterate_tools(self, project: str | None = None) -> AsyncIterator[ToolRecord]:
         async for _, stored in self._records.iterate(f"{project or '*'}.tool.*"):
             yield stored.record
-
-    @contextmanager
-    def _track_write(self) -> Generator[None]:
-        done = asyncio.get_running_loop().create_future()
-        self._writes.add(done)
-        try:
-            yield
-        finally:
-            self._writes.discard(done)
-            done.set_result(None)

@@ -3,21 +3,22 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 import structlog
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamInfo
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.jetstream import jetstream_call
 from skillbus.contracts.resources import CATALOGUE
 from skillbus.indexer.adapters.kv_catalogue import make_tool_key, open_skill_records, open_tool_records
-from skillbus.indexer.domain.catalogue.listed_tool import ListedTool, list_tool
 from skillbus.indexer.domain.catalogue.listing import skill_to_catalogue_tool
+from skillbus.indexer.domain.catalogue.tool import ListedTool, list_tool
 
 _STREAM: Final = f"KV_{CATALOGUE.name}"
 _PREFIX: Final = f"$KV.{CATALOGUE.name}."
@@ -50,7 +51,11 @@ class KvListedTools:
 
     async def list_tools(self, project: str) -> Sequence[ListedTool]:
         await self._update()
-        return self._projects[project].sort_tools() if project in self._projects else ()
+        if (tools := self._projects.get(project)) is None:
+            return ()
+        if tools.ordered is None:
+            tools.ordered = sorted(tools.by_key.values(), key=lambda tool: tool.id)
+        return tools.ordered
 
     async def list_all_tools(self, project: str | None = None) -> Sequence[ListedTool]:
         await self._update()
@@ -65,14 +70,11 @@ class KvListedTools:
     async def _update(self) -> None:
         async with self._updating, jetstream_call("read the catalogue of tools", _TIMEOUT_S):
             stream = await self._jetstream.stream_info(_STREAM)
-            if self._is_another(stream):
+            last, first = stream.state.last_seq, stream.state.first_seq
+            if self._created != stream.created or last < self._seen or first > self._seen:  # another bucket
                 self._created, self._seen, self._projects = stream.created, 0, {}
-            while self._seen < stream.state.last_seq:
-                await self._read_until(stream.state.last_seq)
-
-    def _is_another(self, stream: StreamInfo) -> bool:
-        state = stream.state
-        return self._created != stream.created or state.last_seq < self._seen or state.first_seq > self._seen
+            while self._seen < last:
+                await self._read_until(last)
 
     async def _read_until(self, last: int) -> None:
         """Read up to the sequence `last`, or up to a message that was lost in transit."""
@@ -92,9 +94,12 @@ class KvListedTools:
         count = 0
         while self._seen < last:
             pending = (await consumer.consumer_info()).num_pending or 0
-            if not pending and await self._is_gone(last):
-                self._seen = last
-                return
+            if not pending:
+                try:
+                    await self._jetstream.get_msg(_STREAM, last)
+                except NotFoundError:
+                    self._seen = last
+                    return
             # An overwritten message is no longer pending, and a copy may be behind its leader.
             with suppress(TimeoutError):
                 for message in await consumer.fetch(min(max(pending, 1), _FETCH), timeout=_FETCH_TIMEOUT_S):
@@ -105,17 +110,15 @@ class KvListedTools:
                     self._apply(message)
                     self._seen = message.metadata.sequence.stream
 
-    async def _is_gone(self, sequence: int) -> bool:
-        try:
-            await self._jetstream.get_msg(_STREAM, sequence)
-        except NotFoundError:
-            return True
-        return False
-
     def _apply(self, message: Msg) -> None:
         key = message.subject.removeprefix(_PREFIX)
         project = self._projects.setdefault(key.partition(".")[0], _ProjectTools())
-        project.set_tool(key, None if _OPERATION in (message.headers or {}) else self._parse(key, message.data))
+        project.ordered = None
+        tool = None if _OPERATION in (message.headers or {}) else self._parse(key, message.data)
+        if tool is None:
+            project.by_key.pop(key, None)
+        else:
+            project.by_key[key] = tool
 
     def _parse(self, key: str, value: bytes) -> ListedTool | None:
         """Parse a value of the bucket. Return None if it is neither a tool nor a skill."""
@@ -129,23 +132,11 @@ class KvListedTools:
         return None
 
 
+@dataclass(slots=True)
 class _ProjectTools:
-    """Tools of a project by their key in the bucket."""
+    """Tools of a project."""
 
-    def __init__(self) -> None:
-        self.by_key = dict[str, ListedTool]()
-        self._sorted: Sequence[ListedTool] | None = None
-
-    def set_tool(self, key: str, tool: ListedTool | None) -> None:
-        """Store the tool of a key, or remove it."""
-        self._sorted = None
-        if tool is None:
-            self.by_key.pop(key, None)
-        else:
-            self.by_key[key] = tool
-
-    def sort_tools(self) -> Sequence[ListedTool]:
-        """Return the tools ordered by id. They are sorted once after each change."""
-        if self._sorted is None:
-            self._sorted = sorted(self.by_key.values(), key=lambda tool: tool.id)
-        return self._sorted
+    by_key: dict[str, ListedTool] = field(default_factory=dict)
+    """Tools by their key in the bucket."""
+    ordered: Sequence[ListedTool] | None = None
+    """Tools ordered by id; None after a change."""

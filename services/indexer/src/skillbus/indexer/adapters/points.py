@@ -42,11 +42,9 @@ class PointBuilder(Protocol[EntryT_contra]):
     @property
     def layout(self) -> PointLayout:
         """Layout of the points."""
-        ...
 
     def make_point_id(self, key: Key) -> str:
         """Return the id of an entry's point."""
-        ...
 
     async def build_points(
         self, fingerprint: str, entries: Sequence[EntryT_contra], *, dense_required: bool
@@ -57,7 +55,6 @@ class PointBuilder(Protocol[EntryT_contra]):
             DenseUnavailableError: Dense vectors are required, and the model is unavailable.
             RequestError: The embedder is unavailable.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

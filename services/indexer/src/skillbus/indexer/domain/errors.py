@@ -64,7 +64,6 @@ class ToolMissingError(IndexerError):
 
     def __init__(self, project: str, tool_id: str) -> None:
         super().__init__(f"The catalogue of project {project!r} has no tool {tool_id!r}.")
-        self.tool_id = tool_id
 
 
 class ToolChangedError(IndexerError):

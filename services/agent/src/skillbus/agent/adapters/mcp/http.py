@@ -63,7 +63,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """A body whose size, or the size of each of its events, is at most `MESSAGE_BYTES`."""
+    """Body of at most `MESSAGE_BYTES`. For a stream of events the limit applies to each event."""
 
     def __init__(
         self, body: httpx.AsyncByteStream, fault: Callable[[str], ServerFailedError], *, by_event: bool
@@ -75,14 +75,11 @@ class _BoundedStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._body:
-            size = self._count_bytes(size, chunk)
+            ends = [chunk.rfind(end) + len(end) for end in _EVENT_ENDS if end in chunk] if self._by_event else []
+            size = len(chunk) - max(ends) if ends else size + len(chunk)
             if size > MESSAGE_BYTES:
                 raise self._fault(f"it sends a message of more than {MESSAGE_BYTES} bytes")
             yield chunk
-
-    def _count_bytes(self, size: int, chunk: bytes) -> int:
-        ended = max(chunk.rfind(end) + len(end) if end in chunk else 0 for end in _EVENT_ENDS) if self._by_event else 0
-        return len(chunk) - ended if ended else size + len(chunk)
 
     async def aclose(self) -> None:
         await self._body.aclose()

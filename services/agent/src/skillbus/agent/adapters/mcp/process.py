@@ -76,7 +76,7 @@ async def open_process_streams(
 
 
 async def _start(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    """Start the process. If the caller is cancelled meanwhile, the process is killed as soon as it exists."""
+    """Start the process. If the caller is cancelled while it starts, the process is killed as soon as it exists."""
     starting = asyncio.create_task(_spawn(command, environment))
     try:
         return await asyncio.shield(starting)
@@ -151,7 +151,7 @@ async def _pass_messages(
         try:
             message = JSONRPCMessage.model_validate_json(line)
         except ValidationError:
-            continue  # banners and log lines; a request whose answer is lost this way times out
+            continue  # banners and log lines; if an answer is lost this way, its request times out
         await incoming.send(SessionMessage(message))
 
 

@@ -1,7 +1,7 @@
 """Sessions with MCP servers, over HTTP or with a child process.
 
-Each session is held by a task of its own: what a server does to the SDK ends that task and no other. The contexts of
-the SDK cancel and group the exceptions that are raised in them.
+Each session runs in a separate task: an error that a server causes in the SDK ends that task and no other. The contexts
+of the SDK cancel and group the exceptions that are raised in them.
 """
 
 import asyncio
@@ -15,25 +15,22 @@ from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
+import httpx
 import mcp.types as mcp
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
-from pydantic import BaseModel, Field, JsonValue, SecretStr
+from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
 from pydantic_core import to_json
 
-from skillbus.agent.adapters.mcp.failures import describe_failure
 from skillbus.agent.adapters.mcp.http import Streams, open_http_streams
-from skillbus.agent.adapters.mcp.message_filter import MessageFilter
 from skillbus.agent.adapters.mcp.process import LastWords, open_process_streams
 from skillbus.agent.domain.errors import CallTimedOutError, ServerFailedError
 from skillbus.agent.domain.ports import ServerGreeting
 from skillbus.agent.domain.tool_answer import ToolAnswer, bound_answer
-from skillbus.common.secrets import REFERENCE, Secrets, SecretUnreadableError, redact_json
+from skillbus.common.secrets import REFERENCE, Secrets, SecretUnreadableError, redact_json, redact_text
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
-
-OpenStreams = Callable[["McpSession"], AbstractAsyncContextManager[Streams]]
 
 LISTING_BYTES: Final = 64 * 1024 * 1024
 """Size of all pages of one listing."""
@@ -54,6 +51,11 @@ Outgoing: TypeAlias = MemoryObjectSendStream[SessionMessage]
 ResultT = TypeVar("ResultT", bound=BaseModel)
 FirstT = TypeVar("FirstT")
 SecondT = TypeVar("SecondT")
+_MESSAGE_CHARACTERS: Final = 300
+_MIN_SECRET_CHARACTERS: Final = 4
+"""Messages are short, so shorter secrets are redacted than in answers of tools."""
+_LIST_CHANGED = "notifications/tools/list_changed"
+_PING = "ping"
 
 
 class _Page(BaseModel):
@@ -87,34 +89,29 @@ class McpSessions:
     @asynccontextmanager
     async def open(self, server: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator["McpSession"]:
         values = server.headers if server.url is not None else server.env
-        given = self._resolve(values)
-        secrets = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
-        session = McpSession(tuple(given.values()), secrets, on_change)
-        plain = {name: value.get_secret_value() for name, value in given.items()}
-        streams = _prepare_http(server, plain) if server.url is not None else self._prepare_process(server, plain)
-        async with session.hold(streams, server.timeout_s):
-            yield session
-
-    def _resolve(self, values: Mapping[str, str]) -> dict[str, SecretStr]:
         try:
-            return {
+            given = {
                 name: self._secrets.resolve_line(value) if REFERENCE.fullmatch(value) else SecretStr(value)
                 for name, value in values.items()
             }
         except SecretUnreadableError as error:
             raise ServerFailedError(str(error)) from error
-
-    def _prepare_process(self, server: RegisterMcpServer, environment: Mapping[str, str]) -> OpenStreams:
-        if not self._stdio_allowed:
-            raise ServerFailedError("it has to be started, and that is not allowed here any more")
-        command = (server.command or "", *server.args)
-        return lambda session: open_process_streams(command, environment, session.end, LastWords())
-
-
-def _prepare_http(server: RegisterMcpServer, headers: Mapping[str, str]) -> OpenStreams:
-    if invalid := [name for name, value in headers.items() if not _HEADER_VALUE.fullmatch(value)]:
-        raise ServerFailedError(f"the value of the header {invalid[0]} has characters that are not allowed in headers")
-    return lambda session: open_http_streams(server.url or "", headers, server.timeout_s, session.end)
+        secrets = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
+        session = McpSession(tuple(given.values()), secrets, on_change)
+        plain = {name: value.get_secret_value() for name, value in given.items()}
+        if server.url is None:
+            if not self._stdio_allowed:
+                raise ServerFailedError("it has to be started, and that is not allowed here any more")
+            command = (server.command or "", *server.args)
+            streams = open_process_streams(command, plain, session.end, LastWords())
+        else:
+            if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
+                raise ServerFailedError(
+                    f"the value of the header {invalid[0]} has characters that are not allowed in headers"
+                )
+            streams = open_http_streams(server.url, plain, server.timeout_s, session.end)
+        async with session.hold(streams, server.timeout_s):
+            yield session
 
 
 class McpSession:
@@ -183,7 +180,7 @@ class McpSession:
         return [redact_json(value, self._secrets) for value in values]
 
     @asynccontextmanager
-    async def hold(self, streams: OpenStreams, timeout_s: float) -> AsyncGenerator[None]:
+    async def hold(self, streams: AbstractAsyncContextManager[Streams], timeout_s: float) -> AsyncGenerator[None]:
         """Open the session within `timeout_s`, and close it at the end of the context. Raises ServerFailedError."""
         for name in _SDK_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # they log what a server sends, with tracebacks
@@ -200,9 +197,9 @@ class McpSession:
             holder.cancel()
             await asyncio.wait({holder})
 
-    async def _hold(self, streams: OpenStreams) -> None:
+    async def _hold(self, streams: AbstractAsyncContextManager[Streams]) -> None:
         try:
-            async with streams(self) as (read, write):
+            async with streams as (read, write):
                 incoming, passed = anyio.create_memory_object_stream[SessionMessage | Exception](0)
                 with read, incoming, passed:
                     await self._converse(read, write, incoming, passed)
@@ -212,14 +209,45 @@ class McpSession:
             self.end(ServerFailedError("the session was closed"))
 
     async def _converse(self, read: Incoming, write: Outgoing, incoming: Passed, passed: Incoming) -> None:
-        message_filter = MessageFilter(read, write, self._on_change, self.end)
         us = mcp.Implementation(name="skillbus", version=version("skillbus-contracts"))
         async with asyncio.TaskGroup() as group:
-            filtering = group.create_task(message_filter.run(incoming))
+            filtering = group.create_task(self._filter_messages(read, write, incoming))
             async with ClientSession(passed, write, _NO_TIME_LIMIT, client_info=us) as client:
-                self._opened.set_result((client, _make_greeting(await client.initialize())))
+                result = await client.initialize()
+                info = result.serverInfo
+                name = (info.title or info.name)[:_NAME_MAX].replace("\0", "")
+                protocol = str(result.protocolVersion)[:_NAME_MAX]
+                self._opened.set_result((client, ServerGreeting(name, info.version[:_NAME_MAX], protocol)))
                 await self._closing.wait()
             filtering.cancel()
+
+    async def _filter_messages(self, transport: Incoming, answer: Outgoing, session: Passed) -> None:
+        """Pass answers and pings to the SDK until the transport ends, then end the session.
+
+        The SDK logs messages that it does not understand in full, and their size is up to the server.
+        """
+        async with session:
+            try:
+                async for message in transport:
+                    if isinstance(message, Exception):
+                        self.end(message)
+                    elif await self._is_for_sdk(message.message, answer):
+                        await session.send(message)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def _is_for_sdk(self, message: mcp.JSONRPCMessage, answer: Outgoing) -> bool:
+        match message.root:
+            case mcp.JSONRPCNotification(method=method):
+                if method == _LIST_CHANGED:
+                    self._on_change()
+                return False
+            case mcp.JSONRPCRequest(method=method, id=request_id) if method != _PING:
+                error = mcp.ErrorData(code=mcp.METHOD_NOT_FOUND, message="this client only calls tools")
+                refusal = mcp.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+                await answer.send(SessionMessage(mcp.JSONRPCMessage(refusal)))
+                return False
+        return True
 
     def end(self, error: Exception) -> None:
         """End the session for this reason; only the first reason counts."""
@@ -262,7 +290,41 @@ async def _wait_for_either(
     await asyncio.wait(both, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _make_greeting(result: mcp.InitializeResult) -> ServerGreeting:
-    info = result.serverInfo
-    name = (info.title or info.name)[:_NAME_MAX].replace("\0", "")
-    return ServerGreeting(name, info.version[:_NAME_MAX], str(result.protocolVersion)[:_NAME_MAX])
+def describe_failure(error: BaseException, secrets: Sequence[SecretStr] = ()) -> ServerFailedError:
+    """Convert an error of the SDK to a message for operators. The values that the server was given are redacted."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    message = str(error) if isinstance(error, ServerFailedError) else _describe(error)
+    return ServerFailedError(redact_text(message, secrets, _MIN_SECRET_CHARACTERS))
+
+
+def _describe(error: BaseException) -> str:
+    match error:
+        case httpx.HTTPStatusError():
+            message = _describe_status(error.response)
+        case httpx.TimeoutException() | TimeoutError():
+            message = "it did not answer in time"
+        case httpx.ConnectError():
+            message = f"it cannot be reached: {str(error)[:_MESSAGE_CHARACTERS] or 'no connection'}"
+        case httpx.HTTPError() | httpx.InvalidURL():
+            # Their messages can contain a header that the server was given.
+            message = f"the connection failed: {type(error).__name__}"
+        case McpError():
+            message = f"it answers with the error {error.error.code}: {error.error.message[:_MESSAGE_CHARACTERS]}"
+        case ValidationError():
+            message = f"its answer is not valid MCP: {error.title} with {error.error_count()} errors"
+        case OSError():
+            message = f"it cannot be started: {error.strerror or type(error).__name__}"
+        case RuntimeError() | ValueError():
+            message = str(error)[:_MESSAGE_CHARACTERS]
+        case _:
+            message = f"the session ended with {type(error).__name__}"
+    return message
+
+
+def _describe_status(response: httpx.Response) -> str:
+    status = f"it answers HTTP {response.status_code} {response.reason_phrase}"
+    if response.next_request is None:
+        return status
+    url = str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None))[:_MESSAGE_CHARACTERS]
+    return f"{status} and redirects to {url}, which is not followed: register that address if it is right"

@@ -7,8 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skillbus.agent.domain.builtins.arithmetic import evaluate
-from skillbus.agent.domain.builtins.functions import Number
+from skillbus.agent.domain.builtins.arithmetic import Number, evaluate
 from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
 
 MAX_EXPRESSION: Final = 1_000

@@ -12,7 +12,6 @@ class MachineInfo(Protocol):
 
     def list_facts(self) -> dict[str, str]:
         """Return the facts by name, in the order of the answer."""
-        ...
 
 
 class PlatformArguments(BuiltinArguments):
@@ -35,8 +34,6 @@ ABOUT: Final = BuiltinProfile(
 
 
 def make_platform_tool(machine: MachineInfo) -> FunctionTool[PlatformArguments]:
-    """Make the tool for a machine."""
-
     async def run(_project: str, _arguments: PlatformArguments) -> BuiltinAnswer:
         facts = machine.list_facts()
         structured: dict[str, JsonValue] = dict(facts)

@@ -37,11 +37,9 @@ class BuiltinTool(Protocol):
     @property
     def description(self) -> ToolDescription:
         """The description for the catalogue."""
-        ...
 
     async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
         """Run the tool. Raises ArgumentsInvalidError and BuiltinFailedError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +64,29 @@ class FunctionTool(Generic[ArgumentsT]):
 
     @property
     def description(self) -> ToolDescription:
+        schema = self.takes.model_json_schema()
+        for about in schema["properties"].values():
+            about.pop("title", None)  # pydantic derives it from the name
         return ToolDescription(
             id=ID_PREFIX + self.profile.name,
             name=self.profile.name,
             description=f"{self.profile.english} {self.profile.chinese}",
             tool_type=ToolType.BUILTIN,
             tags=self.profile.tags,
-            parameters=_make_schema(self.takes),
+            parameters={key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS},
             examples=self.profile.examples,
             provider="skillbus",
             source=BUILTIN_SOURCE,
         )
 
     async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
-        return await self.run(project, _parse_arguments(self.takes, arguments))
+        try:
+            parsed = self.takes.model_validate(dict(arguments))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
+            raise ArgumentsInvalidError(first["msg"], f"${path}") from None
+        return await self.run(project, parsed)
 
 
 class BuiltinTools:
@@ -87,9 +94,6 @@ class BuiltinTools:
 
     def __init__(self, tools: Iterable[BuiltinTool]) -> None:
         self._tools = {tool.description.name: tool for tool in sorted(tools, key=lambda tool: tool.description.name)}
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
 
     def describe(self) -> tuple[ToolDescription, ...]:
         return tuple(tool.description for tool in self._tools.values())
@@ -102,31 +106,3 @@ class BuiltinTools:
         except BuiltinFailedError as error:
             return ToolAnswer(text=str(error), is_error=True)
         return ToolAnswer(text=answer.text, structured=answer.structured)
-
-
-def _parse_arguments(takes: type[ArgumentsT], arguments: Mapping[str, JsonValue]) -> ArgumentsT:
-    try:
-        return takes.model_validate(dict(arguments))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in first["loc"])
-        raise ArgumentsInvalidError(first["msg"], f"${path}") from None
-
-
-def _make_schema(takes: type[BuiltinArguments]) -> dict[str, JsonValue]:
-    """Return the JSON Schema of the arguments without the titles that pydantic derives from names."""
-    schema: dict[str, JsonValue] = takes.model_json_schema()
-    return {
-        key: _drop_titles(value) if key == "properties" else value
-        for key, value in schema.items()
-        if key in _SCHEMA_KEYWORDS
-    }
-
-
-def _drop_titles(properties: JsonValue) -> JsonValue:
-    """Remove the title of each property; a property may itself be called `title`."""
-    assert isinstance(properties, dict)  # noqa: S101 - as JSON Schema defines it
-    return {
-        name: {key: text for key, text in about.items() if key != "title"} if isinstance(about, dict) else about
-        for name, about in properties.items()
-    }

@@ -1,6 +1,7 @@
 """The tool `search_tools`."""
 
-from typing import Annotated, Final, Literal, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -14,14 +15,6 @@ _TEXT_CHARACTERS: Final = 300
 """Characters of a description in the text of an answer."""
 _STRUCTURED_CHARACTERS: Final = 2_000
 """Characters of a description in the structure of an answer."""
-
-
-class ToolFinder(Protocol):
-    """Searches the catalogue."""
-
-    async def find_tools(self, request: SearchTools) -> ToolsFound:
-        """Search for tools. Raises RequestError."""
-        ...
 
 
 class SearchToolsArguments(BuiltinArguments):
@@ -53,14 +46,12 @@ ABOUT: Final = BuiltinProfile(
 )
 
 
-def make_search_tool(finder: ToolFinder) -> FunctionTool[SearchToolsArguments]:
-    """Make the tool with a search."""
-
+def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> FunctionTool[SearchToolsArguments]:
     async def run(project: str, arguments: SearchToolsArguments) -> BuiltinAnswer:
         if not arguments.query.strip() or "\0" in arguments.query:
             raise ArgumentsInvalidError("say what the tool should do", "$.query")
         kinds = tuple(map(ToolType, arguments.tool_types))
-        found = await finder.find_tools(
+        found = await search(
             SearchTools(query=arguments.query, limit=arguments.limit, tool_types=kinds, project=project)
         )
         return _answer_hits(found)
@@ -69,19 +60,16 @@ def make_search_tool(finder: ToolFinder) -> FunctionTool[SearchToolsArguments]:
 
 
 def _answer_hits(found: ToolsFound) -> BuiltinAnswer:
-    lines = [_format_hit(place, hit) for place, hit in enumerate(found.results, 1)]
+    lines = [
+        f"{place}. {hit.id} ({hit.tool_type}, score {hit.score:.2f}): {hit.name}. {hit.description[:_TEXT_CHARACTERS]}"
+        for place, hit in enumerate(found.results, 1)
+    ]
     structured: dict[str, JsonValue] = {
         "results": [_summarize_hit(hit) for hit in found.results],
         "degraded": found.degraded,
     }
     return BuiltinAnswer(
         "\n".join(lines) or "No tool fits. Describe the task in other words, or solve it without a tool.", structured
-    )
-
-
-def _format_hit(place: int, hit: ToolHit) -> str:
-    return (
-        f"{place}. {hit.id} ({hit.tool_type}, score {hit.score:.2f}): {hit.name}. {hit.description[:_TEXT_CHARACTERS]}"
     )
 
 

@@ -6,15 +6,14 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from skillbus.agent.domain.errors import ServerFailedError
 from skillbus.agent.domain.ports import AgentCatalogue, ServerAnnouncer, ServerGreeting, ToolSession, ToolSessions
-from skillbus.agent.domain.servers.catalogue_sync import SyncReport, sync_catalogue
-from skillbus.agent.domain.servers.listing import ServerListing, describe_tools
+from skillbus.agent.domain.servers.listing import ServerListing, SyncReport, describe_tools, sync_catalogue
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerSeen, ServerStore
 from skillbus.common.background import finish_within
 from skillbus.common.records import WriteConflictError
@@ -80,7 +79,6 @@ class ServerFollower:
 
     @property
     def ended(self) -> bool:
-        """True if the follower no longer runs."""
         return self._task is not None and self._task.done()
 
     def start(self) -> None:
@@ -202,10 +200,15 @@ class ServerFollower:
         registration = self.server.registration
         listing = await self._list_tools(session)
         try:
-            report = self._reuse_report(listing)
+            report: SyncReport | None = None
+            if self._last is not None and not self._forced:
+                last, earlier, at = self._last
+                if last == listing and time.monotonic() - at < self._timing.resync_every_s:
+                    report = earlier
             if report is None:
                 report = await sync_catalogue(self._ports.catalogue, registration.project, registration.name, listing)
-                self._last = listing, report.without_changes(), time.monotonic()
+                unchanged = replace(report, created=0, updated=0, quarantined=0, removed=0)
+                self._last = listing, unchanged, time.monotonic()
         except RequestError as error:
             self._last = None
             await self._record_refusal(session.greeting, error)
@@ -214,16 +217,12 @@ class ServerFollower:
         await self._record_listing(session.greeting, listing, report)
         return True
 
-    def _reuse_report(self, listing: ServerListing) -> SyncReport | None:
-        """Return the last report if the list is unchanged and the catalogue need not be compared again."""
-        if self._forced or self._last is None:
-            return None
-        last, report, at = self._last
-        return report if last == listing and time.monotonic() - at < self._timing.resync_every_s else None
-
     async def _record_listing(self, greeting: ServerGreeting, listing: ServerListing, report: SyncReport) -> None:
         known_as = self.server.seen.known_as or greeting.name
-        renamed = () if known_as == greeting.name else (_describe_renaming(known_as or "", greeting.name or ""),)
+        renamed: tuple[ToolFinding, ...] = ()
+        if known_as != greeting.name:
+            message = f"it was known as {(known_as or '')[:80]!r} and now calls itself {(greeting.name or '')[:80]!r}"
+            renamed = (ToolFinding(code="server_renamed", message=message),)
         seen = ServerSeen(
             state=McpServerState.CONNECTED,
             server_name=greeting.name,
@@ -296,8 +295,3 @@ class ServerFollower:
                 )
                 self.server = written.record
                 return before
-
-
-def _describe_renaming(known_as: str, name: str) -> ToolFinding:
-    message = f"it was known as {known_as[:80]!r} and now calls itself {name[:80]!r}"
-    return ToolFinding(code="server_renamed", message=message)

@@ -1,4 +1,4 @@
-"""Converts the tools that a server lists into descriptions for the catalogue. The server is not trusted."""
+"""Converts the tools that a server lists into descriptions, and updates the catalogue. The server is not trusted."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -8,9 +8,16 @@ from typing import Final
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from skillbus.agent.domain.servers.schema_shape import SCHEMA_BYTES, find_shape_problem
+from skillbus.agent.domain.ports import AgentCatalogue
 from skillbus.common.prompt_injection import scan_text
-from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, ToolDescription, ToolFinding, ToolType
+from skillbus.contracts.indexer.tools import (
+    MCP_SOURCE_PREFIX,
+    ToolDescription,
+    ToolFinding,
+    ToolPutOutcome,
+    ToolState,
+    ToolType,
+)
 from skillbus.contracts.message import check_json
 
 DESCRIPTION_MAX: Final = 8_192
@@ -29,6 +36,17 @@ _METADATA_FIELDS: Final[Mapping[str, tuple[str, type]]] = {
     "outputSchema": ("output_schema", dict),
 }
 """Fields of MCP that are kept: their names in the metadata, and their types."""
+SCHEMA_BYTES: Final = 64 * 1024
+"""Size of an input schema that the catalogue accepts."""
+_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_SCHEMA_MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SCHEMA_KEYWORDS: Final = frozenset(
+    {"additionalProperties", "additionalItems", "contains", "else", "if", "not", "propertyNames", "then"}
+)
+_NUMBERS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_COUNTS: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
+_TEXTS: Final = frozenset({"$ref", "$schema", "$id", "pattern", "title", "description", "format"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +62,6 @@ class _RefusedError(Exception):
     def __init__(self, code: str, name: JsonValue, message: str) -> None:
         super().__init__(message)
         self.finding = ToolFinding(code=code, message=message, where=_quote_name(name))
-
-
-def make_tool_id(server: str, tool: str) -> str:
-    """Return the id of a server's tool in the catalogue."""
-    return f"{MCP_SOURCE_PREFIX}{server}/{tool}"
 
 
 def describe_tools(server: str, provider: str, listed: Iterable[JsonValue]) -> ServerListing:
@@ -83,7 +96,7 @@ def _describe_tool(server: str, provider: str, raw: JsonValue) -> tuple[ToolDesc
     name = _check_name(raw.get("name"))
     description, found = _cut_description(name, raw.get("description"))
     tool = ToolDescription(
-        id=make_tool_id(server, name),
+        id=f"{MCP_SOURCE_PREFIX}{server}/{name}",
         name=name,
         description=description,
         tool_type=ToolType.MCP,
@@ -164,3 +177,98 @@ def _remove_invisible(text: str) -> str:
 
 def _quote_name(name: JsonValue) -> str:
     return _remove_invisible(name)[:_QUOTED_CHARACTERS] if isinstance(name, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """Changes that a listing made to the catalogue."""
+
+    created: int = 0
+    updated: int = 0
+    quarantined: int = 0
+    """Tools that this listing put into quarantine."""
+    removed: int = 0
+    waiting: int = 0
+    """All tools of the server that are in quarantine now."""
+    findings: tuple[ToolFinding, ...] = ()
+    """Findings about tools that the catalogue refused."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.created or self.updated or self.quarantined or self.removed)
+
+
+async def sync_catalogue(catalogue: AgentCatalogue, project: str, server: str, listing: ServerListing) -> SyncReport:
+    """Put the listed tools into the catalogue, and remove those that are no longer listed.
+
+    Disabled tools and tools in quarantine are kept: otherwise a server could make such a tool callable again by leaving
+    it out of its list for a moment. After an error the call can be repeated. Raises RequestError.
+    """
+    source = f"{MCP_SOURCE_PREFIX}{server}"
+    known = {tool.id: tool.state for tool in await catalogue.list_tools(project, source)}
+    puts = await catalogue.put_tools(project, source, listing.tools)
+    listed = {tool.id for tool in listing.tools}
+    gone = sorted(id_ for id_, state in known.items() if id_ not in listed and state is ToolState.ACTIVE)
+    removed = await catalogue.remove_tools(project, source, gone) if gone else 0
+    outcomes = [put.outcome for put in puts]
+    held = {put.id for put in puts if put.outcome is ToolPutOutcome.QUARANTINED}
+    held_before = {id_ for id_, state in known.items() if state is ToolState.QUARANTINED}
+    return SyncReport(
+        created=outcomes.count(ToolPutOutcome.CREATED),
+        updated=outcomes.count(ToolPutOutcome.UPDATED),
+        quarantined=len(held - held_before),
+        removed=removed,
+        waiting=len(held | held_before),
+        findings=tuple(
+            ToolFinding(code="rejected", message=(put.error or "")[:300], where=(put.id or "")[:80])
+            for put in puts
+            if put.outcome is ToolPutOutcome.REJECTED
+        ),
+    )
+
+
+def find_shape_problem(schema: JsonValue, path: str = "$") -> str | None:
+    """Return the first problem of a schema and its place; None if it has the shape of a JSON Schema.
+
+    It takes some microseconds, because a listing can hold thousands of schemas. The metaschema takes a millisecond for
+    each; it is applied when arguments are checked.
+    """
+    if isinstance(schema, bool):
+        return None
+    if not isinstance(schema, dict):
+        return f"{path} is not a schema"
+    for keyword, value in schema.items():
+        if problem := _check_keyword(keyword, value, f"{path}.{keyword}"):
+            return problem
+    return None
+
+
+def _check_keyword(keyword: str, value: JsonValue, path: str) -> str | None:
+    if keyword in _SCHEMA_MAPS:
+        return _check_all(value, path) if isinstance(value, dict) else f"{path} is not an object of schemas"
+    if keyword in _SCHEMA_LISTS or (keyword == "items" and isinstance(value, list)):
+        return _check_all(value, path) if isinstance(value, list) else f"{path} is not a list of schemas"
+    if keyword in _SCHEMA_KEYWORDS or keyword == "items":
+        return find_shape_problem(value, path)
+    return None if _fits_keyword(keyword, value) else f"{path} does not fit its keyword"
+
+
+def _fits_keyword(keyword: str, value: JsonValue) -> bool:
+    if keyword == "type":
+        types = value if isinstance(value, list) else [value]
+        return all(isinstance(kind, str) and kind in _TYPES for kind in types)
+    if keyword == "required":
+        # A boolean was used by drafts before the fourth; it has no meaning since.
+        return isinstance(value, bool) or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+    if keyword in _NUMBERS:
+        return isinstance(value, int | float)  # the exclusive ones were booleans in draft 4
+    if keyword in _COUNTS:
+        return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if keyword == "enum":
+        return isinstance(value, list)
+    return keyword not in _TEXTS or isinstance(value, str)
+
+
+def _check_all(schemas: "dict[str, JsonValue] | list[JsonValue]", path: str) -> str | None:
+    items = schemas.items() if isinstance(schemas, dict) else enumerate(schemas)
+    return next((problem for key, schema in items if (problem := find_shape_problem(schema, f"{path}.{key}"))), None)

@@ -12,7 +12,7 @@ from skillbus.contracts.message import Message
 
 _BRIEF_ADDRESS: Final = 300
 _BRIEF_FINDINGS: Final = 5
-"""Bounds in a list, whose hundreds of servers have to fit into one message."""
+"""Bounds of each server in a list: hundreds of servers have to fit into one message."""
 
 
 class ServerKey(NamedTuple):
@@ -49,7 +49,6 @@ class RegisteredServer(Message):
 
     @property
     def key(self) -> ServerKey:
-        """The server's identity."""
         return ServerKey(self.registration.project, self.registration.name)
 
     def describe(self, *, brief: bool = False) -> McpServer:
@@ -82,16 +81,12 @@ class ServerStore(Protocol):
 
     async def load_server(self, key: ServerKey) -> StoredRecord[RegisteredServer] | None:
         """Return the server, or None."""
-        ...
 
     async def save_server(self, server: RegisteredServer, revision: int) -> StoredRecord[RegisteredServer]:
         """Write the server over `revision`, 0 for a new one. Raises WriteConflictError if it was written since."""
-        ...
 
     async def delete_server(self, key: ServerKey) -> None:
         """Delete the server if it exists."""
-        ...
 
     async def list_servers(self) -> tuple[RegisteredServer, ...]:
         """Return the servers of all projects."""
-        ...

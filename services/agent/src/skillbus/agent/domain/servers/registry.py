@@ -4,7 +4,6 @@ import asyncio
 import contextvars
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
@@ -45,7 +44,7 @@ class ServerRegistry:
             watching.cancel()
             await asyncio.wait({watching})
             await asyncio.gather(*(self._stop_follower(key) for key in tuple(self._followers)))
-            # Followers whose stopping was interrupted when its task was cancelled.
+            # Those followers remain that were being stopped by a task that was cancelled.
             await asyncio.gather(*(follower.stop() for follower in self._stopping))
 
     async def register(self, request: RegisterMcpServer, within_s: float) -> RegisteredServer:
@@ -60,7 +59,14 @@ class ServerRegistry:
                 "servers that have to be started are not allowed here: register a URL, or set "
                 "SKILLBUS_AGENT_STDIO_SERVERS=true where the agent may run commands"
             )
-        server = await self._store_server(request, self._ports.now())
+        server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=self._ports.now())
+        for _ in range(_TRIES):
+            known = await self._ports.store.load_server(server.key)
+            with suppress(WriteConflictError):
+                server = (await self._ports.store.save_server(server, known.revision if known else 0)).record
+                break
+        else:
+            raise WriteConflictError(f"the MCP server {request.name}")
         follower = await self._follow(server)
         await follower.wait_listed(within_s)
         return follower.server
@@ -97,14 +103,6 @@ class ServerRegistry:
     async def find_follower(self, key: ServerKey) -> ServerFollower:
         """Return the follower of a server, started if necessary. Raises ServerUnknownError."""
         return await self._follow(await self.get_server(key))
-
-    async def _store_server(self, request: RegisterMcpServer, now: datetime) -> RegisteredServer:
-        server = RegisteredServer(registration=request, id=uuid4().hex, registered_at=now)
-        for _ in range(_TRIES):
-            known = await self._ports.store.load_server(server.key)
-            with suppress(WriteConflictError):
-                return (await self._ports.store.save_server(server, known.revision if known else 0)).record
-        raise WriteConflictError(f"the MCP server {request.name}")
 
     async def _follow(self, server: RegisteredServer) -> ServerFollower:
         """Return a follower of the server's latest registration. Raises ServerUnknownError."""

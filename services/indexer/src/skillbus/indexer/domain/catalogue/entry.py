@@ -41,7 +41,6 @@ class ToolEntry:
 
     @property
     def key(self) -> Key:
-        """Project and id."""
         return self.project, self.tool_id
 
 

@@ -1,7 +1,6 @@
 """Lists of skills and of tools of all types, page by page."""
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from skillbus.common.paging import cut_page, measure_json
@@ -26,7 +25,6 @@ from skillbus.indexer.domain.errors import ToolMissingError
 
 
 def skill_to_catalogue_tool(record: SkillRecord) -> CatalogueTool:
-    """Convert a skill to a tool of the catalogue."""
     skill = record.skill
     schemas = {entry.action: entry.input_schema for entry in skill.entry_points}
     # Not validated: a skill was validated by the rules of its format, which allow more tags.
@@ -77,7 +75,14 @@ class CatalogueListing:
         wanted = [tool for tool in await self.listed.list_tools(request.project) if tool.matches(request)]
         if request.text is not None:
             text = request.text.casefold()
-            ids = {tool_id async for tool_id, content in self._read_texts(request.project) if text in content}
+            ids = {
+                skill.tool_id
+                for skill in await self.skills.load_all(request.project)
+                if text in f"{skill.name}\n{skill.skill.description}".casefold()
+            }
+            async for record in self.tools.iterate_tools(request.project):
+                if text in f"{record.tool.name}\n{record.tool.description}".casefold():
+                    ids.add(record.id)
             wanted = [tool for tool in wanted if tool.id in ids]
         start = 0 if request.after is None else bisect_right(wanted, request.after, key=lambda tool: tool.id)
         page = cut_page(wanted[start : start + request.limit], lambda tool: len(tool.summary))
@@ -117,10 +122,3 @@ class CatalogueListing:
             and request.enabled in {None, tool.state is ToolState.ACTIVE}
             and (request.tag is None or request.tag.casefold() in tool.tags)
         ]
-
-    async def _read_texts(self, project: str) -> AsyncIterator[tuple[str, str]]:
-        """Yield the id of each tool, with its name and description in lower case."""
-        for skill in await self.skills.load_all(project):
-            yield skill.tool_id, f"{skill.name}\n{skill.skill.description}".casefold()
-        async for record in self.tools.iterate_tools(project):
-            yield record.id, f"{record.tool.name}\n{record.tool.description}".casefold()

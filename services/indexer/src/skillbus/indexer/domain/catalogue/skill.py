@@ -1,14 +1,13 @@
-"""Catalogue record of a skill."""
+"""Catalogue record of a skill, and the history of its packages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from skillbus.contracts.indexer.skill_record import Skill, SkillVersion
 from skillbus.contracts.message import Message
-from skillbus.indexer.domain.catalogue.history import VersionReason, add_version, describe_version
-from skillbus.indexer.domain.errors import PlaceNotWantedError
+from skillbus.indexer.domain.errors import PlaceNotWantedError, VersionMissingError
 from skillbus.indexer.domain.package.findings import FindingCode, PackageError, finding
 from skillbus.indexer.domain.package.skill_package import SkillPackage
 
@@ -18,6 +17,12 @@ RECORD_BYTES: Final = 512 * 1024
 The scan and the history come in addition; together they have at most some 150 KiB.
 """
 SKILL_ID_PREFIX: Final = "skill:"
+VERSIONS: Final = 20
+"""Packages kept of a skill, including the current one."""
+_DESCRIPTION_CHARACTERS: Final = 500
+"""Longest description in the history, so that twenty versions stay small."""
+
+VersionReason = Literal["installed", "updated", "described", "rolled_back"]
 
 
 class PackageKey(NamedTuple):
@@ -40,12 +45,10 @@ class SkillRecord(Message):
 
     @property
     def project(self) -> str:
-        """Project of the skill."""
         return self.skill.project
 
     @property
     def name(self) -> str:
-        """Name of the skill."""
         return self.skill.name
 
     @property
@@ -60,7 +63,6 @@ class SkillRecord(Message):
 
     @property
     def tool_id(self) -> str:
-        """Id of the skill among the tools of its project."""
         return f"{SKILL_ID_PREFIX}{self.name}"
 
     @property
@@ -70,12 +72,10 @@ class SkillRecord(Message):
 
     @property
     def package(self) -> PackageKey:
-        """The installed package."""
         return PackageKey(self.project, self.name, self.content_digest)
 
     @property
     def packages(self) -> frozenset[PackageKey]:
-        """All stored packages."""
         return frozenset(PackageKey(self.project, self.name, version.content_digest) for version in self.history)
 
     def with_indexed(self, indexed: bool) -> "SkillRecord":
@@ -88,11 +88,10 @@ class SkillRecord(Message):
         return self.model_copy(update={"skill": self.skill.model_copy(update=changed)})
 
     def with_pinned(self, pinned: bool) -> "SkillRecord":
-        """Return the record of a pinned or unpinned skill."""
         return self.model_copy(update={"skill": self.skill.model_copy(update={"pinned": pinned})})
 
     def with_network(self, approved: Sequence[str]) -> "SkillRecord":
-        """Return the record of a skill whose runs may reach the approved places, in the order of its request.
+        """Return the record with the places of the network that runs may reach, in the order of the skill's request.
 
         Raises:
             PlaceNotWantedError: The skill does not request one of them.
@@ -158,9 +157,36 @@ def build_record(
             "declare fewer actions, or shorter input schemas and descriptions"
         )
         raise PackageError((finding(FindingCode.TOO_LARGE, message),), package.warnings)
+    newest = describe_version(skill, change.reason, change.at)
     return SkillRecord(
         skill=skill.model_copy(update={"scan": package.scan}),
         skill_md_bytes=package.skill_md_bytes,
         skill_hash=package.skill_hash,
-        versions=add_version(describe_version(skill, change.reason, change.at), earlier.history if earlier else ()),
+        versions=(newest, *(earlier.history if earlier else ()))[:VERSIONS],
     )
+
+
+def describe_version(skill: Skill, reason: VersionReason, at: datetime) -> SkillVersion:
+    return SkillVersion(
+        content_digest=skill.content_digest,
+        digest=skill.digest,
+        version=skill.version,
+        description=skill.description[:_DESCRIPTION_CHARACTERS],
+        size_bytes=skill.size_bytes,
+        installed_at=at,
+        reason=reason,
+    )
+
+
+def find_version(name: str, versions: Sequence[SkillVersion], content_digest: str | None) -> SkillVersion:
+    """Find the version with these files, or the one before the current if no digest is given.
+
+    Raises:
+        VersionMissingError: There is none.
+    """
+    current = versions[0].content_digest
+    for version in versions:
+        digest = version.content_digest
+        if digest != current if content_digest is None else digest == content_digest:
+            return version
+    raise VersionMissingError(name, content_digest)

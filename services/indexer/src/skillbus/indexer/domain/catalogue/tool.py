@@ -1,14 +1,26 @@
-"""Catalogue record of a tool that is not a skill."""
+"""Catalogue record of a tool that is not a skill, and the form in which all tools are kept in memory."""
 
 import hashlib
 import json
+import sys
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from skillbus.contracts.indexer.tools import CatalogueTool, ToolDescription, ToolFieldChange, ToolFinding, ToolState
+from skillbus.contracts.indexer.tools import (
+    CatalogueTool,
+    ListTools,
+    ToolDescription,
+    ToolFieldChange,
+    ToolFinding,
+    ToolState,
+    ToolSummary,
+    ToolType,
+)
 from skillbus.contracts.message import Message, Project
 
 _SORTED: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+_GIST_CHARACTERS: Final = 200
 
 
 class ToolRecord(Message):
@@ -31,7 +43,6 @@ class ToolRecord(Message):
 
     @property
     def id(self) -> str:
-        """Id of the tool in its project."""
         return self.tool.id
 
     @property
@@ -52,7 +63,6 @@ class ToolRecord(Message):
         return ToolState.QUARANTINED if self.held else ToolState.ACTIVE
 
     def to_catalogue_tool(self) -> CatalogueTool:
-        """Convert the record to the form that callers see."""
         return CatalogueTool(
             project=self.project,
             tool=self.tool,
@@ -70,3 +80,56 @@ class ToolRecord(Message):
 def hash_description(tool: ToolDescription) -> str:
     """Return the SHA-256 of a description, hex. The order of keys does not matter."""
     return hashlib.sha256(_SORTED.encode(dict(tool)).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """Some 800 bytes of a tool, independent of the size of its record."""
+
+    id: str
+    tool_type: ToolType
+    state: ToolState
+    source: str
+    tags: tuple[str, ...]
+    """Tags in lower case."""
+    unchanged_digest: str | None
+    """Digest of a description that changes nothing and has no findings; None if there is no such description."""
+    indexed: bool
+    """False if the record says that the index does not have the skill yet. Tools do not record it: always True."""
+    summary: bytes
+    """Its `ToolSummary` as JSON, which takes a fifth of the memory of the object."""
+
+    def matches(self, request: ListTools) -> bool:
+        """Return True if the tool matches the filters of a request, except the text."""
+        return (
+            (not request.tool_types or self.tool_type in request.tool_types)
+            and (not request.states or self.state in request.states)
+            and request.source in {None, self.source}
+            and (request.tag is None or request.tag.casefold() in self.tags)
+        )
+
+
+def list_tool(tool: CatalogueTool, *, indexed: bool = True) -> ListedTool:
+    described = tool.tool
+    # Not validated: the record of a tool was, and a skill follows the rules of skills.
+    summary = ToolSummary.model_construct(
+        id=described.id,
+        name=described.name,
+        description=described.description[:_GIST_CHARACTERS],
+        tool_type=described.tool_type,
+        source=described.source,
+        tags=described.tags,
+        state=tool.state,
+        findings=len(tool.findings),
+        updated_at=tool.updated_at,
+    )
+    return ListedTool(
+        id=described.id,
+        tool_type=described.tool_type,
+        state=tool.state,
+        source=sys.intern(described.source),
+        tags=tuple(sys.intern(tag.casefold()) for tag in described.tags),
+        unchanged_digest=tool.digest if tool.state is ToolState.ACTIVE and not tool.findings else None,
+        indexed=indexed,
+        summary=summary.model_dump_json().encode(),
+    )

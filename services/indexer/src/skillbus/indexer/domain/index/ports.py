@@ -22,12 +22,10 @@ class Digested(Protocol):
     @property
     def key(self) -> Key:
         """Project and id."""
-        ...
 
     @property
     def digest(self) -> str:
         """Digest of everything that its point is made from."""
-        ...
 
 
 EntryT = TypeVar("EntryT", bound=Digested)
@@ -41,15 +39,12 @@ class Entries(Protocol[EntryT_co]):
 
     async def check_available(self) -> None:
         """Raise RequestError if the record is unavailable."""
-        ...
 
     def iterate_entries(self, project: str | None = None) -> AsyncIterator[Digested]:
         """Yield every entry that should be in the index."""
-        ...
 
     async def load_entries(self, keys: Sequence[Key]) -> Sequence[EntryT_co]:
         """Return the entries of these keys that should be in the index."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +60,36 @@ class Collections(Protocol):
 
     def name_collection(self, fingerprint: str) -> str:
         """Return the name of the collection for a model."""
-        ...
 
     def read_fingerprint(self, collection: str) -> str:
         """Return the fingerprint of the model of a collection; `NO_MODEL` if it has no dense vectors."""
-        ...
 
     async def find_live(self) -> str | None:
         """Return the collection that the alias points to."""
-        ...
 
     async def list_names(self) -> frozenset[str]:
         """Return the names of all collections of the index."""
-        ...
 
     async def ensure_collection(self, model: IndexModel) -> None:
         """Create a collection if it is missing."""
-        ...
 
     async def point_alias(self, collection: str) -> None:
         """Move the alias to a collection, atomically."""
-        ...
 
     async def delete_collection(self, collection: str) -> None:
         """Delete a collection. A missing one is fine."""
-        ...
 
     async def count_points(self, collection: str) -> int:
         """Return the number of points of a collection."""
-        ...
 
     def scan_points(self, collection: str) -> AsyncIterator[IndexedPoint]:
         """Yield every point of a collection."""
-        ...
 
     async def load_hashes(self, collection: str, keys: Sequence[Key]) -> Mapping[Key, str]:
         """Return the content hashes of the keys that have a point."""
-        ...
 
     async def remove_points(self, collection: str, keys: Sequence[Key]) -> None:
         """Remove the points of entries. Missing ones are fine."""
-        ...
 
 
 class WritableCollections(Collections, Protocol[EntryT_contra]):
@@ -124,7 +108,6 @@ class WritableCollections(Collections, Protocol[EntryT_contra]):
         Without the model the points get sparse vectors only, and a content hash that says so. With `dense_required`
         DenseUnavailableError is raised instead. With `insert_only` existing points stay.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +124,9 @@ class EmbeddingModels(Protocol):
 
     async def load_default(self) -> DefaultModel | None:
         """Return the default model, or None if none gives vectors. Raises RequestError when nobody answers."""
-        ...
 
     def recall_model(self, fingerprint: str) -> DefaultModel | None:
         """Return a model that `load_default` returned before."""
-        ...
 
 
 def hash_content(entry: Digested, fingerprint: str) -> str:

@@ -63,20 +63,16 @@ class SwitchedIndex(Protocol):
     @property
     def alias(self) -> str:
         """Name of the alias."""
-        ...
 
     @property
     def collections(self) -> Collections:
         """Collections of the index."""
-        ...
 
     async def open_live(self) -> str:
         """Return the live collection. Raises IndexUnavailableError when the store is unavailable."""
-        ...
 
     async def open_if_needed(self) -> str | None:
         """Return the live collection, or None if there is none and nothing to fill it with."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +86,6 @@ class SwitchDecisions:
     now: Callable[[], datetime]
     wake: Callable[[], None]
     """Wakes the driver of this replica."""
-
-    async def open_index(self) -> None:
-        """Create the first collection if there is something to fill it with."""
-        await self.index.open_if_needed()
 
     async def follow_default_model(self) -> None:
         """Begin or abandon a switch as the default model requires.
@@ -215,10 +207,6 @@ class Indexes:
             if decisions.index.alias == alias:
                 return decisions
         raise IndexMissingError(alias)
-
-    async def describe_states(self) -> tuple[IndexState, ...]:
-        """Return the state of every index."""
-        return tuple([await decisions.describe_state() for decisions in self.decisions])
 
     async def follow_default_model(self) -> None:
         """Begin or abandon switches as the default model requires. An index that fails does not stop the others.

@@ -6,28 +6,30 @@ missing, writes the entries that it lacks, and compares it with the record. Only
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Final, Generic
 
 import structlog
 
-from skillbus.common.background import finish_within
+from skillbus.common.background import FailureLog, finish_within
 from skillbus.common.records import WriteConflictError
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.index_switch import SwitchPhase
 from skillbus.indexer.domain.errors import IndexerError
-from skillbus.indexer.domain.index.backfill import Backfill
 from skillbus.indexer.domain.index.batches import open_task_group
-from skillbus.indexer.domain.index.differences import SETTLE_S
+from skillbus.indexer.domain.index.differences import SETTLE_S, Backfill
 from skillbus.indexer.domain.index.ports import Entries, EntryT, WritableCollections
-from skillbus.indexer.domain.index.switch_lease import LeaseWatch, SwitchLease
+from skillbus.indexer.domain.index.switch_decisions import SwitchDecisions
 from skillbus.indexer.domain.index.switch_record import (
+    LeaseWatch,
     StoredSwitch,
     SwitchAnnouncer,
     Switches,
+    SwitchLease,
     advance_phase,
     complete_switch,
     finish_keeping,
@@ -266,3 +268,40 @@ class _Progress:
         self._at = now
         await self._lease.update_record(lambda record: record_progress(record, done, total))
         await try_announce(self._announcer, self._alias, self._lease.switch)
+
+
+class SwitchTask(Generic[EntryT]):
+    """Keeps an index on the default model, and carries out its switches."""
+
+    def __init__(
+        self, decisions: SwitchDecisions, driver: SwitchDriver[EntryT], retry_s: Sequence[float] = (2.0,)
+    ) -> None:
+        """Make the task. `retry_s` are the delays after failures; the last one is used again and again."""
+        self._decisions = decisions
+        self._driver = driver
+        self._retry_s = retry_s
+        self._failures = FailureLog(IndexerError)
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._stopped = True
+        self._driver.wake()
+
+    async def run(self) -> None:
+        """Run until `stop` is called. At the end another replica may take over the switch at once."""
+        failures = 0
+        try:
+            while not self._stopped:
+                next_check_s = next_round_s = self._retry_s[min(failures, len(self._retry_s) - 1)]
+                with self._failures.guard("follow_default_model"):
+                    await self._decisions.index.open_if_needed()
+                    await self._decisions.follow_default_model()
+                    next_check_s = inf
+                with self._failures.guard("switch_index"):
+                    next_round_s = await self._driver.run_round()
+                failures = 0 if next_check_s == inf else failures + 1
+                await self._driver.wait_for_work(min(next_check_s, next_round_s))
+        finally:
+            with self._failures.guard("release_switch"):
+                await self._driver.release_lease()

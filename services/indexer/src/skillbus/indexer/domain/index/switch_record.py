@@ -1,10 +1,11 @@
-"""State of an index switch, and its transitions as pure functions.
+"""State of an index switch, its transitions as pure functions, and the lease of the replica that carries it out.
 
 BUILDING → BACKFILLING → VERIFYING → KEPT → DONE, and from each but the last to ROLLED_BACK. A record is replaced only
 by compare-and-set, and carried out afterwards. Any replica can carry it out, also a second time.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -81,17 +82,14 @@ class Switches(Protocol):
 
     async def load(self, key: str) -> StoredSwitch | None:
         """Return the last switch of an alias, read from the leader and not from a copy."""
-        ...
 
     async def save(self, key: str, record: SwitchRecord, revision: int) -> StoredSwitch:
         """Write over `revision`, 0 for a new one. Raises WriteConflictError when somebody else wrote since."""
-        ...
 
 
 def begin_switch(
     before: SwitchRecord | None, switch_id: str, source: IndexModel, target: IndexModel, now: datetime
 ) -> SwitchRecord:
-    """Begin a new switch in place of an earlier one."""
     switch = IndexSwitch(
         id=switch_id, phase=SwitchPhase.BUILDING, source=source, target=target, done=0, total=0, started_at=now
     )
@@ -108,7 +106,6 @@ def set_owner(record: SwitchRecord, owner: str | None) -> SwitchRecord:
 
 
 def advance_phase(record: SwitchRecord, phase: SwitchPhase) -> SwitchRecord:
-    """Enter a phase."""
     return _switch(record, phase=phase, problem=None)
 
 
@@ -135,7 +132,6 @@ def complete_switch(record: SwitchRecord, now: datetime, keep_s: float) -> Switc
 
 
 def finish_keeping(record: SwitchRecord) -> SwitchRecord:
-    """End the keeping of the source."""
     source, left = record.switch.source, record.switch.switched_at
     leaving = {source.collection: left + timedelta(seconds=READERS_LAG_S)} if source and left else {}
     return _switch(
@@ -173,7 +169,6 @@ class SwitchAnnouncer(Protocol):
 
     async def announce_progress(self, alias: str, switch: IndexSwitch) -> None:
         """Publish the state of a switch. Raises RequestError when it could not be published."""
-        ...
 
 
 async def try_announce(announcer: SwitchAnnouncer, alias: str, switch: IndexSwitch) -> None:
@@ -182,3 +177,55 @@ async def try_announce(announcer: SwitchAnnouncer, alias: str, switch: IndexSwit
         await announcer.announce_progress(alias, switch)
     except RequestError as error:
         log.warning("switch_not_announced", alias=alias, phase=switch.phase, reason=str(error))
+
+
+class SwitchLease:
+    """Lease held by the last writer of the record. Each write is a compare-and-set, so a loser notices at once."""
+
+    def __init__(self, switches: Switches, alias: str, owner: str, stored: StoredSwitch) -> None:
+        self._switches = switches
+        self._alias = alias
+        self._owner = owner
+        self._stored = stored
+        self._writing = asyncio.Lock()
+
+    @property
+    def record(self) -> SwitchRecord:
+        """Record as it was last written."""
+        return self._stored.record
+
+    @property
+    def switch(self) -> IndexSwitch:
+        """Switch as callers see it."""
+        return self._stored.record.switch
+
+    async def update_record(self, change: Callable[[SwitchRecord], SwitchRecord]) -> None:
+        """Write the changed record. Raises WriteConflictError when the lease is lost."""
+        async with self._writing:
+            record = change(set_owner(self._stored.record, self._owner))
+            self._stored = await self._switches.save(self._alias, record, self._stored.revision)
+
+    async def renew_lease(self) -> None:
+        """Show that the work continues."""
+        await self.update_record(lambda record: record)
+
+
+class LeaseWatch:
+    """Detects abandoned leases: their revision stands still for the duration of a lease.
+
+    The duration is measured by the clock of this machine, because clocks of two machines may differ.
+    """
+
+    def __init__(self, owner: str, lease_s: float, now: Callable[[], datetime]) -> None:
+        self._owner = owner
+        self._lease = timedelta(seconds=lease_s)
+        self._now = now
+        self._seen: tuple[int, datetime] | None = None
+
+    def is_free(self, stored: StoredSwitch) -> bool:
+        """Return True if nobody else holds the lease."""
+        if stored.record.owner in {None, self._owner}:
+            return True
+        if self._seen is None or self._seen[0] != stored.revision:
+            self._seen = (stored.revision, self._now())
+        return self._now() - self._seen[1] >= self._lease

@@ -15,7 +15,7 @@ Semantics: docs.python.org/3/library/argparse.html.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -60,21 +60,16 @@ def read_argument_call(call: ast.Call, constants: Mapping[str, JsonValue]) -> tu
     flags = [name for name in names if isinstance(name, str) and name]
     if not flags or len(flags) != len(names) or any(keyword.arg is None for keyword in call.keywords):
         return None
-    action = _action(keywords.get("action"), known.get("action", "store"))
-    if action is None:
-        return None
+    action = known.get("action", "store")
+    if not isinstance(action, str):
+        if not _source(keywords.get("action")).endswith("BooleanOptionalAction"):
+            return None
+        action = "boolean"
     if action in {"help", "version"}:
         return ()
     if not flags[0].startswith("-"):
         return (_read_positional(flags[0], keywords, known, action),)
     return _read_optional(flags, keywords, known, action)
-
-
-def _action(node: ast.expr | None, value: JsonValue | Unknown) -> str | None:
-    if isinstance(value, str):
-        return value
-    is_boolean = node is not None and ast.unparse(node).endswith("BooleanOptionalAction")
-    return "boolean" if is_boolean else None
 
 
 def _read_positional(
@@ -109,7 +104,9 @@ def _property(
     keywords: Mapping[str, ast.expr], known: Mapping[str, JsonValue | Unknown], action: str, *, is_flag: bool
 ) -> dict[str, JsonValue]:
     item = _item(keywords.get("type"), known.get("choices"))
-    described = {**_description(known), **_default(known.get("default"))}
+    described, default = _description(known), known.get("default")
+    if default is not None and not isinstance(default, Unknown):
+        described["default"] = default
     bounds = _bounds(known.get("nargs"), _source(keywords.get("nargs")))
     if bounds is not None:
         takes_all: dict[str, JsonValue] = {"x-nargs": "+"} if is_flag else {}
@@ -151,10 +148,6 @@ def _description(known: Mapping[str, JsonValue | Unknown]) -> dict[str, JsonValu
     return {"description": plain[:_MAX_TEXT]}
 
 
-def _default(value: JsonValue | Unknown) -> dict[str, JsonValue]:
-    return {} if value is None or isinstance(value, Unknown) else {"default": value}
-
-
 @dataclass(frozen=True, slots=True)
 class ScriptArguments:
     """Description and arguments of a script. `schema` is None if it does not use argparse."""
@@ -174,22 +167,17 @@ def read_arguments(source: bytes) -> ScriptArguments:
         return ScriptArguments()
     try:
         reader = _Reader(read_constants(tree))
-        for node in _walk_in_order(tree):
+        # In the order of the source, and not recursive, because long `elif` chains nest deeply.
+        waiting: list[ast.AST] = [tree]
+        while waiting:
+            node = waiting.pop()
             reader.read_node(node)
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
     except (ValueError, RecursionError, MemoryError):
         return ScriptArguments()
     summary = (ast.get_docstring(tree) or "").strip().partition("\n")[0].strip()
     schema = _build_schema(reader) if reader.is_used else None
     return ScriptArguments(reader.description or summary or None, schema, reader.unread)
-
-
-def _walk_in_order(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield every node in the order of the source. Not recursive, because long `elif` chains nest deeply."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,15 +227,13 @@ class _Reader:
         elif called in {"add_parser", "add_subparsers"}:
             self._owner(call)
         elif called == "add_argument" and isinstance(call.func, ast.Attribute):
-            self._add(call, self._owner(call.func.value))
-
-    def _add(self, call: ast.Call, owner: _Parser | _Commands) -> None:
-        is_ours = not isinstance(owner, _Commands) and owner.level <= 1 and len(self.arguments) < _MAX_ARGUMENTS
-        found = read_argument_call(call, self._constants) if is_ours else None
-        if found is None or isinstance(owner, _Commands):
-            self.unread += 1
-        else:
-            self.arguments += [(argument, owner.level) for argument in found]
+            owner = self._owner(call.func.value)
+            is_ours = not isinstance(owner, _Commands) and owner.level <= 1 and len(self.arguments) < _MAX_ARGUMENTS
+            found = read_argument_call(call, self._constants) if is_ours else None
+            if found is None:
+                self.unread += 1
+            else:
+                self.arguments += [(argument, owner.level) for argument in found]
 
     def _owner(self, node: ast.expr) -> _Parser | _Commands:
         """Return the parser that an expression evaluates to, by default the main one."""
@@ -258,27 +244,20 @@ class _Reader:
         if called in _GROUPS:
             return holder
         if called == "add_subparsers" and isinstance(holder, _Parser):
-            return self._subparsers(node, holder)
-        if called == "add_parser" and isinstance(holder, _Commands):
-            return self._subcommand(node, holder)
-        return _Parser()
-
-    def _subparsers(self, call: ast.Call, holder: _Parser) -> _Commands:
-        dest = evaluate_literal(_keyword(call, "dest"), self._constants)
-        required = evaluate_literal(_keyword(call, "required"), self._constants) is True
-        commands = _Commands(dest if isinstance(dest, str) else "command", required, holder.level)
-        if holder.level:
+            dest = evaluate_literal(_keyword(node, "dest"), self._constants)
+            required = evaluate_literal(_keyword(node, "required"), self._constants) is True
+            commands = _Commands(dest if isinstance(dest, str) else "command", required, holder.level)
+            if not holder.level:
+                self.commands = commands = self.commands or commands
             return commands
-        self.commands = self.commands or commands
-        return self.commands
-
-    def _subcommand(self, call: ast.Call, holder: _Commands) -> _Parser:
-        name = evaluate_literal(call.args[0], self._constants) if call.args else None
-        if not isinstance(name, str):
-            self.unread += 1
-        elif name not in holder.names:
-            holder.names.append(name)
-        return _Parser(holder.level + 1)
+        if called == "add_parser" and isinstance(holder, _Commands):
+            name = evaluate_literal(node.args[0], self._constants) if node.args else None
+            if not isinstance(name, str):
+                self.unread += 1
+            elif name not in holder.names:
+                holder.names.append(name)
+            return _Parser(holder.level + 1)
+        return _Parser()
 
 
 def _called(call: ast.Call) -> str:

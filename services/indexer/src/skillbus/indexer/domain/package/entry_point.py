@@ -12,18 +12,19 @@ The first of these that says anything counts:
 A skill with neither has instructions only. `argparse_schema` describes how arguments become a command line.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from skillbus.common import json_schema
 from skillbus.contracts.indexer.skill_record import ArgsMode, EntryPoint, Runtime, SkillFinding
 from skillbus.indexer.domain.package.argparse_schema import ScriptArguments, read_arguments
 from skillbus.indexer.domain.package.files import PackageFiles, Script, detect_runtime
 from skillbus.indexer.domain.package.findings import BadEntryPointError, FindingCode, finding
-from skillbus.indexer.domain.package.input_schema import SchemaError, parse_schema
 from skillbus.indexer.domain.package.run_requests import LIMITS_KEY, NETWORK_KEY
 
 DEFAULT_ACTION: Final = "run"
@@ -36,6 +37,9 @@ _ACTION_CHARACTERS: Final = 128
 _MAX_ACTIONS: Final = 100
 _MAX_PARSED_BYTES: Final = 2 * 1024 * 1024
 """Python parsed for one skill: about one second. No public skill has a tenth of it."""
+SCHEMA_BYTES: Final = 64 * 1024
+_MAX_DEPTH: Final = 32
+_OBJECT: Final = TypeAdapter(dict[str, JsonValue])
 
 
 def find_entry_points(
@@ -201,3 +205,48 @@ def _name_actions(paths: Sequence[str]) -> list[str]:
         forms.append((pure.stem, with_folder, path))
     counts = [Counter(form[level] for form in forms) for level in range(3)]
     return [next(form[level] for level in range(3) if counts[level][form[level]] == 1) for form in forms]
+
+
+class SchemaError(Exception):
+    """The schema is refused; the message says why."""
+
+
+def parse_schema(source: str | bytes) -> dict[str, JsonValue]:
+    """Parse the JSON Schema of an object that a skill declares for its arguments.
+
+    Raises:
+        SchemaError: It is not JSON, not an object's schema, refers to another document, or runs could not use it.
+    """
+    if len(source) > SCHEMA_BYTES:
+        raise SchemaError(f"the schema is longer than {SCHEMA_BYTES} bytes")
+    try:
+        schema = _OBJECT.validate_json(source)
+        json.dumps(schema, allow_nan=False)
+    except ValidationError as error:
+        raise SchemaError("the schema is not a JSON object") from error
+    except ValueError as error:
+        raise SchemaError("the schema contains a number that JSON does not have, such as NaN") from error
+    _check_references(schema, 0)
+    if schema.get("type", "object") != "object":
+        raise SchemaError('the schema is not of an object; its top must be `"type": "object"`')
+    try:
+        json_schema.check_schema(schema)
+    except json_schema.UnusableSchemaError as error:
+        raise SchemaError(f"the schema cannot be used: {error.path}: {error.problem[:200]}") from error
+    return schema
+
+
+def _check_references(value: JsonValue, depth: int) -> None:
+    # Validators fetch what a reference names, so references may only name places in the schema itself.
+    if depth > _MAX_DEPTH:
+        raise SchemaError(f"the schema is nested deeper than {_MAX_DEPTH}")
+    if isinstance(value, list):
+        for item in value:
+            _check_references(item, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in {"$ref", "$dynamicRef"} and isinstance(item, str) and not item.startswith("#"):
+                raise SchemaError("the schema refers to another document; put its definitions under `$defs`")
+            if key in {"$id", "$schema"} and depth and isinstance(item, str):
+                raise SchemaError(f"the schema has `{key}` inside; remove it")
+            _check_references(item, depth + 1)

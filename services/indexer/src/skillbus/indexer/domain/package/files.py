@@ -68,16 +68,14 @@ def find_scripts(files: Iterable[tuple[str, int]], read: Callable[[str], bytes])
         *folders, name = path.split("/")
         if _NO_SCRIPT.fullmatch(name) or any(folder in _SKIPPED_FOLDERS or folder[0] == "." for folder in folders):
             continue
-        if _TEST_NAME.fullmatch(name) and _is_test(read(path)):
-            continue
+        if _TEST_NAME.fullmatch(name):
+            source = read(path)
+            # A tool that makes or runs tests may have the name of a test.
+            if b"__main__" not in source or _TEST_LIBRARY.search(source):
+                continue
         if name[0] == "." or ("." not in name and size_bytes > _SHEBANG_FILE_BYTES):
             continue
         runtime = detect_runtime(path, read)
         if runtime is not None:
             found.append(Script(path, runtime, size_bytes))
     return tuple(found)
-
-
-def _is_test(source: bytes) -> bool:
-    # A tool that makes or runs tests may have the name of a test.
-    return b"__main__" not in source or _TEST_LIBRARY.search(source) is not None

@@ -78,7 +78,6 @@ def finding(code: FindingCode, message: str, where: str = "") -> SkillFinding:
 
 
 def finding_from_archive(error: ArchiveError) -> SkillFinding:
-    """Convert the refusal of an archive to a finding."""
     return SkillFinding(code=error.code.value, message=error.message, where=error.entry)
 
 

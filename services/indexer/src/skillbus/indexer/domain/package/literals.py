@@ -77,7 +77,8 @@ def evaluate_literal(node: ast.expr | None, constants: Mapping[str, JsonValue]) 
         case ast.Dict():
             result = _evaluate_dict(node, constants)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            result = _negate(evaluate_literal(operand, constants))
+            number = evaluate_literal(operand, constants)
+            result = -number if isinstance(number, int | float) and not isinstance(number, bool) else UNKNOWN
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             result = _add(evaluate_literal(left, constants), evaluate_literal(right, constants))
         case ast.Call():
@@ -109,10 +110,6 @@ def _is_heavy(value: JsonValue) -> bool:
         if weight > _MAX_WEIGHT:
             return True
     return False
-
-
-def _negate(value: JsonValue | Unknown) -> JsonValue | Unknown:
-    return -value if isinstance(value, int | float) and not isinstance(value, bool) else UNKNOWN
 
 
 def _evaluate_constant(value: object) -> JsonValue | Unknown:
@@ -171,16 +168,13 @@ def _evaluate_call(node: ast.Call, constants: Mapping[str, JsonValue]) -> JsonVa
         case ast.Name(id="Path"), [str() as path]:
             return path
         case ast.Name(id="range"), [*bounds]:
-            return _evaluate_range([bound for bound in bounds if isinstance(bound, int)], len(bounds))
+            given = [bound for bound in bounds if isinstance(bound, int)]
+            is_range = len(given) == len(bounds) and 1 <= len(given) <= 3 and given[2:] != [0]
+            numbers = range(*given) if is_range else None
+            is_short = numbers is not None and numbers[: _MAX_ITEMS + 1] == numbers
+            return list[JsonValue](numbers) if numbers is not None and is_short else UNKNOWN
         case ast.Attribute(value=owner, attr="keys"), []:
             keys = evaluate_literal(owner, constants)
             return list[JsonValue](keys) if isinstance(keys, dict) else UNKNOWN
         case _:
             return UNKNOWN
-
-
-def _evaluate_range(bounds: list[int], given: int) -> JsonValue | Unknown:
-    if len(bounds) != given or not 1 <= given <= 3 or (given == 3 and bounds[2] == 0):
-        return UNKNOWN
-    numbers = range(*bounds)
-    return list[JsonValue](numbers) if numbers[: _MAX_ITEMS + 1] == numbers else UNKNOWN

@@ -28,7 +28,12 @@ def parse_requested_limits(top: _Fields, metadata: _Fields) -> tuple[SkillLimits
     written = _find_request(LIMITS_KEY, "limits", top, metadata)
     if written is None:
         return None, ()
-    value = _parse_json(written.value) if isinstance(written.value, str) else written.value
+    value = written.value
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
     if not isinstance(value, dict):
         return None, (f'the limits are not a mapping like {{"wall_s": 10, "memory_mib": 256}}: {_KNOWN_LIMITS}',)
     good, problems = dict[str, JsonValue](), list[str]()
@@ -66,14 +71,6 @@ def parse_requested_network(top: _Fields, metadata: _Fields) -> tuple[tuple[str,
 def _find_request(key: str, name: str, top: _Fields, metadata: _Fields) -> FrontMatterNode | None:
     written = next((node for node in (metadata.get(key), metadata.get(name), top.get(name)) if node), None)
     return None if written is None or written.value is None else written
-
-
-def _parse_json(text: str) -> JsonValue:
-    try:
-        parsed: JsonValue = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return parsed
 
 
 def _find_problem(name: str, limit: JsonValue) -> str | None:

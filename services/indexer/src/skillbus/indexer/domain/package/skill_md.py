@@ -93,7 +93,12 @@ def rewrite_description(data: bytes, description: str) -> bytes:
         BadDescriptionError: The description is empty or over 1,024 characters, or the file has no line for it.
     """
     description = description.strip()
-    _check_new_description(description)
+    if not description:
+        raise _bad_description("the description is empty; say what the skill does and when to use it")
+    if len(description) > DESCRIPTION_CHARACTERS:
+        raise _bad_description(f"the description is over {DESCRIPTION_CHARACTERS} characters; make it shorter")
+    if any(unicodedata.category(character) == "Cs" or character == "\0" for character in description):
+        raise _bad_description("the description contains NUL or half of a surrogate pair")
     try:
         sections = split_front_matter(data.decode("utf-8"), FRONTMATTER_BYTES)
     except (UnicodeDecodeError, FrontMatterError) as error:
@@ -127,7 +132,10 @@ def _parse(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Ski
         return None
     name = _read_name(fields.get("name"), folder, notes)
     description = _read_description(fields.get("description"), notes)
-    metadata = _read_metadata(fields.get("metadata"), notes)
+    written = fields.get("metadata")
+    metadata = written.children if written and isinstance(written.value, dict) else {}
+    if written and written.value is not None and not isinstance(written.value, dict):
+        notes.add_warning(FindingCode.FIELD_IGNORED, "`metadata` is not a mapping and is ignored")
     for key in fields:
         if key not in _SPEC_FIELDS:
             notes.add_warning(
@@ -139,12 +147,20 @@ def _parse(text: str, size_bytes: int, folder: str | None, notes: _Notes) -> Ski
     network, problems = parse_requested_network(fields, metadata)
     for problem in problems:
         notes.add_warning(FindingCode.BAD_NETWORK_PLACE, f"{problem}; the place is ignored")
-    _check_compatibility(fields, notes)
-    _check_allowed_tools(fields, notes)
+    compatibility = _read_text(fields, "compatibility", notes)
+    if compatibility and len(compatibility) > _COMPATIBILITY_CHARACTERS:
+        message = f"`compatibility` has {len(compatibility)} characters; the format allows {_COMPATIBILITY_CHARACTERS}"
+        notes.add_warning(FindingCode.COMPATIBILITY_TOO_LONG, message)
+    allowed_tools = fields.get("allowed-tools")
+    if allowed_tools is not None and isinstance(allowed_tools.value, list):
+        notes.add_warning(FindingCode.NOT_A_STRING, "`allowed-tools` is a list; the format wants one string")
+    else:
+        _read_text(fields, "allowed-tools", notes)
+    version = _first_filled(metadata.get("version"), fields.get("version"))
     return SkillMd(
         name=name,
         description=description,
-        version=_read_short(_first_filled(metadata.get("version"), fields.get("version"))),
+        version=((version.text or "").strip()[:_SHORT_CHARACTERS] or None) if version else None,
         tags=_read_tags(_first_filled(metadata.get("tags"), fields.get("tags"))),
         license=_read_text(fields, "license", notes),
         metadata={key: _metadata_text(key, node, notes) for key, node in metadata.items()},
@@ -224,15 +240,6 @@ def _read_description(node: FrontMatterNode | None, notes: _Notes) -> str:
     return text
 
 
-def _read_metadata(node: FrontMatterNode | None, notes: _Notes) -> _Fields:
-    if node is None or node.value is None:
-        return {}
-    if not isinstance(node.value, dict):
-        notes.add_warning(FindingCode.FIELD_IGNORED, "`metadata` is not a mapping and is ignored")
-        return {}
-    return node.children
-
-
 def _metadata_text(key: str, node: FrontMatterNode, notes: _Notes) -> str:
     if not isinstance(node.value, str):
         notes.add_warning(FindingCode.NOT_A_STRING, f"`metadata.{key[:64]}` is not a string and is kept as text")
@@ -243,11 +250,6 @@ def _metadata_text(key: str, node: FrontMatterNode, notes: _Notes) -> str:
 
 def _first_filled(*nodes: FrontMatterNode | None) -> FrontMatterNode | None:
     return next((node for node in nodes if node is not None and node.value not in (None, "")), None)
-
-
-def _read_short(node: FrontMatterNode | None) -> str | None:
-    text = (node.text or "").strip() if node else ""
-    return text[:_SHORT_CHARACTERS] or None
 
 
 def _read_tags(node: FrontMatterNode | None) -> tuple[str, ...]:
@@ -272,32 +274,8 @@ def _read_text(fields: _Fields, key: str, notes: _Notes) -> str | None:
     return node.text.strip() or None
 
 
-def _check_compatibility(fields: _Fields, notes: _Notes) -> None:
-    text = _read_text(fields, "compatibility", notes)
-    if text and len(text) > _COMPATIBILITY_CHARACTERS:
-        message = f"`compatibility` has {len(text)} characters; the format allows {_COMPATIBILITY_CHARACTERS}"
-        notes.add_warning(FindingCode.COMPATIBILITY_TOO_LONG, message)
-
-
-def _check_allowed_tools(fields: _Fields, notes: _Notes) -> None:
-    node = fields.get("allowed-tools")
-    if node is not None and isinstance(node.value, list):
-        notes.add_warning(FindingCode.NOT_A_STRING, "`allowed-tools` is a list; the format wants one string")
-    else:
-        _read_text(fields, "allowed-tools", notes)
-
-
 def _bad_description(message: str) -> BadDescriptionError:
     return BadDescriptionError((finding(FindingCode.BAD_DESCRIPTION, message, "description"),))
-
-
-def _check_new_description(description: str) -> None:
-    if not description:
-        raise _bad_description("the description is empty; say what the skill does and when to use it")
-    if len(description) > DESCRIPTION_CHARACTERS:
-        raise _bad_description(f"the description is over {DESCRIPTION_CHARACTERS} characters; make it shorter")
-    if any(unicodedata.category(character) == "Cs" or character == "\0" for character in description):
-        raise _bad_description("the description contains NUL or half of a surrogate pair")
 
 
 def _find_end_of_entry(lines: list[str], start: int) -> int:

@@ -51,18 +51,13 @@ class SkillPackage:
     skill_md: str
     """Name of the file in the archive: `SKILL.md` or `skill.md`."""
     skill_md_bytes: int
-    skill_md_hash: str
-    """SHA-256 of SKILL.md, hex."""
+    skill_hash: str
+    """First digits of the SHA-256 of SKILL.md, hex, for `.vectorized`."""
     files: tuple[PackageFile, ...]
     scripts: tuple[Script, ...]
     entry_points: tuple[EntryPoint, ...]
     scan: SkillScan
     warnings: tuple[SkillFinding, ...]
-
-    @property
-    def skill_hash(self) -> str:
-        """Short form of `skill_md_hash` for `.vectorized`."""
-        return self.skill_md_hash[:_SHORT_HASH]
 
     @property
     def default_action(self) -> str | None:
@@ -163,7 +158,7 @@ def read_package(archive: Archive, *, folder: str | None = None) -> SkillPackage
         prefix=prefix,
         skill_md=skill_md.removeprefix(prefix),
         skill_md_bytes=len(data),
-        skill_md_hash=hashlib.sha256(data).hexdigest(),
+        skill_hash=hashlib.sha256(data).hexdigest()[:_SHORT_HASH],
         files=tuple(by_path.values()),
         scripts=scripts,
         entry_points=entry_points,

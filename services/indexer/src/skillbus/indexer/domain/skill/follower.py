@@ -31,7 +31,6 @@ class SkillStores:
     locks: KeyedLocks[tuple[str, str]] = field(default_factory=KeyedLocks)
 
     async def open_stored_package(self, key: PackageKey) -> tuple[Archive, SkillPackage]:
-        """Open a package from the store."""
         data = await self.packages.load_package(key)
         return await asyncio.to_thread(open_package, data, KEPT_LIMITS)
 

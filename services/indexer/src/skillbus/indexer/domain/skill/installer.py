@@ -1,4 +1,4 @@
-"""Installer: installs, updates and uninstalls skills, and changes their switches.
+"""Installer: checks, installs, updates and uninstalls skills, and changes their switches.
 
 The order of the steps makes every crash harmless: the package is stored first, then the catalogue records the skill,
 then folder and index follow. The reconciler makes the last two from the first two. Packages of the history stay; a
@@ -8,20 +8,29 @@ package that falls out of it is deleted later.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 import structlog
 
 from skillbus.common.archive import Archive
 from skillbus.common.records import WriteConflictError
-from skillbus.indexer.domain.catalogue.history import VersionReason, find_version
+from skillbus.contracts.indexer.skill_record import SkillFinding
+from skillbus.contracts.indexer.skills import SkillChecked
 from skillbus.indexer.domain.catalogue.ports import StoredSkill
-from skillbus.indexer.domain.catalogue.skill import PackageKey, SkillRecord, VersionChange, build_record
+from skillbus.indexer.domain.catalogue.skill import (
+    PackageKey,
+    SkillRecord,
+    VersionChange,
+    VersionReason,
+    build_record,
+    find_version,
+)
 from skillbus.indexer.domain.errors import IndexUnavailableError, SkillMissingError, SkillPinnedError
+from skillbus.indexer.domain.package.findings import PackageError, select_breaches
 from skillbus.indexer.domain.package.skill_package import SkillPackage, open_package, replace_description
 from skillbus.indexer.domain.skill.follower import SkillFollower, SkillStores
-from skillbus.indexer.domain.skill.ports import InstallOutcome, StagedSkill
+from skillbus.indexer.domain.skill.ports import InstallOutcome, SkillFolders, StagedSkill
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +57,11 @@ _UPLOADED: Final = InstallReason()
 
 
 class Installer:
-    """Changes the installed skills."""
+    """Changes the installed skills.
+
+    Methods that change an existing skill raise SkillMissingError if there is none of the name, and WriteConflictError
+    if somebody else changes it at the same time.
+    """
 
     def __init__(self, stores: SkillStores, follower: SkillFollower, now: Callable[[], datetime]) -> None:
         self._stores = stores
@@ -85,10 +98,8 @@ class Installer:
         """Write another description into SKILL.md and install the result.
 
         Raises:
-            SkillMissingError: There is no such skill.
             SkillPinnedError: It is pinned to its package.
             PackageError: SKILL.md cannot take the description.
-            WriteConflictError: Somebody else changed the skill.
         """
         record = (await self.load_skill(project, name)).record
         archive, package = await self._stores.open_stored_package(record.package)
@@ -100,10 +111,8 @@ class Installer:
         """Make an earlier package the current one again: the one before the current if no digest is given.
 
         Raises:
-            SkillMissingError: There is no such skill.
             VersionMissingError: Its history has no such package.
             SkillPinnedError: It is pinned to its package.
-            WriteConflictError: Somebody else changed the skill.
         """
         record = (await self.load_skill(project, name)).record
         version = find_version(name, record.history, content_digest)
@@ -117,10 +126,6 @@ class Installer:
         """Enable or disable a skill. A disabled skill is neither found nor run.
 
         If the vector store is unavailable, the index follows the announced event later.
-
-        Raises:
-            SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -132,12 +137,7 @@ class Installer:
             return await self._follower.try_index(stored)
 
     async def set_pinned(self, project: str, name: str, pinned: bool) -> SkillRecord:
-        """Pin a skill to its package, or unpin it.
-
-        Raises:
-            SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill.
-        """
+        """Pin a skill to its package, or unpin it."""
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
             if stored.record.skill.pinned == pinned:
@@ -151,9 +151,7 @@ class Installer:
         """Approve the places of the network that the runs of a skill may reach, among those it requests.
 
         Raises:
-            SkillMissingError: There is no such skill.
             PlaceNotWantedError: It does not request one of them.
-            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -168,10 +166,6 @@ class Installer:
         """Remove a skill: its record, its vectors, its packages and its folder.
 
         If the vector store is unavailable, the vectors are removed later, after the announced event.
-
-        Raises:
-            SkillMissingError: There is no such skill.
-            WriteConflictError: Another replica changed the skill.
         """
         async with self._stores.locks.hold((project, name)):
             stored = await self.load_skill(project, name)
@@ -224,3 +218,36 @@ class Installer:
         folders.swap_in(staged, record)
         if record.skill.indexed:
             folders.mark_indexed(record)
+
+
+async def check_package(folders: SkillFolders, project: str, data: bytes) -> SkillChecked:
+    """Open, unpack and record a package like an install, and discard the result."""
+
+    def check() -> SkillChecked:
+        package: SkillPackage | None = None
+        errors: tuple[SkillFinding, ...] = ()
+        warnings: tuple[SkillFinding, ...] = ()
+        try:
+            archive, package = open_package(data)
+            warnings = package.warnings
+            staged = folders.stage_package(archive, package)
+            try:
+                change = VersionChange("installed", datetime.now(UTC))
+                build_record(project, package, staged.content_digest, change, None)
+            finally:
+                folders.discard_staged(staged)
+        except PackageError as error:
+            errors, warnings = error.errors, error.warnings
+        breaches = select_breaches(errors, warnings)
+        return SkillChecked(
+            valid=not breaches,
+            installable=not errors,
+            errors=errors,
+            warnings=warnings,
+            breaches=breaches,
+            name=package.skill.name if package else None,
+            description=package.skill.description if package else None,
+            scan=package.scan if package else None,
+        )
+
+    return await asyncio.to_thread(check)

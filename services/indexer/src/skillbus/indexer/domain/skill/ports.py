@@ -22,23 +22,18 @@ class PackageStore(Protocol):
 
     async def store_package(self, key: PackageKey, packed: bytes) -> None:
         """Store the packed files of a skill."""
-        ...
 
     async def load_package(self, key: PackageKey) -> bytes:
         """Return a package. Raises RequestError, with `not_found` if it is missing."""
-        ...
 
     async def delete_package(self, key: PackageKey) -> None:
         """Delete a package. A missing one is fine."""
-        ...
 
     async def find_missing(self, keys: Collection[PackageKey]) -> frozenset[PackageKey]:
         """Return the keys that have no package."""
-        ...
 
     async def delete_unclaimed(self, claimed: Collection[PackageKey]) -> int:
         """Delete packages that are not claimed and not part of an install in flight. Return their number."""
-        ...
 
 
 class IncomingPackages(Protocol):
@@ -50,7 +45,6 @@ class IncomingPackages(Protocol):
         Raises:
             RequestError: `not_found`, `payload_too_large`, or `invalid_request` if the digest differs.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,43 +78,33 @@ class SkillFolders(Protocol):
 
     def stage_package(self, archive: Archive, package: SkillPackage) -> StagedSkill:
         """Unpack into a staging folder. Raises PackageError if a file is damaged."""
-        ...
 
     def swap_in(self, staged: StagedSkill, record: SkillRecord) -> None:
         """Replace the skill's folder by the staged files."""
-        ...
 
     def matches_record(self, record: SkillRecord) -> bool:
         """Return True if the skill's folder has exactly the files of the record."""
-        ...
 
     def discard_staged(self, staged: StagedSkill) -> None:
         """Remove a staging folder. One that was swapped in is gone already."""
-        ...
 
     def mark_indexed(self, record: SkillRecord) -> None:
         """Write `.vectorized` if the folder has the files of the record."""
-        ...
 
     def remove_folder(self, project: str, name: str) -> None:
         """Remove a skill's folder. A missing one is fine."""
-        ...
 
     def list_candidates(self) -> Sequence[Path]:
         """Return the folders of all projects that may hold a skill."""
-        ...
 
     def read_state(self, folder: Path) -> FolderState | None:
         """Return the state of a folder; None if it is gone or empty. Raises PackageError if it cannot be packed."""
-        ...
 
     def parse_project(self, folder: Path) -> str:
         """Return the project that a folder belongs to."""
-        ...
 
     def locate_folder(self, project: str, name: str) -> Path:
         """Return the path of a skill's folder."""
-        ...
 
 
 class SkillAnnouncer(Protocol):
@@ -128,18 +112,14 @@ class SkillAnnouncer(Protocol):
 
     async def announce_change(self, change: SkillChangeKind, record: SkillRecord) -> None:
         """Announce that a skill was installed, updated or indexed."""
-        ...
 
     async def announce_removal(self, record: SkillRecord) -> None:
         """Announce that a skill was uninstalled."""
-        ...
 
     async def announce_upload(self, source: str, outcome: InstallOutcome, record: SkillRecord) -> None:
         """Announce that an upload was installed."""
-        ...
 
     async def announce_rejection(
         self, project: str, source: str, errors: tuple[SkillFinding, ...], *, once: bool
     ) -> None:
         """Announce that an upload or folder is not a valid skill. With `once`, a recent repetition is not published."""
-        ...

@@ -1,14 +1,16 @@
 """Reconciler of skills: makes catalogue, folders and index agree at start, every few minutes, and on folder changes."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from skillbus.common.background import FailureLog, finish_within
 from skillbus.indexer.domain.catalogue.skill import SkillRecord
-from skillbus.indexer.domain.errors import SkillPinnedError
+from skillbus.indexer.domain.errors import IndexerError, SkillPinnedError
 from skillbus.indexer.domain.index.batches import write_batches
 from skillbus.indexer.domain.index.differences import find_lasting_differences
 from skillbus.indexer.domain.package.findings import PackageError, findings_from_refusal
@@ -21,6 +23,7 @@ NO_WAIT: Final = (0.0,)
 """Settle time of a reconciler: a write in flight that it repairs needlessly does no harm, and it runs again soon."""
 
 log = structlog.get_logger(__name__)
+_WATCH_RETRY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +99,21 @@ class SkillReconciler:
             else:
                 await self._install_folder(project, state)
         elif stored.record.content_digest == state.content_digest:
-            await self._refresh_mark(stored.record, state)
+            record = stored.record
+            if (state.skill_md_bytes, state.skill_hash) == (record.skill_md_bytes, record.skill_hash):
+                log.info("skill_unchanged_skipped", project=project, skill=name)
+            elif record.skill.indexed:
+                await asyncio.to_thread(self.stores.folders.mark_indexed, record)
         elif state.installed_digest == state.content_digest or _is_left_over(stored.record, state):
             await self.follower.restore_folder(stored.record)  # another replica installed a newer package
         else:
             await self._install_folder(project, state)
 
-    async def _refresh_mark(self, record: SkillRecord, state: FolderState) -> None:
-        if (state.skill_md_bytes, state.skill_hash) == (record.skill_md_bytes, record.skill_hash):
-            log.info("skill_unchanged_skipped", project=record.project, skill=record.name)
-        elif record.skill.indexed:
-            await asyncio.to_thread(self.stores.folders.mark_indexed, record)
-
     async def _install_folder(self, project: str, state: FolderState) -> None:
         archive, package = await asyncio.to_thread(open_folder, state.path)
         await self.installer.install_opened(project, archive, package)
         if package.skill.name != state.path.name:
-            # The skill now has a folder of its own name. The old one would install it again after it was uninstalled.
+            # The skill now has a folder with its name. The old one would install it again after it was uninstalled.
             await asyncio.to_thread(self.stores.folders.remove_folder, project, state.path.name)
 
 
@@ -124,3 +125,27 @@ def _is_left_over(record: SkillRecord, state: FolderState) -> bool:
     current, *earlier = record.history
     was_installed = state.content_digest in {version.content_digest for version in earlier}
     return state.installed_digest is None and was_installed and state.changed_at < current.installed_at
+
+
+class FolderTask:
+    """Checks each skill folder that changes. A watch that fails is started again."""
+
+    def __init__(self, reconciler: SkillReconciler, watch: Callable[[asyncio.Event], AsyncIterator[set[Path]]]) -> None:
+        """Make the task. `watch` yields sets of changed folders until its event is set."""
+        self._reconciler = reconciler
+        self._watch = watch
+        self._failures = FailureLog(IndexerError)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            with self._failures.guard("watch_folders"):
+                async for folders in self._watch(self._stop):
+                    for folder in sorted(folders):
+                        with self._failures.guard("check_folder", folder=folder.name):
+                            await self._reconciler.check_folder(folder)
+            await finish_within(self._stop.wait(), _WATCH_RETRY_S)

@@ -22,11 +22,9 @@ class UploadBucket(Protocol):
 
     async def load_upload(self, name: str) -> bytes | None:
         """Return the bytes of an upload; None if it is gone. Raises PackageError if it is too large."""
-        ...
 
     async def delete_upload(self, name: str) -> None:
         """Delete an upload."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,14 @@ from skillbus.indexer.domain.errors import (
 from skillbus.indexer.domain.index.batches import gather_all, write_batches
 from skillbus.indexer.domain.index.index import Index
 from skillbus.indexer.domain.index.ports import Key
-from skillbus.indexer.domain.tool.description import DescriptionError, parse_description, read_id
-from skillbus.indexer.domain.tool.review import (
+from skillbus.indexer.domain.tool.description import (
+    DescriptionError,
     ReviewedDescription,
     ToolDecision,
     accept_pending,
     decide_description,
+    parse_description,
+    read_id,
 )
 
 _ATTEMPTS: Final = 20
@@ -46,7 +48,6 @@ class ToolAnnouncer(Protocol):
 
     async def announce_held(self, record: ToolRecord, reason: str) -> None:
         """Announce that a tool waits for an operator. Returns when the event is stored."""
-        ...
 
 
 @dataclass(slots=True)
@@ -77,7 +78,11 @@ class _PendingPut:
 
 
 class ToolRegistry:
-    """Changes the records of tools. Methods raise RequestError when the catalogue is unavailable."""
+    """Changes the records of tools.
+
+    Methods raise RequestError when the catalogue is unavailable, ToolMissingError if the tool to change does not exist,
+    and WriteConflictError if it changes all the time.
+    """
 
     def __init__(
         self,
@@ -113,9 +118,7 @@ class ToolRegistry:
         """Accept the description in quarantine that has this digest.
 
         Raises:
-            ToolMissingError: There is no such tool.
             ToolChangedError: The description in quarantine is another one by now.
-            WriteConflictError: The tool changes all the time.
         """
 
         def accept(record: ToolRecord) -> ToolRecord:
@@ -126,12 +129,7 @@ class ToolRegistry:
         return await self._change(project, tool_id, accept)
 
     async def set_enabled(self, project: str, tool_id: str, enabled: bool) -> ToolRecord:
-        """Enable or disable a tool. A tool in quarantine stays there when it is enabled.
-
-        Raises:
-            ToolMissingError: There is no such tool.
-            WriteConflictError: The tool changes all the time.
-        """
+        """Enable or disable a tool. A tool in quarantine stays there when it is enabled."""
 
         def switch(record: ToolRecord) -> ToolRecord:
             if record.disabled is not enabled:

@@ -7,25 +7,15 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from skillbus.agent.adapters.builtins.disk_files import DiskFiles, FileQuota
+from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool
-from skillbus.agent.domain.builtins.file_tools import make_list_files_tool, make_read_file_tool, make_write_file_tool
+from skillbus.agent.domain.builtins.files import make_list_files_tool, make_read_file_tool, make_write_file_tool
 from skillbus.agent.domain.builtins.platform import make_platform_tool
 from skillbus.agent.domain.builtins.tool import BuiltinTool, BuiltinTools
 from skillbus.agent.domain.builtins.tool_finder import make_search_tool
 from skillbus.common.bus.caller import Caller
-from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS, SearchTools, ToolsFound
-
-
-class BusToolFinder:
-    """Implements `ToolFinder` by a request to the retriever."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def find_tools(self, request: SearchTools) -> ToolsFound:
-        return await self._caller.call(SEARCH_TOOLS, request)
+from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
 
 class ThisMachine:
@@ -51,7 +41,7 @@ def make_builtin_tools(
     tools: tuple[BuiltinTool, ...] = (
         CALCULATE,
         make_datetime_tool(lambda: datetime.now(UTC)),
-        make_search_tool(BusToolFinder(caller)),
+        make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request)),
         make_platform_tool(ThisMachine()),
         make_read_file_tool(disk),
         make_write_file_tool(disk),

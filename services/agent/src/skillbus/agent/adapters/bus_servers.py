@@ -1,17 +1,21 @@
-"""Registered MCP servers in a key-value bucket under `<project>.<name>`, and a feed of changes to the bucket."""
+"""Registered MCP servers: a key-value bucket under `<project>.<name>`, a feed of its changes, and events."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
+from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerKey
 from skillbus.common.bus.connection import Bus
+from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.records import StoredRecord
+from skillbus.contracts.agent.mcp_servers import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
+from skillbus.contracts.endpoint import Event
 from skillbus.contracts.resources import MCP_SERVERS
 
 _PREFIX: Final = f"$KV.{MCP_SERVERS.name}."
@@ -58,7 +62,6 @@ class KvServerChanges:
         return None
 
     async def on_write(self, message: Msg) -> None:
-        """Queue the server that was written."""
         project, _, name = message.subject.removeprefix(_PREFIX).partition(".")
         if self._received.full():
             while not self._received.empty():
@@ -70,7 +73,6 @@ class KvServerChanges:
 
 @asynccontextmanager
 async def open_server_changes(bus: Bus) -> AsyncGenerator[KvServerChanges]:
-    """Receive changes while the context is open."""
     changes = KvServerChanges(bus)
     subscription = await bus.client.subscribe(f"{_PREFIX}>", cb=changes.on_write)
     try:
@@ -82,3 +84,26 @@ async def open_server_changes(bus: Bus) -> AsyncGenerator[KvServerChanges]:
 
 def _key_name(key: ServerKey) -> str:
     return f"{key.project}.{key.name}"
+
+
+class BusServerAnnouncer:
+    """Implements `ServerAnnouncer`."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def listed(self, fact: McpServerSeen) -> None:
+        await self._publish(MCP_SERVER_LISTED, fact)
+
+    async def failed(self, fact: McpServerSeen) -> None:
+        await self._publish(MCP_SERVER_FAILED, fact)
+
+    async def _publish(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
+        await publish_event(
+            self._bus,
+            event,
+            fact,
+            identity=fact.name,
+            message_id=f"{event.entity}:{event.fact}:{uuid4().hex}",  # an equal event later is a new one
+            project=fact.project,
+        )

@@ -1,24 +1,33 @@
-"""Open folders: file operations that no symbolic link can redirect.
+"""Files of projects on disk, in one folder for each project: `<root>/<project>/…`.
 
-All operations use the descriptor of the containing folder (`openat`, `renameat`), with `O_NOFOLLOW` at every step.
+A path is walked from one open folder to the next, and none may be a symbolic link, so that nothing that is placed there
+between a check and its use leads elsewhere. A file is written to `<root>/.incoming`, then moved atomically.
 """
 
+import asyncio
 import errno
 import os
+import secrets
 import stat
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skillbus.agent.domain.builtins.files import FileEntry, FileKind
+from skillbus.agent.domain.builtins.files import FileEntry, FileExcerpt, FileKind, Parts
 from skillbus.agent.domain.errors import BuiltinFailedError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """Does not wait for the other end of a pipe."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+INCOMING: Final = ".incoming"
+"""Not a valid name of a project."""
+ABANDONED_S: Final = 3_600.0
+"""Files in `INCOMING` that are older belong to a writer that died."""
 
 
 class FolderMissingError(BuiltinFailedError):
@@ -77,7 +86,10 @@ def _open_child(here: int, name: str, *, make: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OpenFolder:
-    """An open folder. Names are those of its entries, without `/`."""
+    """An open folder. Names are those of its entries, without `/`.
+
+    All operations use the descriptor of the containing folder (`openat`, `renameat`), with `O_NOFOLLOW` at every step.
+    """
 
     descriptor: int
 
@@ -169,3 +181,95 @@ def _make_entry(one: os.DirEntry[str]) -> FileEntry:
     if stat.S_ISREG(found.st_mode):
         return FileEntry(one.name, FileKind.FILE, found.st_size)
     return FileEntry(one.name, FileKind.OTHER, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuota:
+    """Storage limit of a project."""
+
+    total_bytes: int = 64 * 1024 * 1024
+    entries: int = 2_000
+    """Number of files and folders."""
+
+
+class DiskFiles:
+    """Implements `ProjectFiles` in one folder. It works in threads; writes are serialized."""
+
+    def __init__(self, root: Path, quota: FileQuota) -> None:
+        self._root = root
+        self._quota = quota
+        self._writing = threading.Lock()
+
+    async def read_file(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
+        return await asyncio.to_thread(self._read, project, parts, offset, limit_bytes)
+
+    async def write_file(self, project: str, parts: Parts, data: bytes, *, replace: bool) -> bool:
+        return await asyncio.to_thread(self._write, project, parts, data, replace)
+
+    async def list_entries(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
+        return await asyncio.to_thread(self._list, project, parts)
+
+    def _read(self, project: str, parts: Parts, offset: int, limit_bytes: int) -> FileExcerpt:
+        with self._open(project, parts[:-1]) as folder, folder.open_file(parts[-1]) as file:
+            size = os.fstat(file).st_size
+            return FileExcerpt(os.pread(file, limit_bytes, offset), offset, size)
+
+    def _list(self, project: str, parts: Parts) -> tuple[FileEntry, ...]:
+        try:
+            with self._open(project, parts) as folder:
+                return tuple(sorted(folder.list_entries(), key=lambda entry: entry.name))
+        except FolderMissingError:
+            if parts:
+                raise
+            return ()
+
+    def _write(self, project: str, parts: Parts, data: bytes, replace: bool) -> bool:
+        with self._writing:
+            try:
+                with self._open(project, parts[:-1]) as folder:
+                    old = folder.get_size(parts[-1])
+            except FolderMissingError:
+                old = None
+            if old is not None and not replace:
+                raise BuiltinFailedError(f"{'/'.join(parts)} exists already: choose another name, or overwrite it")
+            self._check_room(project, len(data) - (old or 0), new=0 if old is not None else len(parts))
+            try:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise explain_error("the folder of all files", error) from None
+            with self._open(project, parts[:-1], make=True) as folder, self._incoming(data) as (incoming, name):
+                folder.move_in(incoming, name, parts[-1])
+            return old is not None
+
+    def _open(self, project: str, parts: Parts, *, make: bool = False) -> AbstractContextManager[OpenFolder]:
+        return open_folder(self._root, (project, *parts), make=make)
+
+    @contextmanager
+    def _incoming(self, data: bytes) -> Iterator[tuple[OpenFolder, str]]:
+        """Write the bytes to disk under a random name; the file is deleted at the end unless it was moved."""
+        name = secrets.token_hex(16)
+        with open_folder(self._root, (INCOMING,), make=True) as folder:
+            oldest = time.time() - ABANDONED_S
+            for entry in folder.list_entries():
+                if folder.get_mtime(entry.name) < oldest:
+                    folder.delete_file(entry.name)
+            try:
+                folder.create_file(name, data)
+                yield folder, name
+            finally:
+                folder.delete_file(name)
+
+    def _check_room(self, project: str, more_bytes: int, *, new: int) -> None:
+        """Check the quota before anything is created. `new` counts all folders of the path, existing ones too."""
+        try:
+            with self._open(project, ()) as folder:
+                kept_bytes, entries = folder.measure()
+        except FolderMissingError:
+            kept_bytes, entries = 0, 0
+        if more_bytes > 0 and kept_bytes + more_bytes > self._quota.total_bytes:
+            raise BuiltinFailedError(
+                f"the project keeps {kept_bytes} bytes of files and may keep {self._quota.total_bytes}: "
+                "write less, or shorten one of its files"
+            )
+        if new and entries + new > self._quota.entries:
+            raise BuiltinFailedError(f"the project has {entries} files and folders and may have {self._quota.entries}")

@@ -24,7 +24,7 @@ ALLOWED: Final = {
     "services/embedder/src/skillbus/embedder/domain/inference/model_pool.py": "a model's loader raises anything",
     "services/gateway/src/skillbus/gateway/adapters/boundary.py": "every HTTP request is answered",
     "services/retriever/src/skillbus/retriever/adapters/tokenizers.py": "tokenizers raises plain Exception",
-    "services/sandbox/src/skillbus/sandbox/adapters/bubblewrap/cleanup.py": "supervises what is cleared behind a reply",
+    "services/sandbox/src/skillbus/sandbox/adapters/bubblewrap/isolation.py": "supervises cleanups",
     "services/sandbox/src/skillbus/sandbox/adapters/inside/agent_python.py": "reports what ends a script",
 }
 

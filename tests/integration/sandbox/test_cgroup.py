@@ -11,10 +11,9 @@ import pytest
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
-from skillbus.sandbox.adapters.kernel.cgroup import Cgroups
-from skillbus.sandbox.adapters.kernel.delegation import NotDelegatedError, find_delegated
+from skillbus.sandbox.adapters.kernel.cgroup import Cgroups, NotDelegatedError, find_delegated
 from skillbus.sandbox.adapters.kernel.metering import ChosenMetering
-from skillbus.sandbox.domain.metering import Meter
+from skillbus.sandbox.domain.isolation import Meter
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 from skillbus.sandbox.domain.run.spec import RunOutcome
 

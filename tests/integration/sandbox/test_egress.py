@@ -12,9 +12,8 @@ import pytest
 import uvloop
 from structlog.testing import capture_logs
 
-from skillbus.sandbox.adapters.egress.host_network import HostNetwork
-from skillbus.sandbox.adapters.egress.proxy import open_egress
-from skillbus.sandbox.domain.egress import Address, Connection, EgressPolicy, HostPort, parse_networks
+from skillbus.sandbox.adapters.egress.proxy import HostNetwork, open_egress
+from skillbus.sandbox.domain.network import Address, Connection, EgressPolicy, HostPort, parse_networks
 
 PUBLIC, OTHER, PRIVATE = "93.184.216.34", "2606:2800:220:1::1", "10.0.0.7"
 NAME = "api.example.org"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from skillbus.sandbox.adapters.bubblewrap.cleanup import RunCleanup
+from skillbus.sandbox.adapters.bubblewrap.isolation import RunCleanup
 
 
 async def test_it_is_done_behind_whoever_asks_for_it_and_waited_for_by_whoever_wants_it_done() -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.sandbox.adapters.kernel.cgroup import Cgroups
-from skillbus.sandbox.adapters.kernel.delegation import NotDelegatedError, find_delegated
+from skillbus.sandbox.adapters.kernel.cgroup import Cgroups, NotDelegatedError, find_delegated
 from skillbus.sandbox.adapters.kernel.metering import AUTOMATIC, OFF, ChosenMetering
 from skillbus.sandbox.adapters.kernel.watchdog import WatchdogMeter
 from skillbus.sandbox.domain.errors import SandboxUnavailable

@@ -9,8 +9,13 @@ import pytest
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.gvisor.container import ReportedMeter
-from skillbus.sandbox.adapters.gvisor.isolation import GvisorIsolation, make_owner_name
-from skillbus.sandbox.adapters.gvisor.job import collect_files, make_job, measure_folders
+from skillbus.sandbox.adapters.gvisor.isolation import (
+    GvisorIsolation,
+    collect_files,
+    make_job,
+    make_owner_name,
+    measure_folders,
+)
 from skillbus.sandbox.adapters.gvisor.runsc import (
     AGENT_ARGUMENTS,
     ContainerPlan,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvloop
 
-from skillbus.sandbox.adapters.bubblewrap.incoming import IncomingStream
+from skillbus.sandbox.adapters.bubblewrap.descriptors import IncomingStream
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
 

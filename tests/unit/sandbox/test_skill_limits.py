@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from skillbus.contracts.indexer.skill_record import SkillLimits
-from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.skill_limits import describe_limits, resolve_limits
+from skillbus.sandbox.domain.run.limits import MIB, Limits, describe_limits, resolve_limits
 from skillbus.sandbox.settings import SandboxSettings
 
 DEFAULT = Limits(wall_s=10, cpu_s=5, memory_bytes=256 * MIB)

@@ -44,22 +44,17 @@ def to_wire(error: Exception) -> RequestError | None:
     """Return the wire error, None for an error of another package."""
     if not isinstance(error, SandboxError):
         return None
-    code = _CODES.get(type(error), ErrorCode.INTERNAL)
-    return RequestError(code, str(error), details=_details(error), retryable=_retryable(error))
-
-
-def _retryable(error: SandboxError) -> bool | None:
-    """Return None to use the default of the code: a known run stays known, while another sandbox may start."""
-    if isinstance(error, DependenciesUnavailable):
-        return error.retryable
-    return {RunKnown: False, SandboxBroken: True}.get(type(error))
-
-
-def _details(error: SandboxError) -> dict[str, JsonValue]:
+    details: dict[str, JsonValue] = {}
+    retryable: bool | None = None  # the default of the code
     match error:
         case ArgumentsInvalid() | SchemaInvalid():
-            return {"path": error.path}
+            details["path"] = error.path
         case ActionUnknown():
-            return {"actions": list(error.known)}
-        case _:
-            return {}
+            details["actions"] = list(error.known)
+        case DependenciesUnavailable():
+            retryable = error.retryable
+        case RunKnown():  # a known run stays known
+            retryable = False
+        case SandboxBroken():  # another sandbox may start
+            retryable = True
+    return RequestError(_CODES.get(type(error), ErrorCode.INTERNAL), str(error), details=details, retryable=retryable)

@@ -17,10 +17,9 @@ from skillbus.contracts.sandbox.skill_runs import RUN_SKILL, RunSkill, SandboxLi
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.run.history import RunHistory, find_run, list_runs
-from skillbus.sandbox.domain.run.ports import RunFiles
-from skillbus.sandbox.domain.run.recorder import RecordedRun, RunRecorder
+from skillbus.sandbox.domain.run.limits import RunBounds, describe_limits
+from skillbus.sandbox.domain.run.recorder import RecordedRun, RunFiles, RunRecorder
 from skillbus.sandbox.domain.run.result import parse_result
-from skillbus.sandbox.domain.run.skill_limits import RunBounds, describe_limits
 
 _TO_REPLY_S: Final = 3.0
 """Part of the caller's time that is reserved for unpacking and for storing the result."""
@@ -88,13 +87,18 @@ class SandboxHandlers:
     async def _reply(self, ran: RecordedRun) -> SkillRan:
         record, outcome = ran.record, ran.outcome
         run_id = record.run_id
+        result: JsonValue = None
+        if len(outcome.stdout) <= _SHORT_BYTES:
+            result = parse_result(outcome.stdout)
+        elif len(outcome.stdout) <= _RESULT_BYTES:
+            result = await asyncio.to_thread(parse_result, outcome.stdout)
         return SkillRan(
             run_id=run_id,
             status=outcome.status,
             exit_code=outcome.exit_code,
             stdout=await self.files.store_output(run_id, "stdout", outcome.stdout),
             stderr=await self.files.store_output(run_id, "stderr", outcome.stderr),
-            result=await _parse_result(outcome.stdout),
+            result=result,
             artifacts=tuple([await self.files.store_artifact(run_id, artifact) for artifact in outcome.artifacts]),
             duration_ms=outcome.duration_ms,
             truncated=outcome.truncated,
@@ -117,10 +121,3 @@ class SandboxHandlers:
             waiting_now=runner.waiting,
             ceiling=describe_limits(bounds.ceiling),
         )
-
-
-async def _parse_result(stdout: bytes) -> JsonValue:
-    """Return standard output as JSON, None if it is not JSON or too long for the reply."""
-    if len(stdout) <= _SHORT_BYTES:
-        return parse_result(stdout)
-    return await asyncio.to_thread(parse_result, stdout) if len(stdout) <= _RESULT_BYTES else None

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
-from skillbus.sandbox.adapters.bubblewrap.memory_files import make_sealed_file
+from skillbus.sandbox.adapters.bubblewrap.descriptors import make_sealed_file
 from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
 from skillbus.sandbox.adapters.inside import read_program
 from skillbus.sandbox.adapters.supervision.protocol import MARSHAL_VERSION

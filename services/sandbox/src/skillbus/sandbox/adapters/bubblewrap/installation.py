@@ -70,7 +70,13 @@ def find_installation() -> Installation:
     prefix = None
     notes: tuple[str, ...] = ()
     if Runtime.PYTHON not in runtimes:
-        prefix, runtimes[Runtime.PYTHON] = _find_own_python()
+        prefix = Path(sys.base_prefix).resolve()
+        python = prefix / "bin" / "python3"
+        if not python.resolve().is_relative_to(prefix):
+            raise SandboxUnavailable(
+                f"no Python can be shown to the sandbox: {python} leads elsewhere; install python3"
+            )
+        runtimes[Runtime.PYTHON] = python
         notes = (f"there is no Python under /usr: {prefix} is shown to skills, read-only",)
     return Installation(
         bwrap=bwrap,
@@ -108,24 +114,13 @@ def find_architecture() -> Architecture:
 
 def find_runtimes() -> dict[Runtime, Path]:
     """Return the interpreters under /usr."""
-    return {runtime: path for runtime in Runtime if (path := _find_runtime(runtime)) is not None}
-
-
-def _find_runtime(runtime: Runtime) -> Path | None:
-    for name in _NAMES[runtime]:
-        for folder in _FOLDERS:
-            path = folder / name
+    found = dict[Runtime, Path]()
+    for runtime in Runtime:
+        for path in (folder / name for name in _NAMES[runtime] for folder in _FOLDERS):
             if os.access(path, os.X_OK) and path.resolve().is_relative_to("/usr"):
-                return path
-    return None
-
-
-def _find_own_python() -> tuple[Path, Path]:
-    prefix = Path(sys.base_prefix).resolve()
-    path = prefix / "bin" / "python3"
-    if not path.resolve().is_relative_to(prefix):
-        raise SandboxUnavailable(f"no Python can be shown to the sandbox: {path} leads elsewhere; install python3")
-    return prefix, path
+                found[runtime] = path
+                break
+    return found
 
 
 def find_folders() -> tuple[str, ...]:

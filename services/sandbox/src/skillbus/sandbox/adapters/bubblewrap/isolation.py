@@ -1,24 +1,26 @@
 """Isolation by bubblewrap, a system call filter, resource limits inside the sandbox and metering outside."""
 
+import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+import structlog
+
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap.cleanup import RunCleanup
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
 from skillbus.sandbox.adapters.bubblewrap.pool import WarmPool
 from skillbus.sandbox.adapters.bubblewrap.probe import LevelProbe
 from skillbus.sandbox.adapters.bubblewrap.process import SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import Warm
-from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox
 from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
-from skillbus.sandbox.adapters.bubblewrap.starter import SandboxProfile, SandboxRequest, SandboxStarter
+from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox, SandboxProfile, SandboxRequest, SandboxStarter
 from skillbus.sandbox.adapters.egress.proxy import open_egress
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog, list_process_tree
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
@@ -32,8 +34,8 @@ from skillbus.sandbox.adapters.supervision.protocol import (
 )
 from skillbus.sandbox.domain.egress import EgressPolicy, HostPort
 from skillbus.sandbox.domain.errors import SandboxBroken
-from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.metering import Metering
+from skillbus.sandbox.domain.isolation import IsolationReport, Metering
+from skillbus.sandbox.domain.network import EgressPolicy, HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunControl, RunOutcome, RunSpec
 
@@ -43,6 +45,12 @@ FORKS: Final = 32
 """Runs that share one interpreter and its address layout. Starting one costs as much CPU time as a script."""
 _NODE_IDLE_S: Final = 300.0
 """A waiting Node holds four times the memory of a Python, so it is kept only while Node is used."""
+_DELAY_S: Final = 0.005
+"""Pause before a cleanup, so that the reply goes out first unless the machine is busy."""
+_PENDING_MAX: Final = 32
+"""Cleanups that may be pending before the next run has to wait."""
+
+log = structlog.get_logger(__name__)
 
 
 class BubblewrapIsolation:
@@ -162,7 +170,12 @@ class BubblewrapIsolation:
                 async with AsyncExitStack() as ends:
                     (control.ends or ends).push_async_callback(ready.sandbox.end)
                     await ready.folder.fill(spec.skill_root, spec.files)
-                    return await _supervise(ready, job, spec, control)
+                    report, meter = AgentReport(), ready.meter
+                    follower = RunFollower.create(ready.sandbox, spec.limits, meter, control)
+                    meter.limit(spec.limits)
+                    talking = _talk(ready.sandbox, job, spec, report, follower.ending)
+                    await follower.follow_run(control.cancelled, talking)
+                    return follower.make_outcome(report, ready.level)
         finally:
             self._cleanup.schedule(behind.aclose)
 
@@ -190,15 +203,6 @@ class BubblewrapIsolation:
             raise SandboxBroken(f"the run's egress proxy could not be opened: {error}") from error
 
 
-async def _supervise(ready: ReadySandbox, job: bytes, spec: RunSpec, control: RunControl) -> RunOutcome:
-    """Send the job and follow the run to its end. The owner of the sandbox then waits for the end of its processes."""
-    sandbox, report = ready.sandbox, AgentReport()
-    follower = RunFollower.create(sandbox, spec.limits, ready.meter, control)
-    ready.meter.limit(spec.limits)
-    await follower.follow_run(control.cancelled, _talk(sandbox, job, spec, report, follower.ending))
-    return follower.make_outcome(report, ready.level)
-
-
 async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: AgentReport, ending: RunEnding) -> None:
     try:
         await sandbox.send_job(job, spec.stdin)
@@ -209,3 +213,36 @@ async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: Agen
         return  # the sandbox is gone: what it has reported is all there is
     except ProtocolError as error:
         ending.end(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
+
+
+class RunCleanup:
+    """Background tasks that clean up after runs."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def schedule(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Run `work` soon, also if the calling task is cancelled."""
+        task = asyncio.create_task(_run_later(work), name="sandbox-cleanup", context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def wait_for_room(self) -> None:
+        """Wait while too many cleanups are pending."""
+        while len(self._tasks) >= _PENDING_MAX:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    async def wait_until_done(self) -> None:
+        """Wait until no cleanup is pending."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+async def _run_later(work: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await asyncio.sleep(_DELAY_S)
+    finally:  # also when the loop is being closed
+        try:
+            await work()
+        except Exception:  # no caller waits for the result: the log is the only place to report it
+            log.exception("sandbox_cleanup_failed")

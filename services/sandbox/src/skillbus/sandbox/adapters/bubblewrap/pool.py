@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox
+from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox
 from skillbus.sandbox.domain.errors import SandboxError
 
 _RETRY_S: Final = 5.0

@@ -16,12 +16,10 @@ from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation
 from skillbus.sandbox.adapters.bubblewrap.profile import ENVIRONMENT
 from skillbus.sandbox.adapters.bubblewrap.run_folder import remove_left_folders
-from skillbus.sandbox.adapters.host_folders import is_open_to_all
+from skillbus.sandbox.adapters.host import is_open_to_all, run_in_thread
 from skillbus.sandbox.adapters.inside import read_program
-from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken, SandboxUnavailable
-from skillbus.sandbox.domain.isolation import IsolationReport
-from skillbus.sandbox.domain.metering import Metering
+from skillbus.sandbox.domain.isolation import IsolationReport, Metering
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import IsolationLevel, RunOutcome, RunSpec
 
@@ -57,7 +55,11 @@ class LevelProbe:
         owners = frozenset({os.geteuid()} if self.user is None else {os.geteuid(), self.user})
         await run_in_thread(partial(remove_left_folders, owners))
         metering = self.metering.prepare()
-        version = await run_in_thread(partial(_ask_version, host))
+        ask = partial(
+            subprocess.run, [host.bwrap, "--version"], capture_output=True, text=True, check=False, timeout=10
+        )
+        answer = await run_in_thread(ask)
+        version = f"{host.bwrap}: {(answer.stdout or answer.stderr).strip()}"
         failures: dict[str, list[IsolationLevel]] = {}
         for level in self.levels:
             reason = await self._try_level_again(level)
@@ -109,8 +111,3 @@ def _describe(failures: Mapping[str, Sequence[IsolationLevel]]) -> Iterator[str]
     """Yield each reason once, with the levels that it rules out."""
     for reason, levels in failures.items():
         yield f"{', '.join(f'level {level}' for level in levels)}: does not hold here: {reason}"
-
-
-def _ask_version(host: Installation) -> str:
-    done = subprocess.run([host.bwrap, "--version"], capture_output=True, text=True, check=False, timeout=10)
-    return f"{host.bwrap}: {(done.stdout or done.stderr).strip()}"

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.common.background import finish_within
+from skillbus.sandbox.adapters.bubblewrap.descriptors import IncomingStream, make_memory_file, make_sealed_file
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkServer
-from skillbus.sandbox.adapters.bubblewrap.incoming import IncomingStream
-from skillbus.sandbox.adapters.bubblewrap.memory_files import make_memory_file, make_sealed_file
 from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
-from skillbus.sandbox.adapters.waits import wait_readable
+from skillbus.sandbox.adapters.host import wait_readable
 
 _END_S: Final = 10.0
 _ATTACH_S: Final = 1.0

@@ -160,22 +160,18 @@ def _command(plan: SandboxPlan) -> Iterator[str]:
     yield from change_user(plan.installation, plan.user)
     bwrap = plan.descriptors.bwrap
     yield str(plan.installation.bwrap) if bwrap is None else f"/proc/self/fd/{bwrap}"
-    yield from _namespaces(plan.level)
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+    yield "--unshare-cgroup-try"
+    if plan.level is IsolationLevel.FULL:
+        yield "--disable-userns"
+    yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--new-session")
+    yield from ("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--clearenv")
     yield from _root(plan.installation)
     yield from _writable(plan)
     yield from _shown(plan)
     yield from ("--remount-ro", "/", "--chdir", "/")
     yield from ("--seccomp", str(plan.descriptors.seccomp), "--info-fd", str(plan.descriptors.info))
     yield from ("--", INIT)
-
-
-def _namespaces(level: IsolationLevel) -> Iterator[str]:
-    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
-    yield "--unshare-cgroup-try"
-    if level is IsolationLevel.FULL:
-        yield "--disable-userns"
-    yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--new-session")
-    yield from ("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--clearenv")
 
 
 def _root(host: Installation) -> Iterator[str]:

@@ -20,8 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from skillbus.sandbox.adapters.host_folders import find_shared_folder
-from skillbus.sandbox.adapters.waits import run_in_thread
+from skillbus.sandbox.adapters.host import find_shared_folder, run_in_thread
 from skillbus.sandbox.domain.errors import RunRejected, SandboxBroken
 
 _PREFIX: Final = "skillbus-run-"

@@ -14,7 +14,7 @@ import structlog
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation, find_installation
-from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxStart
+from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxProcess, SandboxStart, start_process
 from skillbus.sandbox.adapters.bubblewrap.profile import (
     ENVIRONMENT,
     ETC,
@@ -30,23 +30,88 @@ from skillbus.sandbox.adapters.bubblewrap.profile import (
     build_entry,
     change_user,
 )
-from skillbus.sandbox.adapters.bubblewrap.ready_sandbox import ReadySandbox, start_ready
 from skillbus.sandbox.adapters.bubblewrap.run_folder import RunFolder
-from skillbus.sandbox.adapters.host_folders import find_shared_folder
+from skillbus.sandbox.adapters.host import find_shared_folder, run_in_thread
 from skillbus.sandbox.adapters.inside import read_agent_sources, read_program
 from skillbus.sandbox.adapters.kernel.first_process import assemble_first_process
 from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
-from skillbus.sandbox.adapters.waits import run_in_thread
-from skillbus.sandbox.domain.metering import Metering
+from skillbus.sandbox.domain.errors import SandboxBroken
+from skillbus.sandbox.domain.isolation import Meter, Metering
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import IsolationLevel
 
+_ERRORS_MAX: Final = 64 * 1024
 OpenEgress = Callable[[RunFolder], Awaitable[Path]]
 """Opens the egress proxy of a run, whose files lie in that folder; returns the proxy's socket."""
 
 _SECCOMP: Final = "seccomp"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadySandbox:
+    """Sandbox for one run. Its owner must `end` it."""
+
+    sandbox: SandboxProcess
+    pids: tuple[int, ...]
+    """Process 1 and the agent, in the host's numbering: the roots of all process trees of the sandbox."""
+    meter: Meter
+    """Entered."""
+    folder: RunFolder
+    level: IsolationLevel
+
+    async def end(self) -> None:
+        """Kill its processes, then release everything that belongs to it."""
+        async with AsyncExitStack() as whatever_fails:
+            whatever_fails.push_async_callback(run_in_thread, self.folder.remove)
+            whatever_fails.push_async_callback(self.meter.leave)
+            whatever_fails.push_async_callback(self.sandbox.reap)
+            await self.sandbox.end()
+
+
+async def start_ready(
+    start: SandboxStart, server: ForkServer, *, meter: Meter, folder: RunFolder, level: IsolationLevel, within_s: float
+) -> ReadySandbox:
+    """Start a sandbox and wait until its agent is ready. It then owns `folder`. On failure no process is left.
+
+    Raises:
+        SandboxBroken: The sandbox cannot be started, or its agent is not ready after `within_s` seconds.
+    """
+    try:
+        sandbox = start_process(start)
+    except OSError as error:
+        raise SandboxBroken(f"the sandbox could not be started: {error}") from error
+    try:
+        pids = await _enter_agent(sandbox, start, server, within_s)
+        await meter.enter(pids)
+    except BaseException:
+        try:
+            await sandbox.end()
+        finally:
+            await sandbox.reap()
+            await meter.leave()
+        raise
+    return ReadySandbox(sandbox, pids, meter, folder, level)
+
+
+async def _enter_agent(
+    sandbox: SandboxProcess, start: SandboxStart, server: ForkServer, within_s: float
+) -> tuple[int, ...]:
+    try:
+        async with asyncio.timeout(within_s):
+            return await sandbox.attach(), await sandbox.enter_agent(server, start.entry)
+    except TimeoutError as error:
+        server.give_up()  # it may be what hangs; another one starts in milliseconds
+        raise SandboxBroken(
+            f"the sandbox did not start in {within_s:g} s: the machine is overloaded or hangs"
+        ) from error
+    except (OSError, ValueError) as error:
+        sandbox.kill()
+        async with asyncio.timeout(within_s):
+            printed = await sandbox.stderr.read(_ERRORS_MAX)
+        reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
+        raise SandboxBroken(f"the sandbox did not start: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +201,13 @@ class SandboxStarter:
                 )
                 start = SandboxStart(
                     command=partial(_complete_command, self._profile, plan),
-                    contents=self._contents(egress, wanted.warm),
+                    contents={
+                        INIT: self._init,
+                        **({NODE_BOOT: self._node_boot} if wanted.warm is Warm.NODE else {}),
+                        _SECCOMP: self._filter(network=egress is not None),
+                        **({} if egress is None else {RELAY: self._relay}),
+                        **ETC,
+                    },
                     owner=self.user,
                     environment={} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"},
                     entry=self._profile.build_entry(plan),
@@ -175,15 +246,6 @@ class SandboxStarter:
         for server in servers:
             if server is not None:
                 server.close()
-
-    def _contents(self, egress: Path | None, warm: Warm | None) -> Mapping[str, bytes]:
-        return {
-            INIT: self._init,
-            **({NODE_BOOT: self._node_boot} if warm is Warm.NODE else {}),
-            _SECCOMP: self._filter(network=egress is not None),
-            **({} if egress is None else {RELAY: self._relay}),
-            **ETC,
-        }
 
     def _filter(self, *, network: bool) -> bytes:
         if network not in self._filters:

@@ -26,7 +26,9 @@ class BusRunFiles:
             raise _too_large(max_bytes)
         fetched, left_bytes = dict[str, bytes](), max_bytes
         for name, content in files.items():
-            data = await self._bytes(content, left_bytes)
+            data = content.inline
+            if data is None:
+                data = await self._store.get(content.object_name or "", left_bytes)
             left_bytes -= len(data)
             if left_bytes < 0:
                 raise _too_large(max_bytes)
@@ -47,11 +49,6 @@ class BusRunFiles:
     async def _put(self, name: str, data: bytes) -> Content:
         await self._store.put(name, data)
         return Content(size_bytes=len(data), sha256=_digest(data), object_name=name)
-
-    async def _bytes(self, content: Content, max_bytes: int) -> bytes:
-        if content.inline is not None:
-            return content.inline
-        return await self._store.get(content.object_name or "", max_bytes)
 
 
 def _too_large(max_bytes: int) -> RequestError:

@@ -43,7 +43,8 @@ class BusSkills:
 
     async def prepare(self) -> None:
         """Empty the cache folder: files on disk may be half unpacked or foreign."""
-        await asyncio.to_thread(_empty, self._root)
+        await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+        self._root.mkdir(parents=True)
 
     async def get_skill(self, project: str, name: str) -> Skill:
         return await self._caller.call(GET_SKILL, SkillSelector(project=project, name=name))
@@ -87,11 +88,6 @@ class BusSkills:
                 old = self._root / f".{uuid4().hex}"
                 (self._root / digest).rename(old)
                 await asyncio.to_thread(shutil.rmtree, old, ignore_errors=True)
-
-
-def _empty(root: Path) -> None:
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir(parents=True)
 
 
 def _extract(data: bytes, folder: Path) -> None:

@@ -46,7 +46,12 @@ def parse_head(head: bytes) -> EgressRequest:
     if line is None:
         raise refuse_malformed("the first line is not an HTTP/1 request to a proxy")
     method, target, version = line.groups()
-    headers = [_header(header) for header in lines]
+    headers = list[tuple[bytes, bytes]]()
+    for text in lines:
+        header = _HEADER.fullmatch(text)
+        if header is None:
+            raise refuse_malformed("a header is not name: value on one line")
+        headers.append((header[1].lower(), header[2]))
     if method == b"CONNECT":
         return EgressRequest(_place(target.decode("ascii")))
     absolute = _ABSOLUTE.fullmatch(target.decode("ascii"))
@@ -54,20 +59,17 @@ def parse_head(head: bytes) -> EgressRequest:
         raise refuse_malformed("the target must be a full http://host/path; use CONNECT for https")
     place = _place(absolute[1], _HTTP_PORT)
     path = (absolute[2] or "/") + (absolute[3] or "")
-    own = b"%s %s %s" % (method, path.encode(), version)
-    return EgressRequest(place, _rewritten(own, place, headers), _body_bytes(headers))
+    named = {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
+    dropped = _HOP_BY_HOP | (named - {b"content-length"})
+    host = str(place).removesuffix(f":{_HTTP_PORT}").encode()
+    kept = (b"%s: %s" % header for header in headers if header[0] not in dropped)
+    own = (b"%s %s %s" % (method, path.encode(), version), b"host: " + host, *kept, b"connection: close", b"", b"")
+    return EgressRequest(place, b"\r\n".join(own), _body_bytes(headers))
 
 
 def refuse_malformed(reason: str, status: int = 400) -> EgressRefused:
     """Return the error for a malformed request."""
     return EgressRefused(EgressVerdict.MALFORMED, status, reason)
-
-
-def _header(line: bytes) -> tuple[bytes, bytes]:
-    header = _HEADER.fullmatch(line)
-    if header is None:
-        raise refuse_malformed("a header is not name: value on one line")
-    return header[1].lower(), header[2]
 
 
 def _place(authority: str, default_port: int | None = None) -> HostPort:
@@ -86,11 +88,3 @@ def _body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> int:
     if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
         raise refuse_malformed("Content-Length must occur once, as a number")
     return int(lengths[0])
-
-
-def _rewritten(first: bytes, place: HostPort, headers: list[tuple[bytes, bytes]]) -> bytes:
-    named = {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
-    dropped = _HOP_BY_HOP | (named - {b"content-length"})
-    host = str(place).removesuffix(f":{_HTTP_PORT}").encode()
-    kept = (b"%s: %s" % header for header in headers if header[0] not in dropped)
-    return b"\r\n".join((first, b"host: " + host, *kept, b"connection: close", b"", b""))

@@ -4,9 +4,12 @@ import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +17,10 @@ import structlog
 
 from skillbus.common.background import finish_within
 from skillbus.sandbox.adapters.egress.head import END, EgressRequest, parse_head, refuse_malformed
-from skillbus.sandbox.adapters.egress.host_network import HostNetwork, adopt_socket
 from skillbus.sandbox.adapters.egress.tunnel import EgressBudget, Tunnel
-from skillbus.sandbox.adapters.waits import wait_readable
-from skillbus.sandbox.domain.egress import (
+from skillbus.sandbox.adapters.host import wait_readable
+from skillbus.sandbox.domain.errors import EgressRefused
+from skillbus.sandbox.domain.network import (
     Address,
     Connection,
     EgressPolicy,
@@ -29,6 +32,8 @@ from skillbus.sandbox.domain.egress import (
 )
 from skillbus.sandbox.domain.errors import EgressRefused
 
+_RESOLVERS: Final = 2
+"""Resolver threads of one run, so that slow names delay no other run."""
 _BACKLOG: Final = 64
 _PARTING_S: Final = 1.0
 """Time for the peer to take the last bytes; it may never do so."""
@@ -37,6 +42,48 @@ _NO_ACCEPT_S: Final = 0.1
 _CONNECTED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 log = structlog.get_logger(__name__)
+
+
+class HostNetwork:
+    """`OutsideNetwork` with the host's resolver and TCP."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="egress-resolver")
+
+    async def resolve_host(self, host: str) -> Sequence[Address]:
+        ask = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+
+    async def connect(self, address: Address, port: int, head_bytes: int) -> Connection:
+        family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connection, (str(address), port))
+        except BaseException:
+            connection.close()
+            raise
+        return await adopt_socket(connection, head_bytes)
+
+    def close(self) -> None:
+        """Start no further lookups, and do not wait for those under way."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def adopt_socket(connection: socket.socket, head_bytes: int) -> Connection:
+    """Return streams for a connected socket; they close it.
+
+    Opening takes one iteration of the loop and is shielded: cancelled midway, some event loops leak the descriptor and
+    others close it twice.
+    """
+    opening = asyncio.ensure_future(asyncio.open_connection(sock=connection, limit=head_bytes))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        _, writer = await opening
+        writer.transport.abort()
+        raise
 
 
 @asynccontextmanager

@@ -10,10 +10,10 @@ from typing import Final
 
 from skillbus.common.background import finish_within
 from skillbus.contracts.sandbox.skill_runs import RunStatus
+from skillbus.sandbox.adapters.host import run_in_thread
 from skillbus.sandbox.adapters.supervision.protocol import ProtocolError
-from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
-from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
+from skillbus.sandbox.domain.isolation import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import Limits
 
 _HEADER_BYTES: Final = 5

@@ -5,9 +5,10 @@ and sockets are checked as by the watchdog, since the kernel has no limit for th
 """
 
 import os
+import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,18 +16,79 @@ from typing import Final
 from uuid import uuid4
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.kernel.delegation import SERVICE, NotDelegatedError
+from skillbus.sandbox.adapters.host import run_in_thread
 from skillbus.sandbox.adapters.kernel.watchdog import check_inodes, check_sockets, list_process_tree, poll_limits
-from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import SandboxBroken
-from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
+from skillbus.sandbox.domain.isolation import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 
+SERVICE: Final = "skillbus-service"
+"""Cgroup below the delegated one into which the service moves itself; its parent stays the delegated one."""
+_SELF: Final = Path("/proc/self")
+_MARKS: Final = ("user.delegate", "trusted.delegate")
+"""Extended attributes. The second can be read by root only. Source: systemd's `src/core/cgroup.c`."""
 _RUN: Final = "skillbus-run-"
 _PERIOD_US: Final = 100_000
 """Period of cpu.max: the kernel's default."""
 _END_S: Final = 10.0
 _RETRY_S: Final = 0.005
+
+
+class NotDelegatedError(Exception):
+    """No usable part of the cgroup tree is delegated; the message says why and what to do."""
+
+
+def find_delegated(self_folder: Path = _SELF) -> Path:
+    """Return the folder of this process's cgroup if it is delegated. `self_folder` is the process's folder in /proc.
+
+    Only a part of the tree that its owner has delegated is used: systemd marks it (`Delegate=yes`) or gives it to the
+    user; a container with its own cgroup namespace has it as its root. A service that is root could write anywhere in
+    the tree, but must not: systemd would undo it, and it would undo the settings of others.
+
+    Raises:
+        NotDelegatedError: It is not delegated.
+    """
+    groups = [line for line in (self_folder / "cgroup").read_text().splitlines() if line.startswith("0::")]
+    if not groups:
+        raise NotDelegatedError("this kernel has cgroups of version 1 only")
+    group = groups[0].removeprefix("0::").removesuffix(f"/{SERVICE}") or "/"
+    folder = _locate_group(group, self_folder)
+    if not (folder / "cgroup.events").exists():
+        raise NotDelegatedError(
+            f"{folder} is the root of the machine's own tree: start the service in a unit of its own"
+        )
+    if group != "/" and not _is_marked(folder) and not _starts_ownership(folder):
+        raise NotDelegatedError(f"{folder} is not delegated: start the service with systemd's Delegate=yes")
+    return folder
+
+
+def _locate_group(group: str, self_folder: Path) -> Path:
+    """Return the folder of `group` below a cgroup2 mount, which may show a part of the tree only.
+
+    Source of the format: proc_pid_mountinfo(5). White space in paths is escaped in octal.
+    """
+    for line in (self_folder / "mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        if right.startswith("cgroup2 "):
+            root, mounted = (
+                re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), path) for path in left.split()[3:5]
+            )
+            if Path(group).is_relative_to(root):
+                return Path(mounted, Path(group).relative_to(root))
+    raise NotDelegatedError("no mount of the cgroup tree visible to this process has its cgroup")
+
+
+def _is_marked(folder: Path) -> bool:
+    for mark in _MARKS:
+        with suppress(OSError):
+            if os.getxattr(folder, mark) == b"1":
+                return True
+    return False
+
+
+def _starts_ownership(folder: Path) -> bool:
+    """Return True if the user owns `folder` but not its parent: users cannot read the mark of an older systemd."""
+    return os.geteuid() != 0 and folder.stat().st_uid == os.geteuid() != folder.parent.stat().st_uid
 
 
 class Cgroups:
@@ -58,7 +120,12 @@ class Cgroups:
         missing = wanted - set(_read_file(self._folder, "cgroup.controllers").split())
         if missing:
             raise NotDelegatedError(f"{self._folder} has no controller for {', '.join(sorted(missing))}")
-        self._remove_left_groups()
+        # Remove cgroups of killed services. A cgroup's name has the process id of its service.
+        for group in self._folder.glob(f"{_RUN}*"):
+            if not Path("/proc", group.name.removeprefix(_RUN).partition("-")[0]).exists():
+                _write_file(group, "cgroup.kill", "1")
+                with suppress(OSError):  # its processes are still ending: the next start removes it
+                    group.rmdir()
         inner = _read_file(self._folder, "cgroup.procs").split()
         if inner:
             service = self._folder / SERVICE
@@ -80,15 +147,6 @@ class Cgroups:
                 sleeping.kill()
                 sleeping.wait()
                 _remove_group(folder)
-
-    def _remove_left_groups(self) -> None:
-        """Remove cgroups of killed services. A cgroup's name has the process id of its service."""
-        for folder in self._folder.glob(f"{_RUN}*"):
-            pid = folder.name.removeprefix(_RUN).partition("-")[0]
-            if not Path("/proc", pid).exists():
-                _write_file(folder, "cgroup.kill", "1")
-                with suppress(OSError):  # its processes are still ending: the next start removes it
-                    folder.rmdir()
 
 
 class CgroupMeter:
@@ -162,18 +220,13 @@ def _remove_group(folder: Path) -> None:
 
 
 def _write_limits(folder: Path, limits: Limits, cpus: float | None) -> None:
-    for file, value in _list_limits(limits, cpus):
-        _write_file(folder, file, value)
+    _write_file(folder, "memory.max", str(limits.memory_bytes))
+    _write_file(folder, "memory.oom.group", "1")  # out of memory, the kernel kills the run as a whole
+    _write_file(folder, "pids.max", str(limits.processes))
+    if cpus is not None:
+        _write_file(folder, "cpu.max", f"{int(cpus * _PERIOD_US)} {_PERIOD_US}")
     if (folder / "memory.swap.max").exists():  # absent on a kernel without swap
         _write_file(folder, "memory.swap.max", "0")
-
-
-def _list_limits(limits: Limits, cpus: float | None) -> Iterator[tuple[str, str]]:
-    yield "memory.max", str(limits.memory_bytes)
-    yield "memory.oom.group", "1"  # out of memory, the kernel kills the run as a whole
-    yield "pids.max", str(limits.processes)
-    if cpus is not None:
-        yield "cpu.max", f"{int(cpus * _PERIOD_US)} {_PERIOD_US}"
 
 
 def _read_file(folder: Path, file: str) -> str:

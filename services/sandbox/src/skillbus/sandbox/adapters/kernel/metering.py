@@ -6,11 +6,10 @@ from typing import Final
 
 import structlog
 
-from skillbus.sandbox.adapters.kernel.cgroup import Cgroups
-from skillbus.sandbox.adapters.kernel.delegation import NotDelegatedError, find_delegated
+from skillbus.sandbox.adapters.kernel.cgroup import Cgroups, NotDelegatedError, find_delegated
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.metering import Meter, Metering
+from skillbus.sandbox.domain.isolation import Meter, Metering
 
 AUTOMATIC: Final = "auto"
 OFF: Final = "off"

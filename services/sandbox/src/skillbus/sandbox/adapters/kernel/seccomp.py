@@ -100,14 +100,9 @@ def _program(architecture: Architecture, *, network: bool) -> Iterator[Instructi
         yield from ((JUMP_AT_LEAST, 0, 2, gap.start), (JUMP_AT_LEAST, 1, 0, gap.stop))
         yield (RETURN, 0, 0, _ERRNO | errno.ENOSYS)
     for name, number in sorted(architecture.numbers.items()):
-        yield from _rule(name, number, network=network)
+        body = tuple(_NETWORK[name]() if network and name in _NETWORK else _verdict(name))
+        yield from ((JUMP_EQUAL, 0, len(body), number), *body)
     yield (RETURN, 0, 0, ALLOW)
-
-
-def _rule(name: str, number: int, *, network: bool) -> Iterator[Instruction]:
-    body = tuple(_NETWORK[name]() if network and name in _NETWORK else _verdict(name))
-    yield (JUMP_EQUAL, 0, len(body), number)
-    yield from body
 
 
 def _verdict(name: str) -> Iterator[Instruction]:

@@ -7,12 +7,13 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Final
 
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.domain.metering import ExceededLimit, SandboxUsage
+from skillbus.sandbox.domain.isolation import ExceededLimit, SandboxUsage
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 
 POLL_S: Final = 0.02
@@ -159,15 +160,9 @@ def list_process_tree(roots: Iterable[int]) -> Iterator[int]:
     while todo:
         pid = todo.pop()
         yield pid
-        todo.extend(_list_children(pid))
-
-
-def _list_children(pid: int) -> Iterator[int]:
-    try:
-        for task in os.listdir(f"{_PROC}/{pid}/task"):  # noqa: PTH208 - polled fifty times a second
-            yield from map(int, _read_text(pid, f"task/{task}/children").split())
-    except (FileNotFoundError, ProcessLookupError):
-        return
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for task in os.listdir(f"{_PROC}/{pid}/task"):  # noqa: PTH208 - polled fifty times a second
+                todo.extend(map(int, _read_text(pid, f"task/{task}/children").split()))
 
 
 def _read_cheap_bytes(pid: int) -> tuple[int, int]:

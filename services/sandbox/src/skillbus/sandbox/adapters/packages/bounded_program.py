@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skillbus.sandbox.adapters.host_folders import is_open_to_all
+from skillbus.sandbox.adapters.host import is_open_to_all
 from skillbus.sandbox.adapters.packages.layer_tree import check_size, give_folder, measure_folder
 from skillbus.sandbox.domain.errors import DependenciesUnavailable
 

@@ -74,12 +74,9 @@ class UvBuilder:
 
     def __init__(self, index_url: str | None, limits: BuildLimits, program: str | None = None) -> None:
         self._index_url = index_url
-        self._limits = limits
+        self._wall_s, self.layer_bytes = limits.wall_s, limits.layer_bytes
         self.program = program or find_uv()
-
-    @property
-    def index(self) -> str:
-        return strip_user_info(self._index_url or "uv's own")
+        self.index = strip_user_info(index_url or "uv's own")
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
@@ -99,22 +96,15 @@ class UvBuilder:
             "UV_HTTP_RETRIES": str(_RETRIES),
         }
         if self._index_url is not None:
-            environment["UV_DEFAULT_INDEX"] = (
-                self._index_url
-            )  # not an argument, which every user of the machine could see
+            # Not an argument, which every user of the machine could see.
+            environment["UV_DEFAULT_INDEX"] = self._index_url
         if _SYSTEM_CERTIFICATES.is_file() and "SSL_CERT_FILE" not in environment:
             environment["UV_SYSTEM_CERTS"] = "1"
-        code, output = await run_program(
-            BoundedProgram(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes
-        )
+        code, output = await run_program(BoundedProgram(argv, folder, environment), self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"uv: {clean_output(output, _secrets(self._index_url))}")
         folder.joinpath(DEPS).mkdir(exist_ok=True)
         folder.joinpath(DEPS, ".lock").unlink(missing_ok=True)
-
-    @property
-    def layer_bytes(self) -> int:
-        return self._limits.layer_bytes
 
 
 class NpmBuilder:
@@ -122,12 +112,9 @@ class NpmBuilder:
 
     def __init__(self, registry: str | None, limits: BuildLimits, program: str | None = None) -> None:
         self._registry = registry
-        self._limits = limits
+        self._wall_s, self.layer_bytes = limits.wall_s, limits.layer_bytes
         self.program = program or shutil.which("npm", path=_PATH) or shutil.which("npm")
-
-    @property
-    def index(self) -> str:
-        return strip_user_info(self._registry or "npm's own")
+        self.index = strip_user_info(registry or "npm's own")
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         if self.program is None:
@@ -159,16 +146,10 @@ class NpmBuilder:
             "npm_config_fetch_retries": str(_RETRIES),
             "npm_config_fetch_retry_mintimeout": "1000",
         }
-        code, output = await run_program(
-            BoundedProgram(argv, folder, environment), self._limits.wall_s, 2 * self.layer_bytes
-        )
+        code, output = await run_program(BoundedProgram(argv, folder, environment), self._wall_s, 2 * self.layer_bytes)
         if code != 0:
             raise DependenciesUnavailable(f"npm: {clean_output(output, _secrets(self._registry))}")
         _check_origins(deps)
-
-    @property
-    def layer_bytes(self) -> int:
-        return self._limits.layer_bytes
 
 
 def find_uv() -> str | None:

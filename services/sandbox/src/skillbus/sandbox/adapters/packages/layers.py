@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,11 +19,9 @@ from uuid import uuid4
 import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
-from skillbus.sandbox.adapters.host_folders import find_shared_folder, is_open_to_all
-from skillbus.sandbox.adapters.packages.interpreter import Interpreter, query_interpreter
+from skillbus.sandbox.adapters.host import find_shared_folder, is_open_to_all, run_in_thread
 from skillbus.sandbox.adapters.packages.layer_builders import DEPS, LayerBuilder
 from skillbus.sandbox.adapters.packages.layer_tree import discard_folder, seal_layer
-from skillbus.sandbox.adapters.waits import run_in_thread
 from skillbus.sandbox.domain.errors import DependenciesInvalid, DependenciesUnavailable, RuntimeMissing
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import FILE_BYTES_MAX, Reader, find_requirements
@@ -30,6 +29,11 @@ from skillbus.sandbox.domain.packages.python import is_python_supported
 from skillbus.sandbox.domain.packages.requirements import Requirements
 from skillbus.sandbox.domain.run.limits import MIB
 
+_WITHIN_S: Final = 10.0
+_PYTHON_QUERY: Final = (
+    "import sys,platform;print(*sys.version_info[:3],sys.implementation.cache_tag,platform.machine())"
+)
+_NODE_QUERY: Final = "console.log(process.versions.node.replaceAll('.',' '),process.versions.modules,process.arch)"
 _RECORD: Final = "layer.json"
 _BUILDS: Final = 2
 """Concurrent builds."""
@@ -38,6 +42,44 @@ _REMEMBERED_S: Final = 30.0
 _DECLARED_MAX: Final = 1024
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Interpreter that packages are installed for."""
+
+    path: Path
+    version: tuple[int, ...]
+    identity: str
+    """Version, binary interface and processor architecture."""
+
+
+async def query_interpreter(path: Path, runtime: Runtime) -> Interpreter:
+    """Run an interpreter of Python or Node to find its version.
+
+    Raises:
+        DependenciesUnavailable: The interpreter does not answer.
+    """
+    argv = ("-I", "-S", "-c", _PYTHON_QUERY) if runtime is Runtime.PYTHON else ("-e", _NODE_QUERY)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path, *argv, stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL, env={}
+        )
+    except OSError as error:
+        raise DependenciesUnavailable(f"packages are for {path}, which cannot be started: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            output, _ = await process.communicate()
+    except TimeoutError as error:
+        raise DependenciesUnavailable(f"{path} does not report its version", retryable=True) from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    words = output.decode(errors="replace").split()
+    if process.returncode != 0 or len(words) < 3:
+        raise DependenciesUnavailable(f"{path} does not report its version")
+    return Interpreter(path, tuple(int(word) for word in words[:3] if word.isdigit()), " ".join(words))
 
 
 class LayerStore:
@@ -80,11 +122,14 @@ class LayerStore:
         if requirements.python and not is_python_supported(interpreter.version, requirements.python):
             version = ".".join(map(str, interpreter.version))
             raise DependenciesInvalid(f"{script} is for Python {requirements.python}, the sandbox has {version}")
-        key = self._key(requirements, interpreter)
+        index = self._builders[runtime].index
+        parts = (requirements.runtime, requirements.listed, requirements.lock, interpreter.identity, index)
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         self._in_use[key] += 1
         try:
             if key not in self._sizes:
-                if key not in self._building and not self._has_failed(key):
+                retry_at, _ = self._failed.get(key, (0.0, None))
+                if key not in self._building and time.monotonic() >= retry_at:
                     self._building[key] = asyncio.create_task(self._build(key, requirements, interpreter))
                 await self._wait_for(key, within_s, cancelled or asyncio.Event())
             self._sizes[key] = self._sizes.pop(key)
@@ -119,15 +164,6 @@ class LayerStore:
             self._interpreters[path] = await query_interpreter(path, runtime)
         return self._interpreters[path]
 
-    def _key(self, requirements: Requirements, interpreter: Interpreter) -> str:
-        index = self._builders[requirements.runtime].index
-        parts = (requirements.runtime, requirements.listed, requirements.lock, interpreter.identity, index)
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def _has_failed(self, key: str) -> bool:
-        until, _ = self._failed.get(key, (0.0, None))
-        return time.monotonic() < until
-
     async def _wait_for(self, key: str, within_s: float, cancelled: asyncio.Event) -> None:
         if building := self._building.get(key):
             leaving = asyncio.ensure_future(cancelled.wait())
@@ -152,12 +188,13 @@ class LayerStore:
             async with self._permits:
                 size = await self._build_in_staging(key, requirements, interpreter.path)
         except (DependenciesUnavailable, OSError) as error:
-            failure = error if isinstance(error, DependenciesUnavailable) else _convert_os_error(error)
-            log.warning("layer_not_built", layer=key, reason=str(failure))
+            if isinstance(error, OSError):
+                error = DependenciesUnavailable(f"the packages cannot be written: {error.strerror}", retryable=True)
+            log.warning("layer_not_built", layer=key, reason=str(error))
             now = time.monotonic()
             self._failed = {other: kept for other, kept in self._failed.items() if kept[0] > now}
-            self._failed[key] = (now + _REMEMBERED_S, failure)
-            return failure
+            self._failed[key] = (now + _REMEMBERED_S, error)
+            return error
         finally:
             del self._building[key]
         self._failed.pop(key, None)
@@ -258,7 +295,3 @@ def _finish(staging: Path, requirements: Requirements, bytes_max: int) -> int:
     (staging / _RECORD).write_text(json.dumps(record))
     staging.chmod(0o755)
     return size
-
-
-def _convert_os_error(error: OSError) -> DependenciesUnavailable:
-    return DependenciesUnavailable(f"the packages cannot be written: {error.strerror}", retryable=True)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from skillbus.contracts.sandbox.run_history import OutputStream
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.supervision.protocol import AgentReport, ByteReader, ScriptExit
-from skillbus.sandbox.domain.metering import Meter
+from skillbus.sandbox.domain.isolation import Meter
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome
 

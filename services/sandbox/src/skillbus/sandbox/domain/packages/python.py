@@ -139,15 +139,16 @@ def _normalize(place: _Place) -> str:
     reason = _find_refusal(place.line, wanted)
     if reason:
         raise place.refused(reason)
-    if head is None or not _versions_fit(head["versions"]):
+    versions = "" if head is None else head["versions"].strip()
+    if versions.startswith("(") and versions.endswith(")"):
+        versions = versions[1:-1].strip()
+    if head is None or (versions and not _CLAUSES.fullmatch(versions)):
         raise place.refused(f"this is not a requirement: {_HINT}")
     name = _canonical(head["name"])
     extras = sorted({_canonical(extra.strip()) for extra in (head["extras"] or "").split(",") if extra.strip()})
-    versions = sorted(
-        re.sub(r"\s", "", clause) for clause in _strip_parentheses(head["versions"]).split(",") if clause.strip()
-    )
+    clauses = sorted(re.sub(r"\s", "", clause) for clause in versions.split(",") if clause.strip())
     said = f"{name}[{','.join(extras)}]" if extras else name
-    said += ",".join(versions)
+    said += ",".join(clauses)
     said += f" ; {_marker(marker, place)}" if marker.strip() else ""
     return " ".join((said, *_hashes(f"--{options}" if options else "", place)))
 
@@ -161,16 +162,6 @@ def _find_refusal(line: str, wanted: str) -> str:
     if "/" in wanted or "\\" in wanted or wanted.startswith(".") or wanted.strip().lower().endswith(_ARCHIVES):
         return "packages come from the index only, not from a file"
     return ""
-
-
-def _strip_parentheses(versions: str) -> str:
-    bare = versions.strip()
-    return bare[1:-1] if bare.startswith("(") and bare.endswith(")") else bare
-
-
-def _versions_fit(versions: str) -> bool:
-    bare = _strip_parentheses(versions).strip()
-    return not bare or _CLAUSES.fullmatch(bare) is not None
 
 
 def _marker(marker: str, place: _Place) -> str:
@@ -214,12 +205,9 @@ def _fits_clause(version: tuple[int, ...], clause: str) -> bool:
     named = tuple(map(int, release.split(".")))
     if wildcard and operator not in {"==", "!="}:
         return False
-    ours, theirs = _pad_versions(version[: len(named)] if wildcard else version, named)
+    ours = version[: len(named)] if wildcard else version
+    length = max(len(ours), len(named))
+    ours, theirs = (numbers + (0,) * (length - len(numbers)) for numbers in (ours, named))
     if operator == "~=":  # `~=3.11` is `>=3.11,==3.*`
         return len(named) > 1 and ours >= theirs and ours[: len(named) - 1] == theirs[: len(named) - 1]
     return _OPERATORS[operator](ours, theirs)
-
-
-def _pad_versions(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    length = max(len(one), len(other))
-    return one + (0,) * (length - len(one)), other + (0,) * (length - len(other))

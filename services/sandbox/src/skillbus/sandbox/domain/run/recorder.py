@@ -1,28 +1,87 @@
-"""Recorded runs: with an id, a history record, live output, and cancellation."""
+"""Recorded runs: with an id, a history record, live output and cancellation; and the ports that they need."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 from uuid import uuid4
 
 import structlog
 
 from skillbus.contracts.errors import RequestError
+from skillbus.contracts.message import Content
+from skillbus.contracts.sandbox import skill_runs as contract
 from skillbus.contracts.sandbox.run_history import RunCancelled, RunRecord, RunSelector, RunState
 from skillbus.contracts.sandbox.skill_runs import RunSkill
 from skillbus.sandbox.domain.errors import SandboxError
 from skillbus.sandbox.domain.run.history import RunHistory, build_ended_record, find_run
-from skillbus.sandbox.domain.run.ports import RunFiles, RunLine, RunLines
+from skillbus.sandbox.domain.run.limits import describe_limits
 from skillbus.sandbox.domain.run.runner import PlannedRun, SkillRunner
-from skillbus.sandbox.domain.run.skill_limits import describe_limits
-from skillbus.sandbox.domain.run.spec import RunOutcome
+from skillbus.sandbox.domain.run.spec import CollectedArtifact, RunControl, RunOutcome
 
 _DETAIL_CHARACTERS: Final = 2000
 
 log = structlog.get_logger(__name__)
+
+
+class RunFiles(Protocol):
+    """Input and output files of runs."""
+
+    async def fetch_files(self, files: Mapping[str, Content], max_bytes: int) -> dict[str, bytes]:
+        """Return the bytes of a request's files.
+
+        Raises:
+            RequestError: `not_found`, `payload_too_large` if they exceed `max_bytes` together, or `invalid_request` if
+                a file does not match its digest.
+        """
+        ...
+
+    async def store_output(self, run_id: str, name: str, data: bytes) -> Content:
+        """Return output as a content, inline if it is small."""
+        ...
+
+    async def store_artifact(self, run_id: str, artifact: CollectedArtifact) -> contract.Artifact:
+        """Store an artifact where callers can fetch it."""
+        ...
+
+
+class RunLine(Protocol):
+    """Line between one run and its listeners."""
+
+    @property
+    def control(self) -> RunControl:
+        """Handle that forwards the output, and cancels the run on request."""
+        ...
+
+    async def announce_start(self) -> None:
+        """Tell listeners that the run was accepted."""
+        ...
+
+    async def announce_end(self, state: RunState) -> None:
+        """Send listeners the remaining output and the final state."""
+        ...
+
+
+class RunLines(Protocol):
+    """Lines of all runs."""
+
+    def open(self, run_id: str, project: str, *, streamed: bool) -> AbstractAsyncContextManager[RunLine]:
+        """Open the line of a run that starts here; with `streamed`, its output is sent to listeners.
+
+        Raises:
+            RunKnown: A run with that id is running here.
+        """
+        ...
+
+    async def cancel(self, run_id: str, project: str) -> bool:
+        """Cancel a run of that project on any replica. Return False if none runs it.
+
+        Raises:
+            RequestError: The bus is unavailable.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +127,10 @@ class RunRecorder:
                     control = replace(line.control, ends=stack)
                     ran = await self.runner.run(request, order, files, until, control)
             except (SandboxError, RequestError) as error:
-                await self._not_run(record, line, error)
+                refused = error if isinstance(error, RequestError) else self.to_wire(error)
+                code = "" if refused is None else refused.code.value
+                await line.announce_end(RunState.NOT_RUN)
+                await self._remember(record.model_copy(update={"state": RunState.NOT_RUN, "detail": code}))
                 raise
             ended = build_ended_record(record, ran.outcome, ran.waited_ms)
             ended = ended.model_copy(update={"detail": ended.detail[:_DETAIL_CHARACTERS]})
@@ -100,12 +162,6 @@ class RunRecorder:
             ends_by=now + timedelta(seconds=at_most_s),
             limits=describe_limits(order.limits),
         )
-
-    async def _not_run(self, record: RunRecord, line: RunLine, error: Exception) -> None:
-        refused = error if isinstance(error, RequestError) else self.to_wire(error)
-        code = "" if refused is None else refused.code.value
-        await line.announce_end(RunState.NOT_RUN)
-        await self._remember(record.model_copy(update={"state": RunState.NOT_RUN, "detail": code}))
 
     async def _remember(self, record: RunRecord) -> None:
         try:

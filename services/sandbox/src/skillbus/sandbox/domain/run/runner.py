@@ -15,8 +15,7 @@ from skillbus.sandbox.domain.errors import ArgumentsInvalid, DependenciesUnavail
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.packages.dependencies import Dependencies, NoDependencies
 from skillbus.sandbox.domain.run.arguments import build_input, check_args, check_argv
-from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.skill_limits import resolve_limits
+from skillbus.sandbox.domain.run.limits import Limits, resolve_limits
 from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
 from skillbus.sandbox.domain.skill import SkillSource, find_entry_point
 

@@ -161,14 +161,10 @@ def check_names(spec: RunSpec) -> None:
     for name in spec.files:
         if not is_safe_name(name):
             raise RunRejected(f"file name {name!r} must be a plain relative path")
-    _check_no_file_is_a_folder(tuple(spec.files))
+    folders = {str(parent) for name in spec.files for parent in PurePosixPath(name).parents}
+    for name in spec.files:
+        if name in folders:
+            raise RunRejected(f"file name {name!r} is also the folder of another file")
     size = len(spec.stdin) + sum(map(len, spec.files.values()))
     if size > limits.input_bytes:
         raise RunRejected(f"standard input and files are {size} bytes, the limit is {limits.input_bytes}")
-
-
-def _check_no_file_is_a_folder(names: tuple[str, ...]) -> None:
-    folders = {str(parent) for name in names for parent in PurePosixPath(name).parents}
-    for name in names:
-        if name in folders:
-            raise RunRejected(f"file name {name!r} is also the folder of another file")

@@ -1,13 +1,36 @@
-"""Folders of the host that every user can enter."""
+"""Host of the service: folders that every user can enter, worker threads, readable descriptors."""
 
+import asyncio
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from skillbus.sandbox.domain.errors import SandboxBroken
 
+_T = TypeVar("_T")
 _SHARED: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the service makes a folder of its own in it
+
+
+async def run_in_thread(work: Callable[[], _T]) -> _T:
+    """Run `work` in a thread. A cancelled caller still waits for its end, so that its files can be removed."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+async def wait_readable(descriptor: int) -> None:
+    """Wait until `descriptor` has something to read, a connection to accept, or, for a pidfd, an ended process."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def is_open_to_all(path: Path) -> bool:

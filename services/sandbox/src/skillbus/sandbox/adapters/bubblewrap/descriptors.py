@@ -1,18 +1,40 @@
-"""Bytes that a sandbox sends through a pipe or a socket, read from the descriptor itself.
-
-asyncio's streams cost a quarter of a millisecond to open, and end only when every writer has closed the pipe.
-Bubblewrap is one of the writers, and outlives the run for as long as the kernel takes to reap it.
-"""
+"""File descriptors of a sandbox: files in memory that it inherits, and streams of bytes that it sends."""
 
 import asyncio
+import fcntl
 import os
+from contextlib import ExitStack
 from typing import Final
 
+_SEALS: Final = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _CHUNK: Final = 1024 * 1024
 
 
+def make_memory_file(stack: ExitStack, content: bytes) -> int:
+    """Return the descriptor of a file in memory with `content`, positioned at its beginning. `stack` closes it."""
+    descriptor = os.memfd_create("skillbus", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    stack.callback(os.close, descriptor)
+    written = 0
+    while written < len(content):
+        written += os.pwrite(descriptor, content[written:] if written else content, written)
+    return descriptor
+
+
+def make_sealed_file(stack: ExitStack, content: bytes) -> int:
+    """Return a read-only descriptor of a file in memory that nobody can change. `stack` closes it."""
+    writable = make_memory_file(stack, content)
+    fcntl.fcntl(writable, fcntl.F_ADD_SEALS, _SEALS)
+    descriptor = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
 class IncomingStream:
-    """Stream of bytes from a descriptor, for one reader at a time."""
+    """Stream of bytes from a descriptor, for one reader at a time.
+
+    asyncio's streams cost a quarter of a millisecond to open, and end only when every writer has closed the pipe.
+    Bubblewrap is one of the writers, and outlives the run for as long as the kernel takes to reap it.
+    """
 
     def __init__(self, descriptor: int) -> None:
         """Create it in the loop that reads it. The owner of `descriptor` calls `stop` before closing it."""

@@ -4,6 +4,9 @@ Attacks are in `tests/abuse`.
 """
 
 import asyncio
+import os
+import select
+import subprocess
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +15,10 @@ import pytest
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
-from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
+from skillbus.sandbox.adapters.bubblewrap.isolation import USER, BubblewrapIsolation
+from skillbus.sandbox.adapters.bubblewrap.probe import end_left_processes
+from skillbus.sandbox.adapters.bubblewrap.profile import change_user
 from skillbus.sandbox.adapters.kernel.watchdog import is_ending
 from skillbus.sandbox.domain.run.limits import MIB, Limits
 from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, find_runtime
@@ -148,3 +154,22 @@ async def test_whoever_has_something_to_do_meanwhile_waits_for_the_last_process_
             spec = RunSpec(tmp_path, "main.py", Runtime.PYTHON)
             outcome = await isolation.run(spec, RunControl(ends=ends))
         assert processes_of(outcome.stdout.decode().strip()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a service that is root has another user for its runs")
+def test_a_sandbox_that_lost_bubblewrap_during_its_start_is_ended_by_the_next_service() -> None:
+    user = USER + 100
+    enter = (*change_user(find_installation(), user), "unshare", "--user", "--pid", "--fork")
+    with subprocess.Popen((*enter, "sh", "-c", "echo started; exec sleep 60"), stdout=subprocess.PIPE) as bubblewrap:
+        assert bubblewrap.stdout is not None
+        assert bubblewrap.stdout.readline() == b"started\n"
+        first = os.pidfd_open(int(Path(f"/proc/{bubblewrap.pid}/task/{bubblewrap.pid}/children").read_text()))
+        try:
+            end_left_processes(user)
+            bubblewrap.kill()
+            bubblewrap.wait()
+            assert not select.select([first], [], [], 0)[0]
+            end_left_processes(user)
+            assert select.select([first], [], [], 5)[0]
+        finally:
+            os.close(first)

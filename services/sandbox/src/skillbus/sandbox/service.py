@@ -43,7 +43,6 @@ class SandboxHandlers:
     now: Callable[[], datetime]
 
     async def run_skill(self, request: RunSkill) -> SkillRan:
-        """Run an action of a skill."""
         at_most_s = max(headers.remaining_s(RUN_SKILL.timeout_s) - _TO_REPLY_S, 0.1)
         ran = await self.runs.run(request, at_most_s)
         outcome = ran.outcome
@@ -57,15 +56,12 @@ class SandboxHandlers:
         return await self._reply(ran)
 
     async def cancel_run(self, request: RunSelector) -> RunCancelled:
-        """Cancel a run."""
         return await self.runs.cancel(request)
 
     async def list_runs(self, request: ListRuns) -> RunsListed:
-        """Return a page of the history."""
         return await list_runs(self.history, request, self.now())
 
     async def get_run(self, request: RunSelector) -> RunRecord:
-        """Return the record of a run."""
         return await find_run(self.history, request, self.now())
 
     async def get_limits(self, _: Empty) -> SandboxLimits:

@@ -87,19 +87,11 @@ class SandboxSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _ceilings_are_above(self) -> Self:
-        pairs = (
-            ("wall_s", self.wall_s, self.max_wall_s),
-            ("cpu_s", self.cpu_s, self.max_cpu_s),
-            ("memory_mib", self.memory_mib, self.max_memory_mib),
-            ("processes", self.processes, self.max_processes),
-            ("output_mib", self.output_mib, self.max_output_mib),
-            ("artifacts", self.artifacts, self.max_artifacts),
-            ("artifacts_mib", self.artifacts_mib, self.max_artifacts_mib),
-            ("work_mib", self.work_mib, self.max_work_mib),
-        )
-        for name, limit, most in pairs:
-            if most is not None and most < limit:
-                raise ValueError(f"max_{name} is {most}, below {name}, which is {limit}: set both")
+        values = self.model_dump()
+        for highest, most in values.items():
+            name = highest.removeprefix("max_")
+            if name != highest and most is not None and most < values[name]:
+                raise ValueError(f"{highest} is {most}, below {name}, which is {values[name]}: set both")
         return self
 
     @property

@@ -116,11 +116,9 @@ class OutsideNetwork(Protocol):
 
     async def resolve_host(self, host: str) -> Sequence[Address]:
         """Return the current addresses of a host name or address. Raises OSError if it does not resolve."""
-        ...
 
     async def connect(self, address: Address, port: int, head_bytes: int) -> Connection:
         """Open a TCP connection to exactly this address. Raises OSError on failure."""
-        ...
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:

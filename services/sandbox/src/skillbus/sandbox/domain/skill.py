@@ -16,11 +16,9 @@ class SkillSource(Protocol):
 
     async def get_skill(self, project: str, name: str) -> Skill:
         """Return a skill. Raises RequestError, for example `skill_not_found`."""
-        ...
 
     def unpack_skill(self, skill: Skill) -> AbstractAsyncContextManager[Path]:
         """Yield the skill's folder, which exists while the context is open. Raises RequestError."""
-        ...
 
 
 def find_entry_point(skill: Skill, action: str | None) -> EntryPoint:

@@ -114,7 +114,6 @@ class BubblewrapIsolation:
         self._cleanup = RunCleanup()
 
     async def probe(self) -> IsolationReport:
-        """See `Isolation.probe`."""
         report = await self._probe.get_report()
         self._pools[Runtime.PYTHON].open()
         return report
@@ -148,7 +147,6 @@ class BubblewrapIsolation:
         self._starter.close()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
-        """See `Isolation.run`."""
         report = await self.probe()
         check_run(spec)
         return await self._run(spec, report.level, control or RunControl())

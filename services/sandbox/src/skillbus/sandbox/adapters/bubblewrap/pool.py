@@ -88,7 +88,7 @@ class WarmPool:
 
     async def _keep_filled(self) -> None:
         while await self._wait_until_wanted():
-            # One warm sandbox beside runs is enough: it is ready for the next run, and takes little time from others.
+            # During runs one warm sandbox is enough: it is ready for the next run, and takes little time from others.
             while len(self._ready) < self._size and (self._running == 0 or not self._ready):
                 try:
                     self._ready.append(await self._start())

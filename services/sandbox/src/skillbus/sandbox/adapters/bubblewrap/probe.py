@@ -1,9 +1,11 @@
 """Probe: finds the strongest isolation level of this machine by running a check in the real sandbox."""
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,6 +56,8 @@ class LevelProbe:
         self._check_user_change(host)
         owners = frozenset({os.geteuid()} if self.user is None else {os.geteuid(), self.user})
         await run_in_thread(partial(remove_left_folders, owners))
+        if self.user is not None:
+            await run_in_thread(partial(end_left_processes, self.user))
         metering = self.metering.prepare()
         ask = partial(
             subprocess.run, [host.bwrap, "--version"], capture_output=True, text=True, check=False, timeout=10
@@ -105,6 +109,20 @@ class LevelProbe:
         if outcome.status is RunStatus.OK and outcome.stdout == b"isolated\n":
             return None
         return f"{outcome.status}: {outcome.detail} {outcome.stderr.decode(errors='replace').strip()}"
+
+
+def end_left_processes(user: int) -> None:
+    """Kill the processes of sandboxes of `user` that have lost their parent: process 1 of the machine has adopted them.
+
+    When a service is killed in the first millisecond of a start, the child of bubblewrap waits for bubblewrap forever.
+    """
+    for file in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it has ended
+            found = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            is_adopted = int(found["PPid"]) == 1 and len(found.get("NSpid", "").split()) > 1
+            if is_adopted and int(found["Uid"].split()[0]) == user:
+                os.kill(int(file.parent.name), signal.SIGKILL)
+                log.warning("sandbox_process_left", pid=int(file.parent.name))
 
 
 def _describe(failures: Mapping[str, Sequence[IsolationLevel]]) -> Iterator[str]:

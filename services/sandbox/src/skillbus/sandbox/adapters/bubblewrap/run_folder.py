@@ -136,7 +136,7 @@ def _write_files(folder: Path, given: Mapping[str, bytes]) -> Steps:
 def remove_left_folders(owners: Collection[int]) -> None:
     """Delete the folders that killed services left of runs of these users."""
     for folder in find_shared_folder().glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # deleted meanwhile, another user's, or locked
+        with suppress(OSError):  # already deleted, another user's, or locked
             found = folder.lstat()
             if found.st_uid in owners and time.time() - found.st_mtime > _YOUNG_S:
                 lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

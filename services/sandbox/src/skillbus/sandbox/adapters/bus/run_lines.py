@@ -7,7 +7,6 @@ the server answers at once.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import Final, Self
 
 import structlog
@@ -56,9 +55,7 @@ class FeedWriter:
         self._writing = asyncio.create_task(self._write())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._writing.cancel()
         await asyncio.wait([self._writing])
 

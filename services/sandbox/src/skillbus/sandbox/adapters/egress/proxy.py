@@ -298,7 +298,7 @@ async def _accept(listener: socket.socket) -> socket.socket:
 
 @asynccontextmanager
 async def _open_streams(client: socket.socket, head_bytes: int) -> AsyncIterator[Connection]:
-    """Yield the run's side as streams; the last bytes get a second to be taken."""
+    """Yield the run's side as streams; its peer has a second to read the last bytes."""
     client.setblocking(False)
     reader, writer = await adopt_socket(client, head_bytes)
     closed = False

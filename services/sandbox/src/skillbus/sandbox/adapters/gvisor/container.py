@@ -40,13 +40,11 @@ class ReportedMeter:
         """See `Meter.limit`. The limits are part of the job."""
 
     async def watch_limits(self) -> ExceededLimit:
-        """See `Meter.watch_limits`."""
         while self._excess is None:
             await self._reported.wait()
         return self._excess
 
     def get_usage(self) -> SandboxUsage:
-        """See `Meter.get_usage`."""
         return SandboxUsage(self._peak_bytes, self._excess)
 
     async def leave(self) -> None:
@@ -155,7 +153,11 @@ class Container:
             if size > (_CHUNK if is_small else size_max + _SMALL):
                 raise ProtocolError(f"a frame of {size} bytes")
             if is_small:
-                self._add_small_frame(kind, await self._frames.readexactly(size))
+                payload = await self._frames.readexactly(size)
+                if kind in b"OS":
+                    (self.stdout if kind == b"O" else self.stderr).feed_data(payload)
+                else:
+                    self.meter.add_frame(kind, payload)
                 return True
             self.control.feed_data(header)
             while size:
@@ -165,14 +167,6 @@ class Container:
         except (asyncio.IncompleteReadError, ConnectionError):
             return False
         return kind != b"E"
-
-    def _add_small_frame(self, kind: bytes, payload: bytes) -> None:
-        if kind == b"O":
-            self.stdout.feed_data(payload)
-        elif kind == b"S":
-            self.stderr.feed_data(payload)
-        else:
-            self.meter.add_frame(kind, payload)
 
     async def _read_errors(self) -> None:
         """Read the messages of runsc itself, for the operator."""

@@ -144,11 +144,9 @@ class GvisorIsolation:
         self._probe = CachedProbe(self._check_runsc, refused_for_s)
 
     async def probe(self) -> IsolationReport:
-        """See `Isolation.probe`."""
         return await self._probe.get_report()
 
     async def run(self, spec: RunSpec, control: RunControl | None = None) -> RunOutcome:
-        """See `Isolation.run`."""
         report = await self.probe()
         check_run(spec)
         interpreter = report.runtimes.get(spec.runtime)
@@ -186,21 +184,18 @@ class GvisorIsolation:
             container, report = await Container.start(commands), AgentReport()
             follower = RunFollower.create(container, spec.limits, container.meter, control)
             try:
-                await self._start_agent(container)
+                try:
+                    async with asyncio.timeout(self._start_s):
+                        with suppress(ConnectionError):  # it has ended; `wait_ready` raises its reason
+                            await container.send_message(self._agent)
+                        await container.wait_ready()
+                except TimeoutError:
+                    raise SandboxBroken(f"the container did not start in {self._start_s:g} s") from None
                 talking = _talk(container, job, spec.limits, report, follower.ending)
                 await follower.follow_run(control.cancelled, talking)
             finally:
                 await container.end(by_itself=report.complete)
         return follower.make_outcome(report, IsolationLevel.RUNSC)
-
-    async def _start_agent(self, container: Container) -> None:
-        try:
-            async with asyncio.timeout(self._start_s):
-                with suppress(ConnectionError):  # it has ended; `wait_ready` raises its reason
-                    await container.send_message(self._agent)
-                await container.wait_ready()
-        except TimeoutError:
-            raise SandboxBroken(f"the container did not start in {self._start_s:g} s") from None
 
 
 async def _talk(container: Container, job: bytes, limits: Limits, report: AgentReport, ending: RunEnding) -> None:

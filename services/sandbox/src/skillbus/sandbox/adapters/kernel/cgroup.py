@@ -113,7 +113,6 @@ class Cgroups:
         return f"memory and processes are limited by cgroups below {self._folder}"
 
     def create_meter(self) -> "CgroupMeter":
-        """See `Metering.create_meter`."""
         return CgroupMeter(self._folder / f"{_RUN}{os.getpid()}-{uuid4().hex[:12]}", self._cpus)
 
     def _enable_controllers(self, wanted: set[str]) -> None:
@@ -172,7 +171,6 @@ class CgroupMeter:
             _write_file(self.folder, "cgroup.procs", str(pid))
 
     def limit(self, limits: Limits) -> None:
-        """See `Meter.limit`."""
         self._limits = limits
         try:
             _write_limits(self.folder, limits, self._cpus)
@@ -180,7 +178,6 @@ class CgroupMeter:
             raise SandboxBroken(f"the run's cgroup could not be limited: {error}") from error
 
     async def watch_limits(self) -> ExceededLimit:
-        """See `Meter.watch_limits`."""
         init = self._roots[0]
         return await poll_limits(init, lambda: check_sockets(init, self._limits) or check_inodes(init, self._limits))
 

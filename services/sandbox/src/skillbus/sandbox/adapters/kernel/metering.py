@@ -33,7 +33,6 @@ class ChosenMetering:
         self._chosen: Metering = Watchdog()
 
     def prepare(self) -> str:
-        """See `Metering.prepare`."""
         try:
             cgroups = self._find_cgroups()
             self._chosen, description = cgroups, cgroups.prepare()
@@ -48,7 +47,6 @@ class ChosenMetering:
         return description
 
     def create_meter(self) -> Meter:
-        """See `Metering.create_meter`."""
         return self._chosen.create_meter()
 
     def _find_cgroups(self) -> Cgroups:

@@ -34,11 +34,9 @@ class Watchdog:
     """`Metering` that works on every machine."""
 
     def prepare(self) -> str:
-        """See `Metering.prepare`."""
         return f"memory is limited by a watchdog that looks every {1000 * POLL_S:.0f} ms"
 
     def create_meter(self) -> "WatchdogMeter":
-        """See `Metering.create_meter`."""
         return WatchdogMeter()
 
 
@@ -51,15 +49,12 @@ class WatchdogMeter:
         self._peak_bytes: int | None = None
 
     async def enter(self, roots: Sequence[int]) -> None:
-        """See `Meter.enter`."""
         self._roots = roots
 
     def limit(self, limits: Limits) -> None:
-        """See `Meter.limit`."""
         self._limits = limits
 
     async def watch_limits(self) -> ExceededLimit:
-        """See `Meter.watch_limits`."""
         return await poll_limits(self._roots[0], self._check_all)
 
     def get_usage(self) -> SandboxUsage:

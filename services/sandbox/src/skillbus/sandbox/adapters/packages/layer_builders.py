@@ -48,17 +48,14 @@ class LayerBuilder(Protocol):
     @property
     def program(self) -> str | None:
         """Installing program; None if the machine has none."""
-        ...
 
     @property
     def index(self) -> str:
         """Address of the package index, without credentials."""
-        ...
 
     @property
     def layer_bytes(self) -> int:
         """Size limit of the layer."""
-        ...
 
     async def build(self, requirements: Requirements, interpreter: Path, folder: Path) -> None:
         """Install into `deps` in the empty `folder`, which may get other files as well.
@@ -66,7 +63,6 @@ class LayerBuilder(Protocol):
         Raises:
             DependenciesUnavailable: With the output of the program, without secrets.
         """
-        ...
 
 
 class UvBuilder:

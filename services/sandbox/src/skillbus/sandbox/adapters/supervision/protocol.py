@@ -33,11 +33,9 @@ class ByteReader(Protocol):
 
     async def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes; empty at the end."""
-        ...
 
     async def readexactly(self, size: int, /) -> bytes:
         """Return exactly `size` bytes. Raises IncompleteReadError at the end."""
-        ...
 
 
 class ProtocolError(Exception):

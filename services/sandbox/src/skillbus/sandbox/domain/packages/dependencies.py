@@ -6,7 +6,7 @@ Bash scripts declare none.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol, TypeAlias
@@ -37,7 +37,6 @@ class Dependencies(Protocol):
             DependenciesInvalid: The declaration cannot be used.
             DependenciesUnavailable: Installing failed, was cancelled, or took longer than `within_s` seconds.
         """
-        ...
 
 
 class NoDependencies:
@@ -57,39 +56,21 @@ def find_requirements(read: Reader, script: str, runtime: Runtime) -> Requiremen
     Raises:
         DependenciesInvalid: With the file, the line and the reason.
     """
-    match runtime:
-        case Runtime.PYTHON:
-            return _find_python(read, script)
-        case Runtime.NODE:
-            return _find_node(read, script)
-        case Runtime.BASH:
-            return None
-
-
-def _find_python(read: Reader, script: str) -> Requirements | None:
-    block = find_script_block((read(script) or b"").decode(errors="replace"), script)
-    if block is not None:
-        return parse_script_block(block, script)
-    for folder in _folders(script):
-        text = _read_text(read, f"{folder}requirements.txt")
-        if text is not None:
-            return parse_requirements_txt(text, f"{folder}requirements.txt")
-    return None
-
-
-def _find_node(read: Reader, script: str) -> Requirements | None:
-    for folder in _folders(script):
-        text = _read_text(read, f"{folder}package.json")
-        if text is not None:
-            lock = _read_text(read, f"{folder}package-lock.json")
-            return parse_package_json(text, lock, f"{folder}package.json", f"{folder}package-lock.json")
-    return None
-
-
-def _folders(script: str) -> Iterator[str]:
-    """Yield the script's folder and its parents as path prefixes: `scripts/lib/`, `scripts/`, and the empty one."""
+    if runtime is Runtime.BASH:
+        return None
+    if runtime is Runtime.PYTHON:
+        block = find_script_block((read(script) or b"").decode(errors="replace"), script)
+        if block is not None:
+            return parse_script_block(block, script)
     for parent in PurePosixPath(script).parents:
-        yield "" if str(parent) == "." else f"{parent}/"
+        where = str(parent / ("requirements.txt" if runtime is Runtime.PYTHON else "package.json"))
+        text = _read_text(read, where)
+        if text is not None and runtime is Runtime.PYTHON:
+            return parse_requirements_txt(text, where)
+        if text is not None:
+            where_lock = str(parent / "package-lock.json")
+            return parse_package_json(text, _read_text(read, where_lock), where, where_lock)
+    return None
 
 
 def _read_text(read: Reader, path: str) -> str | None:

@@ -144,21 +144,17 @@ def _size(word: str, index: int) -> int:
 
 
 def _option(key: str, value: Json, layout: ArgumentLayout) -> Iterator[str]:
-    flag = layout.flags.get(key) or _flag_of(key)
+    flag = layout.flags.get(key)
+    if flag is None:
+        if not key.strip("-") or "=" in key or any(char.isspace() for char in key):
+            raise ArgumentsInvalid("this key cannot be a flag's name", f"$.{key}")
+        flag = key if key.startswith("-") else f"-{key}" if len(key) == 1 else f"--{key}"
     if isinstance(value, list) and key in layout.spread:
         words = tuple(_words(value))
         yield from (flag, *words) if words else ()
         return
     for item in value if isinstance(value, list) else [value]:
         yield from _flag(flag, item)
-
-
-def _flag_of(key: str) -> str:
-    if not key.strip("-") or "=" in key or any(char.isspace() for char in key):
-        raise ArgumentsInvalid("this key cannot be a flag's name", f"$.{key}")
-    if key.startswith("-"):
-        return key
-    return f"-{key}" if len(key) == 1 else f"--{key}"
 
 
 def _flag(flag: str, value: Json) -> Iterator[str]:

@@ -36,19 +36,15 @@ class RunHistory(Protocol):
             RunKnown: A run with that id exists.
             RequestError: The id is chosen, and cannot be looked up.
         """
-        ...
 
     async def record_end(self, record: RunRecord) -> None:
         """Record how a run ended. Raises RequestError if it cannot be written."""
-        ...
 
     async def get_record(self, run_id: str) -> RunRecord | None:
         """Return the record of a run of any project, None if there is none."""
-        ...
 
     async def read_portion(self, before: int | None) -> HistoryPortion:
         """Return the next records of all projects below position `before`, or the newest."""
-        ...
 
 
 def build_ended_record(record: RunRecord, outcome: RunOutcome, waited_ms: float) -> RunRecord:

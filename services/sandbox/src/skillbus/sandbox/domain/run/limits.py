@@ -94,16 +94,7 @@ def complete_limits(limits: Limits) -> Limits:
 
 def describe_limits(limits: Limits) -> RunLimits:
     """Return the limits that callers see."""
-    return RunLimits(
-        wall_s=limits.wall_s,
-        cpu_s=limits.cpu_s,
-        memory_bytes=limits.memory_bytes,
-        processes=limits.processes,
-        output_bytes=limits.output_bytes,
-        artifacts=limits.artifacts,
-        artifacts_bytes=limits.artifacts_bytes,
-        work_bytes=limits.work_bytes,
-    )
+    return RunLimits.model_validate(limits, from_attributes=True)
 
 
 def _cap(wish: NumberT | None, default: NumberT, top: NumberT) -> NumberT:

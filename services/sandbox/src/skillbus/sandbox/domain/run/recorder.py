@@ -36,15 +36,12 @@ class RunFiles(Protocol):
             RequestError: `not_found`, `payload_too_large` if they exceed `max_bytes` together, or `invalid_request` if
                 a file does not match its digest.
         """
-        ...
 
     async def store_output(self, run_id: str, name: str, data: bytes) -> Content:
         """Return output as a content, inline if it is small."""
-        ...
 
     async def store_artifact(self, run_id: str, artifact: CollectedArtifact) -> contract.Artifact:
         """Store an artifact where callers can fetch it."""
-        ...
 
 
 class RunLine(Protocol):
@@ -53,15 +50,12 @@ class RunLine(Protocol):
     @property
     def control(self) -> RunControl:
         """Handle that forwards the output, and cancels the run on request."""
-        ...
 
     async def announce_start(self) -> None:
         """Tell listeners that the run was accepted."""
-        ...
 
     async def announce_end(self, state: RunState) -> None:
         """Send listeners the remaining output and the final state."""
-        ...
 
 
 class RunLines(Protocol):
@@ -73,7 +67,6 @@ class RunLines(Protocol):
         Raises:
             RunKnown: A run with that id is running here.
         """
-        ...
 
     async def cancel(self, run_id: str, project: str) -> bool:
         """Cancel a run of that project on any replica. Return False if none runs it.
@@ -81,7 +74,6 @@ class RunLines(Protocol):
         Raises:
             RequestError: The bus is unavailable.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Final
 
 from skillbus.sandbox.domain.run.arguments import Json
@@ -46,13 +45,9 @@ def _finite(digits: str) -> float:
 def _check_nesting(value: Json) -> None:
     level = [value]
     for _ in range(NESTING_MAX):
-        level = [item for parent in level for item in _items(parent) if isinstance(item, list | dict)]
+        lists = [parent for parent in level if isinstance(parent, list)]
+        lists += [list(parent.values()) for parent in level if isinstance(parent, dict)]
+        level = [item for items in lists for item in items if isinstance(item, list | dict)]
         if not level:
             return
     raise ValueError(f"it is nested deeper than {NESTING_MAX}")
-
-
-def _items(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

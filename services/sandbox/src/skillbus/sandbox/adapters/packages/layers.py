@@ -118,7 +118,12 @@ class LayerStore:
         if requirements is None:
             yield None
             return
-        interpreter = await self._interpreter(runtime)
+        path = (await self._isolation.probe()).runtimes.get(runtime)
+        if path is None:
+            raise RuntimeMissing(f"{runtime} is not installed where the sandbox can see it")
+        if path not in self._interpreters:
+            self._interpreters[path] = await query_interpreter(path, runtime)
+        interpreter = self._interpreters[path]
         if requirements.python and not is_python_supported(interpreter.version, requirements.python):
             version = ".".join(map(str, interpreter.version))
             raise DependenciesInvalid(f"{script} is for Python {requirements.python}, the sandbox has {version}")
@@ -155,14 +160,6 @@ class LayerStore:
                 del self._declared[next(iter(self._declared))]
             self._declared[asked] = find_requirements(_reader(skill_root), script, runtime)
         return self._declared[asked]
-
-    async def _interpreter(self, runtime: Runtime) -> Interpreter:
-        path = (await self._isolation.probe()).runtimes.get(runtime)
-        if path is None:
-            raise RuntimeMissing(f"{runtime} is not installed where the sandbox can see it")
-        if path not in self._interpreters:
-            self._interpreters[path] = await query_interpreter(path, runtime)
-        return self._interpreters[path]
 
     async def _wait_for(self, key: str, within_s: float, cancelled: asyncio.Event) -> None:
         if building := self._building.get(key):

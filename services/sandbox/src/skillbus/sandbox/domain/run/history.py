@@ -14,6 +14,8 @@ PAGE_BYTES: Final = 512 * 1024
 """Size limit of a page of records: with its envelope it fits into a NATS message of 1 MiB."""
 _SCANNED: Final = 20
 """Portions of the history that are scanned for one page."""
+_GRACE: Final = timedelta(seconds=30)
+"""Allowance for clock differences and for writing the end of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ async def list_runs(history: RunHistory, wanted: ListRuns, now: datetime) -> Run
         portion = await history.read_portion(before)
         for place, written in portion.records:
             record = resolve_state(written, now)
-            if not _fits(record, wanted):
+            fits = wanted.skill in {None, record.skill} and wanted.state in {None, record.state}
+            if record.project != wanted.project or not fits:
                 continue
             left_bytes -= len(record.model_dump_json().encode())
             if len(found) == wanted.limit or (found and left_bytes < 0):
@@ -114,15 +117,3 @@ def resolve_state(record: RunRecord, now: datetime) -> RunRecord:
     if record.state is RunState.RUNNING and record.ends_by + _GRACE < now:
         return record.model_copy(update={"state": RunState.LOST})
     return record
-
-
-_GRACE: Final = timedelta(seconds=30)
-"""Allowance for clock differences and for writing the end of a run."""
-
-
-def _fits(record: RunRecord, wanted: ListRuns) -> bool:
-    return (
-        record.project == wanted.project
-        and wanted.skill in {None, record.skill}
-        and wanted.state in {None, record.state}
-    )

@@ -35,7 +35,6 @@ from skillbus.sandbox.adapters.supervision.protocol import (
 from skillbus.sandbox.domain.egress import EgressPolicy, HostPort
 from skillbus.sandbox.domain.errors import SandboxBroken
 from skillbus.sandbox.domain.isolation import IsolationReport, Metering
-from skillbus.sandbox.domain.network import EgressPolicy, HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunControl, RunOutcome, RunSpec
 

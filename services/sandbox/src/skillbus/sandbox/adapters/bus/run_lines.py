@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from skillbus.common.bus.feeds import publish_to_feed
+from skillbus.common.bus.events import publish_to_feed
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.sandbox.run_history import (
     FEED_BYTES,

@@ -194,18 +194,16 @@ COMMANDS: Final[Entries] = {
             "update": CommandEntry("models.commands:update_model", "Change a model."),
             "remove": CommandEntry("models.commands:remove_model", "Remove a model that is not the default."),
             "default": CommandEntry("models.commands:choose_default", "Show the default model, or choose another one."),
-            "calibrate": CommandEntry("models.calibration:calibrate", "Fit a model's scores to judged data."),
+            "calibrate": CommandEntry("models.commands:calibrate_model", "Fit a model's scores to judged data."),
         },
     ),
     "index": GroupEntry(
         "Show and switch the model of each index.",
         "skillbus index switch tools",
         {
-            "status": CommandEntry(
-                "models.index_commands:show_indexes", "Show the model of each index and its last switch."
-            ),
-            "switch": CommandEntry("models.index_commands:switch_index", "Switch an index to the default model."),
-            "rollback": CommandEntry("models.index_commands:roll_back_index", "Undo the last switch of an index."),
+            "status": CommandEntry("models.commands:show_indexes", "Show the model of each index and its last switch."),
+            "switch": CommandEntry("models.commands:switch_index", "Switch an index to the default model."),
+            "rollback": CommandEntry("models.commands:roll_back_index", "Undo the last switch of an index."),
         },
     ),
 }

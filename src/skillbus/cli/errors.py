@@ -3,22 +3,22 @@
 ```text
 CliError                   exit 1
 ├── ProblemError           the server sent a problem document
-├── StrangeReplyError      the reply is not one of skillbus
+├── StrangeReplyError      the reply is from another program, or from another version of skillbus
 ├── NoAnswerError          the connection broke off, or the reply did not arrive in time
 ├── UnreachableError       exit 3: no server listens at the address
 ├── LocalFileError         a local file cannot be read, packed or written
 ├── NotASkillError         a local folder has no SKILL.md
 ├── StartFailedError       the one-process server did not start
 ├── RunFailedError         a run ended with another status than ok
-├── CannotCalibrateError   the judged data or the vectors are not enough for a fit
+├── CannotCalibrateError   the judged data or the vectors are not enough for a fit; nothing was saved
 ├── CannotEvaluateError    the measured system does not start, refuses a tool, or does not answer
 ├── DemoFailedError        a step of the demo failed
-├── NotImportedError       tools or knowledge items were rejected
-├── NotReviewedError       knowledge items could not be approved or rejected
+├── NotImportedError       tools or knowledge items were rejected; the others are imported
+├── NotReviewedError       knowledge items could not be approved or rejected; the others are
 ├── ToolFailedError        a called tool reported an error
 ├── StoppedError           a signal arrived before the work was done
-├── SwitchNotBegunError    an index does not switch to the expected model
-└── SwitchRolledBackError  the switch of an index was rolled back
+├── SwitchNotBegunError    the default model changed, but an index does not switch to it
+└── SwitchRolledBackError  an operator returned an index to its model of before
 ```
 
 Wrong usage is Typer's `BadParameter`: exit 2.
@@ -125,30 +125,22 @@ def _format_value(value: object) -> str:
 
 
 class StrangeReplyError(CliError):
-    """The reply is from another program, or from another version of skillbus."""
-
     title = "The reply is not one of skillbus"
     code = "strange_reply"
 
 
 class NoAnswerError(CliError):
-    """The server was reached and then lost."""
-
     title = "No reply arrived"
     code = "no_answer"
 
 
 class UnreachableError(CliError):
-    """No server listens at the address."""
-
     exit_code = EXIT_UNREACHABLE
     title = "The server cannot be reached"
     code = "unreachable"
 
 
 class LocalFileError(CliError):
-    """A file on this machine cannot be used."""
-
     title = "A local file cannot be used"
     code = "local_file"
 
@@ -161,84 +153,60 @@ class LocalFileError(CliError):
 
 
 class NotASkillError(CliError):
-    """The folder has no SKILL.md."""
-
     title = "Not a skill"
     code = "not_a_skill"
 
 
 class StartFailedError(CliError):
-    """The server did not start."""
-
     title = "skillbus did not start"
     code = "start_failed"
 
 
 class RunFailedError(CliError):
-    """The run ended with another status than `ok`."""
-
     title = "The run failed"
     code = "run_failed"
 
 
 class CannotCalibrateError(CliError):
-    """Nothing was fitted or saved."""
-
     title = "The model cannot be calibrated"
     code = "cannot_calibrate"
 
 
 class CannotEvaluateError(CliError):
-    """Nothing was measured."""
-
     title = "Search cannot be measured"
     code = "cannot_evaluate"
 
 
 class DemoFailedError(CliError):
-    """A step of the demo failed."""
-
     title = "The demo failed"
     code = "demo_failed"
 
 
 class SwitchNotBegunError(CliError):
-    """The default model changed, but the index does not switch to it."""
-
     title = "The index does not switch"
     code = "switch_not_begun"
 
 
 class SwitchRolledBackError(CliError):
-    """An operator returned to the model before."""
-
     title = "The switch was rolled back"
     code = "switch_rolled_back"
 
 
 class NotImportedError(CliError):
-    """Some lines were rejected; the others are imported."""
-
     title = "The import is incomplete"
     code = "not_imported"
 
 
 class NotReviewedError(CliError):
-    """Some items were not reviewed; the others are."""
-
     title = "The review is incomplete"
     code = "not_reviewed"
 
 
 class ToolFailedError(CliError):
-    """The tool was called and reported an error."""
-
     title = "The tool failed"
     code = "tool_failed"
 
 
 class StoppedError(CliError):
-    """A signal arrived first."""
-
     title = "Interrupted"
     code = "interrupted"

@@ -149,7 +149,10 @@ def clean_text(text: str) -> str:
     """Replace control characters, which begin escape sequences, and bidirectional controls by `�`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join("�" if _is_control(char) else char for char in text.replace("\r\n", "\n"))
+    return "".join(
+        "�" if char not in _KEPT and (char in _BIDI or unicodedata.category(char) in {"Cc", "Cs"}) else char
+        for char in text.replace("\r\n", "\n")
+    )
 
 
 def clean_line(text: str) -> str:
@@ -165,10 +168,6 @@ def format_size(size_bytes: int) -> str:
             break
         amount, unit = amount / 1000, larger
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-def _is_control(char: str) -> bool:
-    return char not in _KEPT and (char in _BIDI or unicodedata.category(char) in {"Cc", "Cs"})
 
 
 def _open_console(*, stderr: bool) -> Console:

@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
@@ -54,6 +54,12 @@ class Session:
         if self.output.as_json or not sys.stdin.isatty():
             raise typer.BadParameter(f"there is no terminal to ask at: add {hint}", param_hint="--yes")
         typer.confirm(question, abort=True, err=True)
+
+    def fail(self, error: CliError) -> NoReturn:
+        """Exit with the code of an error after the result is printed. In JSON, the result alone says what failed."""
+        if not self.output.as_json:
+            self.output.print_error(error)
+        raise typer.Exit(error.exit_code)
 
     async def apply_each(
         self, wanted: Sequence[NameT], act: Callable[[NameT], Awaitable[object]], key: str, outcome: str = "removed"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from skillbus.agent.settings import AgentSettings
 from skillbus.agent.wiring import open_agent
@@ -17,6 +18,7 @@ from skillbus.common.http_server import PortInUseError
 from skillbus.common.runner import StartError, settle_memory
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.embedder.wiring import open_embedder
+from skillbus.gateway.settings import GatewaySettings
 from skillbus.gateway.wiring import open_gateway
 from skillbus.indexer.settings import IndexerSettings
 from skillbus.indexer.wiring import open_indexer
@@ -28,10 +30,29 @@ from skillbus.sandbox.settings import SandboxSettings
 from skillbus.sandbox.wiring import open_sandbox
 from skillbus.standalone.data_directory import lock_data_directory, write_connection_note
 from skillbus.standalone.nats_server import NatsServer, open_nats_server
-from skillbus.standalone.settings import StandaloneSettings
 from skillbus.vectors import VectorStoreLocked, open_vector_store
 
 log = structlog.get_logger(__name__)
+
+
+class StandaloneSettings(BaseSettings):
+    """Settings from variables `SKILLBUS_*`. Options of the command line override them."""
+
+    model_config = SettingsConfigDict(env_prefix="SKILLBUS_", frozen=True)
+
+    data: Path = Path("data")
+    """Data directory: skills, vectors, databases, NATS."""
+    http_host: str = "127.0.0.1"
+    http_port: int = Field(default=8080, ge=0, le=65_535)
+    """Port of the HTTP API. 0 takes a free one."""
+    owner_key: SecretStr | None = None
+    """Key that every HTTP request must carry. Default: the gateway's own setting; without either, HTTP is served on
+    loopback only."""
+
+    def build_gateway_settings(self) -> GatewaySettings:
+        """Return the settings of the gateway, including its own variables `SKILLBUS_GATEWAY_*`."""
+        settings = GatewaySettings(host=self.http_host, port=self.http_port)
+        return settings if self.owner_key is None else settings.model_copy(update={"owner_key": self.owner_key})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +80,21 @@ async def open_standalone(settings: StandaloneSettings) -> AsyncGenerator[Standa
     async with AsyncExitStack() as stack:
         stack.enter_context(lock_data_directory(settings.data))
         nats = await stack.enter_async_context(open_nats_server(settings.data / "nats"))
-        bus = await stack.enter_async_context(_open_bus(nats))
-        await _open_services(stack, bus, settings.data)
-        http_url = await _open_http(stack, bus, settings)
         address = nats.address
+        bus_settings = BusSettings(url=address.url, token=SecretStr(address.token))
+        bus = await stack.enter_async_context(open_bus(bus_settings, "skillbus-standalone", CollectorRegistry()))
+        await provision(bus.jetstream)
+        await _open_services(stack, bus, settings.data)
+        try:
+            gateway = await stack.enter_async_context(open_gateway(bus, settings.build_gateway_settings()))
+        except PortInUseError as error:
+            raise StartError(str(error)) from error
+        http_url = gateway.url
         stack.enter_context(write_connection_note(settings.data, http_url, address.url, address.token))
         settle_memory()
         log.info("standalone_ready", http_url=http_url, nats_url=address.url, data=str(settings.data))
         yield Standalone(http_url, nats, settings.data, bus)
         log.info("standalone_stopping")
-
-
-@asynccontextmanager
-async def _open_bus(nats: NatsServer) -> AsyncGenerator[Bus]:
-    address = nats.address
-    settings = BusSettings(url=address.url, token=SecretStr(address.token))
-    async with open_bus(settings, "skillbus-standalone", CollectorRegistry()) as bus:
-        await provision(bus.jetstream)
-        yield bus
 
 
 async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
@@ -90,13 +108,6 @@ async def _open_services(stack: AsyncExitStack, bus: Bus, data: Path) -> None:
     await stack.enter_async_context(open_retriever(bus, RetrieverSettings(data=data), store))
     await stack.enter_async_context(open_sandbox(bus, SandboxSettings(data=data / "sandbox")))
     await stack.enter_async_context(open_agent(bus, AgentSettings(data=data / "agent").on_ones_own_machine()))
-
-
-async def _open_http(stack: AsyncExitStack, bus: Bus, settings: StandaloneSettings) -> str:
-    try:
-        return (await stack.enter_async_context(open_gateway(bus, settings.build_gateway_settings()))).url
-    except PortInUseError as error:
-        raise StartError(str(error)) from error
 
 
 __all__ = ["Standalone", "StandaloneSettings", "StartError", "open_standalone"]

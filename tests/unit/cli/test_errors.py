@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from skillbus.cli.client.problems import ADVICE
+from skillbus.cli.client.http_api import ADVICE
 from skillbus.cli.server.launcher import Externals
 from skillbus.contracts.errors import ERROR_CLASSES, ErrorCode
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from skillbus.cli.knowledge.search_view import render_knowledge_hits
+from skillbus.cli.knowledge.view import render_knowledge_hits
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.retriever.knowledge_search import KnowledgeFound
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skillbus.standalone.settings import StandaloneSettings
+from skillbus.standalone.app import StandaloneSettings
 
 
 @pytest.fixture(autouse=True)

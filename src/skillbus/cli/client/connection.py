@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 from pydantic import BaseModel
 
-from skillbus.cli.client.problems import parse_problem, parse_reply
+from skillbus.cli.client.http_api import parse_problem, parse_reply
 from skillbus.cli.errors import NoAnswerError, StrangeReplyError, UnreachableError
 
 QueryParams = Mapping[str, str | Sequence[str]]
@@ -109,7 +109,7 @@ class ApiConnection:
     async def stream(
         self, method: str, path: str, *, silence_s: float, **parts: Unpack[RequestParts]
     ) -> AsyncIterator[httpx.Response]:
-        """Open a response whose body is read while it arrives. `silence_s` is the longest pause between two parts."""
+        """Open a response and read its body as it arrives. `silence_s` is the longest pause between two parts."""
         timeout = httpx.Timeout(silence_s, connect=_CONNECT_S)
         with self._cli_errors(silence_s):
             async with self.http.stream(method, path, timeout=timeout, **parts) as response:
@@ -156,11 +156,13 @@ async def open_connection(
     headers = {"Accept": "application/json"}
     if remote.key:
         headers["Authorization"] = f"Bearer {remote.key}"
+    host = urlsplit(check_url(remote.url)).hostname or ""
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
     async with httpx.AsyncClient(
-        base_url=check_url(remote.url),
-        headers=headers,
-        transport=transport,
-        trust_env=not _is_loopback(remote.url),
+        base_url=remote.url, headers=headers, transport=transport, trust_env=not is_loopback
     ) as http:
         yield ApiConnection(http, remote.project)
 
@@ -189,14 +191,6 @@ def check_key(key: str | None) -> str | None:
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ValueError("a key consists of printable ASCII characters")
     return key
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from skillbus.cli.client.paths import KNOWLEDGE, join_path
-from skillbus.cli.client.problems import parse_reply
+from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE, NDJSON, join_path, parse_reply
+from skillbus.contracts.http import KnowledgeImported
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.projects import KnowledgeProject
@@ -144,6 +144,18 @@ class KnowledgeClient:
         body, headers = {"parent": parent}, self._headers()
         return await self.connection.request(KnowledgeProject, "PUT", self._project_path(), json=body, headers=headers)
 
+    async def import_items(self, items: AsyncIterable[bytes], params: Mapping[str, str]) -> KnowledgeImported:
+        """Import NDJSON or a JSON array. The reply counts all outcomes and lists only problems."""
+        return await self._import_knowledge(items, NDJSON, {"only": "problems", **params})
+
+    async def import_markdown(self, text: bytes, params: Mapping[str, str]) -> KnowledgeImported:
+        """Import one item from Markdown with front matter. The reply lists its outcome."""
+
+        async def stream_text() -> AsyncIterator[bytes]:
+            yield text
+
+        return await self._import_knowledge(stream_text(), _MARKDOWN.encode(), params)
+
     @asynccontextmanager
     async def export_items(self, filters: Filters) -> AsyncIterator[AsyncIterator[str]]:
         """Open the export: one JSON line for each item, as they arrive. A lost connection raises `NoAnswerError`."""
@@ -151,6 +163,19 @@ class KnowledgeClient:
         path = f"{KNOWLEDGE}/export"
         async with self.connection.stream("GET", path, params=params, silence_s=_SILENCE_S) as response:
             yield _iterate_items(response)
+
+    async def _import_knowledge(
+        self, body: AsyncIterable[bytes], media_type: bytes, params: Mapping[str, str]
+    ) -> KnowledgeImported:
+        return await self.connection.request(
+            KnowledgeImported,
+            "POST",
+            f"{KNOWLEDGE}/import",
+            params={**params, **self.connection.scope},
+            content=body,
+            headers={b"Content-Type": media_type, **self._headers()},
+            wait_s=IMPORT_S,
+        )
 
     async def _write(self, method: str, path: str, body: Body, expected: int | None) -> KnowledgeWritten:
         params, headers = self.connection.scope, self._headers(expected)

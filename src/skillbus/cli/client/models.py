@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from skillbus.cli.client.paths import EMBEDDINGS, INDEXES, MODELS, PROVIDERS, join_path
-from skillbus.cli.client.problems import build_strange_reply, parse_reply
+from skillbus.cli.client.http_api import (
+    EMBEDDINGS,
+    INDEXES,
+    MODELS,
+    PROVIDERS,
+    build_strange_reply,
+    join_path,
+    parse_reply,
+)
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import (
     CreateModel,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from skillbus.cli.client.paths import SKILLS, join_path
+from skillbus.cli.client.http_api import SKILLS, join_path
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import SkillChecked, SkillHistory, SkillsListed

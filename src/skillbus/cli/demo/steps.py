@@ -8,21 +8,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from pydantic import JsonValue
 from rich.text import Text
 
-from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.client.knowledge import KnowledgeClient
-from skillbus.cli.client.runs import RunOrder, RunsClient
+from skillbus.cli.client.runs import RunsClient, SkillRunOrder
 from skillbus.cli.client.skills import SkillsClient
 from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
 from skillbus.cli.knowledge.importer import import_files, list_markdown_files
-from skillbus.cli.knowledge.search_view import format_context, render_short_hits
+from skillbus.cli.knowledge.view import format_context, render_short_hits
 from skillbus.cli.output import CommandOutput, clean_text
 from skillbus.cli.skills.commands import install_all, render_results
 from skillbus.cli.tools.view import render_hits
-from skillbus.contracts.http import RunReply
 from skillbus.contracts.retriever.knowledge_search import BuildContext, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import ToolsFound
 from skillbus.contracts.sandbox.skill_runs import RunStatus
@@ -44,19 +41,8 @@ _POLL_S: Final = 0.05
 _INDEXED_WITHIN_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRun:
-    """Arguments for a skill of the examples; `file` is one of `examples/data`."""
-
-    args: dict[str, JsonValue]
-    file: str
-
-
-SAMPLES: Final = {
-    "git-commit": SampleRun({"file": "change.diff"}, "change.diff"),
-    "excel-analysis": SampleRun({"file": "report.xlsx"}, "report.xlsx"),
-    "csv-summary": SampleRun({"file": "orders.csv"}, "orders.csv"),
-}
+SAMPLES: Final = {"git-commit": "change.diff", "excel-analysis": "report.xlsx", "csv-summary": "orders.csv"}
+"""Skills of the examples, each with the file of `examples/data` that it is run on."""
 
 
 @dataclass(slots=True)
@@ -174,29 +160,28 @@ class Demo:
                 raise DemoFailedError(f"nothing was found for {query!r}")
             return found
 
-    async def _run_skill(self, found: ToolsFound) -> RunReply:
+    async def _run_skill(self, found: ToolsFound) -> None:
         with self.record.begin_step("run") as step:
             name = next((hit.name for hit in found.results if hit.name in SAMPLES), None)
             if name is None:
                 hits = ", ".join(hit.name for hit in found.results)
                 raise DemoFailedError(f"the demo has no arguments for any of {hits}", "Use examples/skills.")
-            sample = SAMPLES[name]
-            path = self.samples / sample.file
+            file = SAMPLES[name]
+            path = self.samples / file
             try:
-                order = RunOrder(name, args=sample.args, files={sample.file: path.read_bytes()})
+                order = SkillRunOrder(name, args={"file": file}, files={file: path.read_bytes()})
             except OSError as error:
                 detail = f"{path}: {error.strerror or error}"
                 raise DemoFailedError(detail, "It belongs next to the folder of the skills.") from error
             reply = await RunsClient(self.connection).run_skill(order)
             step.facts.update(name=name, **reply.model_dump(mode="json", exclude={"artifacts"}))
             duration = f"{reply.duration_ms:.0f} ms"
-            self._print_title(f"Run: {name} on {sample.file}, in {duration}, isolation: {reply.isolation}")
+            self._print_title(f"Run: {name} on {file}, in {duration}, isolation: {reply.isolation}")
             message = reply.result.get("message") if isinstance(reply.result, dict) else None
             self.output.print_text(Text(clean_text(message if isinstance(message, str) else reply.stdout)))
             if reply.status is not RunStatus.OK:
                 cause = reply.detail or reply.stderr
                 raise DemoFailedError(f"{name} ended with {reply.status.value}, exit code {reply.exit_code}: {cause}")
-            return reply
 
     async def _import_knowledge(self) -> None:
         with self.record.begin_step("import_knowledge") as step:
@@ -205,7 +190,7 @@ class Demo:
                     f"{self.knowledge} is not a folder", "It belongs next to the folder of the skills."
                 )
             files = list_markdown_files(self.knowledge) or ()
-            report = await import_files(self.output, ImportsClient(self.connection, ACTOR), files, {})
+            report = await import_files(self.output, KnowledgeClient(self.connection, ACTOR), files, {})
             step.facts.update(report.model_dump(mode="json"))
             if report.results:
                 raise DemoFailedError("\n  ".join(f"{it.file}: {it.error}" for it in report.results))
@@ -215,7 +200,9 @@ class Demo:
     async def _search_knowledge(self) -> None:
         with self.record.begin_step("search_knowledge") as step:
             request = SearchKnowledge(query=KNOWLEDGE_QUERY, scope=SCOPE, top_k=3, record_use=False)
-            found = await self._knowledge_client.search_items(request.model_dump(mode="json", exclude_unset=True))
+            found = await KnowledgeClient(self.connection).search_items(
+                request.model_dump(mode="json", exclude_unset=True)
+            )
             step.facts.update(query=KNOWLEDGE_QUERY, scope=SCOPE, **found.model_dump(mode="json"))
             self._print_title(f"Knowledge: {KNOWLEDGE_QUERY} (scope {SCOPE})")
             self.output.print_text(render_short_hits(found))
@@ -225,16 +212,14 @@ class Demo:
     async def _build_context(self) -> None:
         with self.record.begin_step("build_context") as step:
             request = BuildContext(query=KNOWLEDGE_QUERY, scope=SCOPE, budget_tokens=BUDGET_TOKENS, record_use=False)
-            built = await self._knowledge_client.build_context(request.model_dump(mode="json", exclude_unset=True))
+            built = await KnowledgeClient(self.connection).build_context(
+                request.model_dump(mode="json", exclude_unset=True)
+            )
             step.facts.update(built.model_dump(mode="json"))
             self._print_title(f"The same as a context for a model: {format_context(built)}")
             self.output.print_text(Text(clean_text(built.text)))
             if not built.items:
                 raise DemoFailedError(f"no item fits a context of {BUDGET_TOKENS} tokens")
-
-    @property
-    def _knowledge_client(self) -> KnowledgeClient:
-        return KnowledgeClient(self.connection)
 
     def _print_title(self, line: str) -> None:
         self.output.print_text(Text(f"\n{clean_text(line)}", "bold"))

@@ -134,11 +134,8 @@ async def review_items(session: Session, action: Decision, items: Ids, reason: R
     found = await KnowledgeClient(session.connection, by).review_items(body)
     session.output.show_result(found, lambda: view.render_reviewed(found))
     if found.failed:
-        if not session.output.as_json:
-            advice = "`skillbus knowledge list --status pending` shows the pending items."
-            detail = f"{found.failed} of {len(found.results)} items were not reviewed"
-            session.output.print_error(NotReviewedError(detail, advice))
-        raise typer.Exit(NotReviewedError.exit_code)
+        advice = "`skillbus knowledge list --status pending` shows the pending items."
+        session.fail(NotReviewedError(f"{found.failed} of {len(found.results)} items were not reviewed", advice))
 
 
 @remote_command("skillbus knowledge feedback live-headers --helpful --query 'headers of the live API'")

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.imports import ImportsClient
+from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.errors import LocalFileError, NotImportedError
 from skillbus.cli.input_files import STDIN, upload_lines
 from skillbus.cli.knowledge.options import By, Reason
@@ -69,11 +69,15 @@ async def import_knowledge(
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value} | ({"dry_run": "true"} if dry_run else {})
     given |= {"wait": "indexed"} if wait else {}
-    client = ImportsClient(session.connection, by)
+    client = KnowledgeClient(session.connection, by)
     files = list_markdown_files(Path(place)) if place != STDIN else None
     report: KnowledgeImported
     if files is None:
-        report = await _import_lines(session.output, client, place, given)
+
+        async def send(part: AsyncIterator[bytes], first_line: int) -> KnowledgeImported:
+            return await client.import_items(part, {**given, "first_line": str(first_line)})
+
+        report = _merge_reports(await upload_lines(session.output, place, _EXAMPLE, send))
         problems = [(str(it.line), *_describe_problem(it)) for it in report.results]
     else:
         report = files_report = await import_files(session.output, client, files, given)
@@ -85,10 +89,8 @@ async def import_knowledge(
         report, lambda: tables.build_import_report("items", report.counts, place_heading, problems, summary)
     )
     if rejected := report.counts.get(KnowledgePutOutcome.REJECTED, 0):
-        if not session.output.as_json:
-            advice = "Correct these items and import them again. Unchanged items are skipped."
-            session.output.print_error(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
-        raise typer.Exit(NotImportedError.exit_code)
+        advice = "Correct these items and import them again. Unchanged items are skipped."
+        session.fail(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
 
 
 def list_markdown_files(place: Path) -> tuple[Path, ...] | None:
@@ -108,7 +110,7 @@ def list_markdown_files(place: Path) -> tuple[Path, ...] | None:
 
 
 async def import_files(
-    output: CommandOutput, client: ImportsClient, files: Sequence[Path], params: Mapping[str, str]
+    output: CommandOutput, client: KnowledgeClient, files: Sequence[Path], params: Mapping[str, str]
 ) -> KnowledgeFilesImported:
     """Import the item of each file. If two files have the same id, the later one wins.
 
@@ -124,7 +126,7 @@ async def import_files(
             counts = {KnowledgePutOutcome.REJECTED: len(rejected)}
             reports.append(KnowledgeImported(total=len(rejected), counts=counts, indexed=True))
             if lines:
-                reports.append(await client.import_items(_iterate(lines.values()), params))
+                reports.append(await client.import_items(_stream_lines(lines.values()), params))
                 paths = list(lines)
                 for it in reports[-1].results:
                     named = {**it.model_dump(), "line": 1, "file": str(paths[it.line - 1])}
@@ -155,18 +157,9 @@ def _read_items(
     return lines, rejected
 
 
-async def _iterate(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _stream_lines(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
     for line in lines:
         yield line
-
-
-async def _import_lines(
-    output: CommandOutput, client: ImportsClient, file: str, params: Mapping[str, str]
-) -> KnowledgeImported:
-    async def send(part: AsyncIterator[bytes], first_line: int) -> KnowledgeImported:
-        return await client.import_items(part, {**params, "first_line": str(first_line)})
-
-    return _merge_reports(await upload_lines(output, file, _EXAMPLE, send))
 
 
 def _merge_reports(reports: Sequence[KnowledgeImported]) -> KnowledgeImported:

@@ -17,7 +17,7 @@ from skillbus.cli.knowledge.options import (
     Types,
     build_filter,
 )
-from skillbus.cli.knowledge.search_view import format_context, render_knowledge_hits
+from skillbus.cli.knowledge.view import format_context, render_knowledge_hits
 from skillbus.cli.options import ThresholdOption, build_request
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, remote_command

@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 import typer
 
-from skillbus.cli.client.imports import ImportsClient
 from skillbus.cli.client.knowledge import KnowledgeClient
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import decode_text, read_input
@@ -154,7 +153,7 @@ async def _add_file(
     """
     params = {"source": source, "reason": reason, "status": "pending" if pending else None}
     given = {name: value for name, value in params.items() if value}
-    report = await ImportsClient(session.connection, by).import_markdown(read_input(file), given)
+    report = await KnowledgeClient(session.connection, by).import_markdown(read_input(file), given)
     (result,) = report.results
     if result.id is None or result.outcome is KnowledgePutOutcome.REJECTED:
         raise NotImportedError(result.error or "the item was rejected", "Correct the file and add it again.")

@@ -1,13 +1,12 @@
-"""`skillbus models calibrate`: vectors come from the server, the map is fitted here."""
+"""Work of `skillbus models calibrate`: vectors come from the server, the map is fitted here."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import numpy as np
-import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -20,21 +19,12 @@ from skillbus.calibration.pairs import build_survey
 from skillbus.calibration.vectors import JudgedVectors, Rows, build_vectors, list_query_texts
 from skillbus.cli.client.models import ModelsClient
 from skillbus.cli.errors import CannotCalibrateError, LocalFileError, StrangeReplyError
-from skillbus.cli.models.commands import ModelName
 from skillbus.cli.output import CommandOutput, clean_line
-from skillbus.cli.session import Session, remote_command
+from skillbus.cli.session import Session
 from skillbus.cli.tables import build_table
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.contracts.embedder.registry import Calibration, ModelRecord, UpdateModel
 from skillbus.relevance.score import find_calibration
-
-Tools = Annotated[
-    Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")
-]
-Queries = Annotated[
-    Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant tool ids.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and save nothing.")]
 
 BATCH_TEXTS: Final = 64
 """Texts of a request: the slowest local model takes some seconds for them."""
@@ -91,18 +81,20 @@ class CalibrationResult:
         return Group(table, Text(numbers, "dim"), Text(done, "bold"))
 
 
-@remote_command(
-    "skillbus models calibrate bge-m3 --tools tools.jsonl --queries queries.jsonl --dry-run", has_project=False
-)
-async def calibrate(
-    session: Session, model: ModelName, tools: Tools, queries: Queries, dry_run: DryRun = False
-) -> None:
-    """Fit the map from a model's cosines to scores, on tools and queries with known relevance.
+async def fit_model_scores(session: Session, model: str, tools: Path, queries: Path, *, dry_run: bool) -> None:
+    """Fit the map from a model's cosines to scores, save it unless `dry_run`, and show its effect.
 
-    It needs at least ten queries with one relevant tool each; some hundred real queries give stable numbers. A score
-    then means the same as with any other model. Vectors do not change, and searches use the map at once.
+    Raises:
+        LocalFileError: A file of judged data does not parse.
+        CannotCalibrateError: The judged data or the vectors are not enough for a fit.
     """
-    judged = _read_judged(tools, queries)
+    try:
+        judged = load_judged(tools, queries)
+        check_enough(judged)
+    except TooLittleError as error:
+        raise CannotCalibrateError(str(error)) from error
+    except CalibrationError as error:
+        raise LocalFileError(str(error), _FORMS) from error
     client = ModelsClient(session.connection)
     record = await client.get_model(model)
     vectors = await _embed_judged(client, session.output, record, judged)
@@ -116,18 +108,6 @@ async def calibrate(
     if not dry_run:
         await client.update_model(UpdateModel(id=record.id, calibration=fitted_map))
     session.output.show_result(result.document(saved=not dry_run), lambda: result.render(saved=not dry_run))
-
-
-def _read_judged(tools: Path, queries: Path) -> Judged:
-    """Read both files before the server is asked."""
-    try:
-        judged = load_judged(tools, queries)
-        check_enough(judged)
-    except TooLittleError as error:
-        raise CannotCalibrateError(str(error)) from error
-    except CalibrationError as error:
-        raise LocalFileError(str(error), _FORMS) from error
-    return judged
 
 
 async def _embed_judged(

@@ -1,11 +1,12 @@
-"""`skillbus models`, except `calibrate`."""
+"""`skillbus models` and `skillbus index`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from skillbus.cli.client.models import ModelsClient
-from skillbus.cli.models.switch_follower import follow_switch
+from skillbus.cli.models.switch_follower import follow_switch, is_running
 from skillbus.cli.models.view import render_indexes, render_models
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
@@ -30,7 +31,16 @@ Runtime = Annotated[LocalRuntime | None, typer.Option("--runtime", help="Runtime
 ModelPath = Annotated[str | None, typer.Option("--path", help="Directory of a local ONNX model in the model folder.")]
 Enabled = Annotated[bool | None, typer.Option("--enable/--disable", help="Use the model, or do not.")]
 Default = Annotated[bool, typer.Option("--default", help="Make it the default model.")]
+Tools = Annotated[
+    Path, typer.Option("--tools", exists=True, dir_okay=False, help="JSON lines with id, name, description of tools.")
+]
+Queries = Annotated[
+    Path, typer.Option("--queries", exists=True, dir_okay=False, help="JSON lines with query and relevant tool ids.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the numbers, and save nothing.")]
+Alias = Annotated[str, typer.Argument(help="Name of the index: tools or knowledge.")]
 Follow = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the indexes use the model.")]
+FollowSwitch = Annotated[bool, typer.Option("--follow/--no-follow", help="Wait until the switch is done.")]
 
 
 @remote_command("skillbus models list", has_project=False)
@@ -122,3 +132,48 @@ async def choose_default(session: Session, model: DefaultName = None, follow: Fo
     states = await follow_switch(client, session.output, chosen.fingerprint)
     document["indexes"] = [state.model_dump(mode="json") for state in states]
     session.output.show_result(document, lambda: render_indexes(states))
+
+
+@remote_command(
+    "skillbus models calibrate bge-m3 --tools tools.jsonl --queries queries.jsonl --dry-run", has_project=False
+)
+async def calibrate_model(
+    session: Session, model: ModelName, tools: Tools, queries: Queries, dry_run: DryRun = False
+) -> None:
+    """Fit the map from a model's cosines to scores, on tools and queries with known relevance.
+
+    It needs at least ten queries with one relevant tool each; some hundred real queries give stable numbers. A score
+    then means the same as with any other model. Vectors do not change, and searches use the map at once.
+    """
+    # NumPy and BM25 are slow to import, and help pages need not wait for them.
+    from skillbus.cli.models.calibration import fit_model_scores  # noqa: PLC0415
+
+    await fit_model_scores(session, model, tools, queries, dry_run=dry_run)
+
+
+@remote_command("skillbus index status", has_project=False)
+async def show_indexes(session: Session) -> None:
+    """Show the model of each index, and the progress of its last switch to another model."""
+    listed = await ModelsClient(session.connection).list_indexes()
+    session.output.show_result(listed, lambda: render_indexes(listed.indexes))
+
+
+@remote_command("skillbus index switch tools", has_project=False)
+async def switch_index(session: Session, index: Alias = "tools", follow: FollowSwitch = True) -> None:
+    """Switch an index to the default model, also after a rollback.
+
+    Searches work during the switch. Ctrl-C ends the waiting, not the switch.
+    """
+    client = ModelsClient(session.connection)
+    state = await client.switch_index(index)
+    if follow and state.switch is not None and is_running(state.switch):
+        target = state.switch.target.fingerprint
+        (state,) = await follow_switch(client, session.output, target, only=state.alias)
+    session.output.show_result(state, lambda: render_indexes((state,)))
+
+
+@remote_command("skillbus index rollback tools", has_project=False)
+async def roll_back_index(session: Session, index: Alias = "tools") -> None:
+    """Undo the last switch of an index, or cancel one that is running."""
+    state = await ModelsClient(session.connection).roll_back_index(index)
+    session.output.show_result(state, lambda: render_indexes((state,)))

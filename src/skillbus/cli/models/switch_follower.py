@@ -36,7 +36,10 @@ async def follow_switch(
         try:
             while True:
                 states = await _list_states(client, only, patience_s)
-                has_switched = [_is_at(state, fingerprint) for state in states]
+                has_switched = [
+                    state.live is not None and state.live.fingerprint == fingerprint and not is_running(state.switch)
+                    for state in states
+                ]
                 is_switching = [_show_switch(state, fingerprint, show_step) for state in states]
                 if all(has_switched):
                     return states
@@ -77,10 +80,6 @@ async def _list_states(client: ModelsClient, only: str | None, patience_s: float
             if is_final or monotonic() > deadline:
                 raise
         await asyncio.sleep(POLL_S)
-
-
-def _is_at(state: IndexState, fingerprint: str) -> bool:
-    return state.live is not None and state.live.fingerprint == fingerprint and not is_running(state.switch)
 
 
 def _show_switch(state: IndexState, fingerprint: str, show_step: ShowStep) -> bool:

@@ -15,18 +15,10 @@ def render_providers(found: Sequence[ProviderRecord]) -> RenderableType:
     if not found:
         return Text("No provider is registered. `skillbus providers add NAME --kind KIND` adds one.")
     headings = ("name", "kind", "address", "key", "timeout", "concurrency", "enabled")
-    rows = [
-        (
-            it.name,
-            it.kind.value,
-            it.base_url or "-",
-            it.api_key or "-",
-            f"{it.timeout_s:g} s",
-            str(it.max_concurrency),
-            format_yes(it.enabled),
-        )
-        for it in found
-    ]
+    rows = []
+    for it in found:
+        place, bounds = (it.base_url or "-", it.api_key or "-"), (f"{it.timeout_s:g} s", str(it.max_concurrency))
+        rows.append((it.name, it.kind.value, *place, *bounds, format_yes(it.enabled)))
     return build_table(headings, rows, numbers=("timeout", "concurrency"))
 
 
@@ -35,18 +27,11 @@ def render_models(found: Sequence[ModelRecord]) -> RenderableType:
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")
     headings = ("name", "provider", "default", "dimensions", "fingerprint", "priority", "enabled")
-    rows = [
-        (
-            it.name,
-            it.provider,
-            format_yes(it.is_default),
-            str(it.dimensions or "-"),
-            it.fingerprint or "-",
-            str(it.priority),
-            format_yes(it.enabled),
-        )
-        for it in found
-    ]
+    rows = []
+    for it in found:
+        vectors = (str(it.dimensions or "-"), it.fingerprint or "-")
+        row = (it.name, it.provider, format_yes(it.is_default), *vectors, str(it.priority), format_yes(it.enabled))
+        rows.append(row)
     return build_table(headings, rows, numbers=("dimensions", "priority"))
 
 
@@ -55,19 +40,16 @@ def render_indexes(states: Sequence[IndexState]) -> RenderableType:
     rows = []
     for it in states:
         dimensions, collection = (str(it.live.dimensions), it.live.collection) if it.live else ("-", "-")
-        rows.append((it.alias, _format_model(it.live), dimensions, collection, _format_switch(it)))
+        last = "-"
+        if (switch := it.switch) is not None:
+            kept = f", kept until {switch.kept_until:%Y-%m-%d %H:%M %Z}" if switch.kept_until else ""
+            problem = f"; it waits: {switch.problem}" if switch.problem else ""
+            models = f"{_format_model(switch.source)} → {_format_model(switch.target)}"
+            last = f"{switch.phase.value}: {models}, {switch.done} of {switch.total}{kept}{problem}"
+        rows.append((it.alias, _format_model(it.live), dimensions, collection, last))
     headings = ("index", "model", "dimensions", "collection", "last switch")
     return build_table(headings, rows, numbers=("dimensions",))
 
 
 def _format_model(model: IndexModel | None) -> str:
     return "-" if model is None else model.name or f"unknown ({model.fingerprint})"
-
-
-def _format_switch(state: IndexState) -> str:
-    if (it := state.switch) is None:
-        return "-"
-    models = f"{_format_model(it.source)} → {_format_model(it.target)}"
-    kept = f", kept until {it.kept_until:%Y-%m-%d %H:%M %Z}" if it.kept_until else ""
-    problem = f"; it waits: {it.problem}" if it.problem else ""
-    return f"{it.phase.value}: {models}, {it.done} of {it.total}{kept}{problem}"

@@ -5,11 +5,12 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from skillbus.cli.errors import CliError, LocalFileError, StrangeReplyError
 from skillbus.cli.output import CommandOutput, format_size
 from skillbus.contracts.http import RunArtifact
+from skillbus.contracts.sandbox.run_history import RunFile
 
 if TYPE_CHECKING:
     from skillbus.cli.client.connection import ApiConnection
@@ -20,16 +21,7 @@ _NAME_BYTES_MAX: Final = 200
 _NUMBERED_NAMES: Final = 1000
 
 
-class NamedArtifact(Protocol):
-    """An artifact of a reply or of a record."""
-
-    @property
-    def name(self) -> str:
-        """Path below the output folder of the run."""
-        ...
-
-
-ArtifactT = TypeVar("ArtifactT", bound=NamedArtifact)
+ArtifactT = TypeVar("ArtifactT", RunArtifact, RunFile)
 
 
 @dataclass(frozen=True, slots=True)

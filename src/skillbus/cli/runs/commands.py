@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import typer
 
-from skillbus.cli.client.runs import RunOrder, RunsClient
+from skillbus.cli.client.runs import RunsClient, SkillRunOrder
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, RunFailedError, StoppedError
 from skillbus.cli.input_files import decode_text, read_input
 from skillbus.cli.options import NameArgument, check_skill_name
@@ -70,7 +70,7 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         raise typer.BadParameter("--json prints one document when the run is over", param_hint="--stream")
     if args is not None and session.trailing_words is not None:
         raise typer.BadParameter("give --args or words after --, not both", param_hint="--args")
-    order = RunOrder(
+    order = SkillRunOrder(
         name=check_skill_name(name),
         action=action,
         args=None if args is None else parse_args(args),
@@ -84,7 +84,13 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     fetch = partial(fetch_content, session.connection)
     saved = await save_artifacts(session.output, out, reply.artifacts, fetch)
     if session.output.as_json:
-        session.output.show_result(_build_document(reply, saved), str)
+        document: dict[str, object] = reply.model_dump(mode="json", exclude={"artifacts"})
+        document["artifacts"] = [
+            artifact.model_dump(mode="json", exclude={"content"}) | {"saved_to": saved.paths.get(artifact.name)}
+            for artifact in reply.artifacts
+        ]
+        document["errors"] = [error.document() for error in saved.errors]
+        session.output.show_result(document, str)
     else:
         if not stream:
             print_output(session.output, reply)
@@ -159,15 +165,22 @@ def _read_files(paths: list[Path]) -> dict[str, bytes]:
     return contents
 
 
-async def _run_until_end(session: Session, order: RunOrder, *, stream: bool) -> RunReply:
+async def _run_until_end(session: Session, order: SkillRunOrder, *, stream: bool) -> RunReply:
     """Return the reply of a run. Ctrl-C cancels the run; the reply then has its output so far."""
-    client = RunsClient(session.connection)
-    print_part = partial(_print_part, session.output)
+    client, output = RunsClient(session.connection), session.output
+
+    def print_part(stream: str, text: str) -> None:
+        if stream == "stderr":
+            sys.stderr.write(clean_text(text) if output.err.is_terminal else text)
+            sys.stderr.flush()
+        else:
+            output.write_text(clean_text(text) if output.out.is_terminal else text)
+
     asking = asyncio.create_task(client.follow_run(order, print_part) if stream else client.run_skill(order))
     try:
         return await asyncio.shield(asking)
     except asyncio.CancelledError:
-        session.output.print_note("interrupted: the run is being ended")
+        output.print_note("interrupted: the run is being ended")
         try:
             await client.cancel_run(order.run_id or "")
             async with asyncio.timeout(_CANCEL_S):
@@ -177,24 +190,6 @@ async def _run_until_end(session: Session, order: RunOrder, *, stream: bool) -> 
     finally:
         asking.cancel()
         await asyncio.wait([asking])
-
-
-def _build_document(reply: RunReply, saved: SavedArtifacts) -> dict[str, object]:
-    """Return the reply for programs, with the paths of saved artifacts instead of their contents."""
-    document: dict[str, object] = reply.model_dump(mode="json", exclude={"artifacts"})
-    document["artifacts"] = [
-        artifact.model_dump(mode="json", exclude={"content"}) | {"saved_to": saved.paths.get(artifact.name)}
-        for artifact in reply.artifacts
-    ]
-    return document | {"errors": [error.document() for error in saved.errors]}
-
-
-def _print_part(output: CommandOutput, stream: str, text: str) -> None:
-    if stream == "stderr":
-        sys.stderr.write(clean_text(text) if output.err.is_terminal else text)
-        sys.stderr.flush()
-    else:
-        output.write_text(clean_text(text) if output.out.is_terminal else text)
 
 
 def print_output(output: CommandOutput, reply: RunReply) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.paths import AUDIT, STATUS
+from skillbus.cli.client.http_api import AUDIT, STATUS
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.output import clean_line
 from skillbus.cli.server.launcher import RunningServer, ServerPlan

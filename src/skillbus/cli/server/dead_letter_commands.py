@@ -6,11 +6,18 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from skillbus.cli.client.dead_letters import DeadLettersClient
+from skillbus.cli.client.http_api import DEAD_LETTERS, join_path
 from skillbus.cli.output import clean_text
 from skillbus.cli.session import Session, YesOption, remote_command
 from skillbus.cli.tables import build_document, build_table
-from skillbus.contracts.indexer.dead_letters import DeadLetter, DeadLettersListed
+from skillbus.contracts.indexer.dead_letters import (
+    MAX_DEAD_LETTERS,
+    DeadLetter,
+    DeadLetterDropped,
+    DeadLetterReplayed,
+    DeadLettersListed,
+    DeadLetterSummary,
+)
 
 Consumer = Annotated[str | None, typer.Option("--consumer", help="Only those of this consumer.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Number of dead letters to show.")]
@@ -21,15 +28,28 @@ Number = Annotated[int, typer.Argument(min=1, help="Number of the dead letter.",
 @remote_command("skillbus dead-letters list", has_project=False)
 async def list_dead_letters(session: Session, consumer: Consumer = None, limit: Limit = 100) -> None:
     """List the events that a consumer gave up on after its retries, oldest first."""
-    listed = await DeadLettersClient(session.connection).list_all(consumer, limit)
+    found: list[DeadLetterSummary] = []
+    params = {"consumer": consumer} if consumer is not None else {}
+    after = 0
+    while True:
+        params |= {"after": str(after), "limit": str(min(MAX_DEAD_LETTERS, limit - len(found)))}
+        page = await session.connection.request(DeadLettersListed, "GET", DEAD_LETTERS, params=params)
+        found += page.dead_letters
+        if page.next is None or len(found) >= limit:
+            break
+        after = page.next
+    listed = page.model_copy(update={"dead_letters": tuple(found)})
     session.output.show_result(listed, lambda: _render_list(listed))
 
 
 @remote_command("skillbus dead-letters show 7", has_project=False)
 async def show_dead_letter(session: Session, number: Number) -> None:
     """Show a dead letter with its event."""
-    letter = await DeadLettersClient(session.connection).get(number)
-    session.output.show_result(letter, lambda: _render_letter(letter))
+    letter = await session.connection.request(DeadLetter, "GET", join_path(DEAD_LETTERS, str(number)))
+    facts = letter.model_dump(mode="json", exclude={"body", "body_truncated"}, exclude_none=True)
+    cut = "\n… (cut)" if letter.body_truncated else ""
+    body = Text(clean_text(letter.body) + cut)
+    session.output.show_result(letter, lambda: Group(build_document(facts), Text(), body))
 
 
 @remote_command("skillbus dead-letters replay 7 8", has_project=False)
@@ -38,7 +58,11 @@ async def replay_dead_letters(session: Session, numbers: Numbers) -> None:
 
     Every consumer of the event receives it. A dead letter is deleted once its event is stored.
     """
-    await session.apply_each(numbers, DeadLettersClient(session.connection).replay, "sequence", "replayed")
+
+    async def replay_one(number: int) -> None:
+        await session.connection.request(DeadLetterReplayed, "POST", join_path(DEAD_LETTERS, str(number), "replay"))
+
+    await session.apply_each(numbers, replay_one, "sequence", "replayed")
 
 
 @remote_command("skillbus dead-letters drop 7 --yes", has_project=False)
@@ -46,7 +70,11 @@ async def drop_dead_letters(session: Session, numbers: Numbers, yes: YesOption =
     """Delete dead letters without replaying them. Their events are lost."""
     if not yes:
         session.confirm_removal([f"dead letter {number}" for number in numbers])
-    await session.apply_each(numbers, DeadLettersClient(session.connection).drop, "sequence", "dropped")
+
+    async def drop_one(number: int) -> None:
+        await session.connection.request(DeadLetterDropped, "DELETE", join_path(DEAD_LETTERS, str(number)))
+
+    await session.apply_each(numbers, drop_one, "sequence", "dropped")
 
 
 def _render_list(listed: DeadLettersListed) -> RenderableType:
@@ -60,9 +88,3 @@ def _render_list(listed: DeadLettersListed) -> RenderableType:
     if listed.total == len(rows):
         return table
     return Group(table, Text(f"{len(rows)} of {listed.total}: --limit shows more", "dim"))
-
-
-def _render_letter(letter: DeadLetter) -> RenderableType:
-    about = letter.model_dump(mode="json", exclude={"body", "body_truncated"}, exclude_none=True)
-    cut = "\n… (cut)" if letter.body_truncated else ""
-    return Group(build_document(about), Text(), Text(clean_text(letter.body) + cut))

@@ -17,19 +17,13 @@ class RunningServer(Protocol):
     """A server that is ready."""
 
     @property
-    def http_url(self) -> str:
-        """Address of the HTTP API."""
-        ...
+    def http_url(self) -> str: ...
 
     @property
-    def nats_url(self) -> str:
-        """Address of NATS."""
-        ...
+    def nats_url(self) -> str: ...
 
     @property
-    def data(self) -> Path:
-        """Data directory."""
-        ...
+    def data(self) -> Path: ...
 
 
 @dataclass(frozen=True, slots=True)

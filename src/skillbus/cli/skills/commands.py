@@ -1,21 +1,22 @@
 """`skillbus install`, `skillbus list`, `skillbus remove` and `skillbus skills`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO, Final
 
 import typer
 from rich.table import Table
 
 from skillbus.cli import tables
 from skillbus.cli.client.skills import SkillsClient
-from skillbus.cli.errors import EXIT_FAILED, CliError, UnreachableError
+from skillbus.cli.errors import EXIT_FAILED, CliError, LocalFileError, NotASkillError, UnreachableError
 from skillbus.cli.options import NameArgument, check_skill_name
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.cli.skills.package_files import open_package
 from skillbus.cli.skills.view import render_check, render_history, render_network, render_skills
+from skillbus.common.archive import ArchiveError, pack_directory
 from skillbus.contracts.http import UploadedSkill
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.network import normalize_place
@@ -41,6 +42,17 @@ Withdraw = Annotated[
     list[str] | None,
     typer.Option("--withdraw", metavar="HOST:PORT", help="Place that its runs may not reach any more. Repeatable."),
 ]
+
+_LEFT_OUT: Final = (".git", ".vectorized")
+"""Not part of a skill: its history, and the mark of an earlier indexing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageUpload:
+    """A package and the file name to upload it under."""
+
+    filename: str
+    content: bytes | BinaryIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,35 @@ async def install_all(
         except CliError as error:
             results.append(InstallResult(path, error=error))
     return results
+
+
+@contextmanager
+def open_package(path: Path) -> Iterator[PackageUpload]:
+    """Open the package at a path: a .zip file, or a folder with a SKILL.md.
+
+    Raises:
+        LocalFileError: It cannot be read or packed.
+        NotASkillError: It is a folder without a SKILL.md.
+    """
+    try:
+        if path.is_dir():
+            yield _pack_folder(path)
+        else:
+            with path.open("rb") as file:
+                yield PackageUpload(path.name, file)
+    except OSError as error:
+        raise LocalFileError.from_os_error(path, error) from error
+
+
+def _pack_folder(folder: Path) -> PackageUpload:
+    if not any(child.name.lower() == "skill.md" for child in folder.iterdir()):
+        holds_skills = any(folder.glob("*/SKILL.md"))
+        advice = f"It holds skills: give {folder}/*" if holds_skills else "A skill is a folder with a SKILL.md."
+        raise NotASkillError(f"{folder} has no SKILL.md", advice)
+    try:
+        return PackageUpload(f"{folder.resolve().name}.zip", pack_directory(folder, skip=_LEFT_OUT))
+    except ArchiveError as error:
+        raise LocalFileError(f"{folder} cannot be packed: {error}", "Correct or move that file.") from error
 
 
 def render_results(results: Sequence[InstallResult]) -> Table:

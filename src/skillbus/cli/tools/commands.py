@@ -142,14 +142,12 @@ async def call_tool(session: Session, tool: Id, args: Args = "{}") -> None:
     called = await ToolsClient(session.connection).call_tool(tool, parse_args(args))
     if session.output.as_json:
         session.output.show_result(called, str)
-    elif called.is_error:
-        session.output.print_error(ToolFailedError(called.text))
-    else:
+    if called.is_error:
+        session.fail(ToolFailedError(called.text))
+    if not session.output.as_json:
         session.output.write_text(f"{clean_text(called.text) if session.output.out.is_terminal else called.text}\n")
         cut = ", cut at its size limit" if called.truncated else ""
         session.output.print_note(f"{called.id} in {called.took_ms:.0f} ms{cut}")
-    if called.is_error:
-        raise typer.Exit(ToolFailedError.exit_code)
 
 
 def parse_args(text: str) -> dict[str, JsonValue]:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.imports import ImportsClient
+from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import upload_lines
 from skillbus.cli.session import Session, remote_command
@@ -34,7 +34,7 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
     descriptions are skipped. Exits with 1 if any is rejected; the others are imported.
     """
     params = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
-    client = ImportsClient(session.connection)
+    client = ToolsClient(session.connection)
 
     async def send(part: AsyncIterator[bytes], first_line: int) -> ToolsImported:
         return await client.import_tools(part, params | {"first_line": str(first_line)})
@@ -59,7 +59,5 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
         report, lambda: tables.build_import_report("tools", report.counts, "line", problems, summary)
     )
     if rejected := counts[ToolPutOutcome.REJECTED]:
-        if not session.output.as_json:
-            advice = "Correct these lines and import the file again."
-            session.output.print_error(NotImportedError(f"{rejected} of {report.total} were rejected", advice))
-        raise typer.Exit(NotImportedError.exit_code)
+        advice = "Correct these lines and import the file again."
+        session.fail(NotImportedError(f"{rejected} of {report.total} were rejected", advice))

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.mcp import McpClient
+from skillbus.cli.client.tools import McpClient
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line

@@ -1,9 +1,10 @@
-"""Reading of replies: parsed types, problem documents as `ProblemError`, and advice for each error code."""
+"""HTTP API: its paths, and the parsing of its replies and problem documents."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,6 +13,23 @@ from skillbus.contracts.errors import ErrorCode
 
 if TYPE_CHECKING:
     import httpx
+
+AUDIT: Final = "/api/audit"
+DEAD_LETTERS: Final = "/api/dead-letters"
+EMBEDDINGS: Final = "/v1/embeddings"
+INDEXES: Final = "/api/indexes"
+KNOWLEDGE: Final = "/api/knowledge"
+MCP_SERVERS: Final = "/api/mcp-servers"
+MODELS: Final = "/api/embedding/models"
+PROVIDERS: Final = "/api/embedding/providers"
+RUNS: Final = "/api/runs"
+SKILLS: Final = "/api/skills"
+STATUS: Final = "/api/status"
+TOOLS: Final = "/api/tools"
+
+IMPORT_S: Final = 600.0
+"""Seconds between two parts of an upload: it may have to wait for a slow model, or for a learner that restarts."""
+NDJSON: Final = b"application/x-ndjson"
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
@@ -42,6 +60,11 @@ ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.DEADLINE_EXCEEDED: "Try again, or give it more time.",
 }
 """Next step of the caller, for every code that a server sends."""
+
+
+def join_path(base: str, *names: str) -> str:
+    """Append names as segments. Dots are quoted too: HTTP clients remove the segments `.` and `..`."""
+    return "/".join((base, *(quote(name, safe="").replace(".", "%2E") for name in names)))
 
 
 def parse_reply(reply: type[ReplyT], text: str | bytes, response: httpx.Response) -> ReplyT:

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from skillbus.cli.client.connection import Remote, open_connection
-from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import ProblemError
 from skillbus.common.bus.responder import route
 from skillbus.contracts.indexer.tools import MAX_TOOLS, PUT_TOOLS, PutTools, ToolPut, ToolPutOutcome, ToolsPut
@@ -70,7 +69,7 @@ async def test_the_command_hears_why_a_large_file_of_something_else_is_refused(g
     body = b"id,name,description\n" * 400_000
     async with asyncio.timeout(2 * WAIT_S), open_connection(Remote(gateway.url)) as connection:
         with pytest.raises(ProblemError) as refused:
-            await ToolsClient(connection).import_tools(chunks(body), {})
+            await connection.send("PUT", "/api/tools", content=chunks(body))
     assert (refused.value.status, refused.value.problem_code) == (400, "invalid_request")
 
 

@@ -29,6 +29,8 @@ TOOLS: Final = "/api/tools"
 
 IMPORT_S: Final = 600.0
 """Seconds between two parts of an upload: it may have to wait for a slow model, or for a learner that restarts."""
+MCP_S: Final = 330.0
+"""Seconds to wait where an MCP server must answer first: its own timeout may be up to 300 s."""
 NDJSON: Final = b"application/x-ndjson"
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)

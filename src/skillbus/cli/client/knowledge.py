@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skillbus.cli.client.http_api import IMPORT_S, KNOWLEDGE, NDJSON, join_path, parse_reply
-from skillbus.contracts.http import KnowledgeImported
 from skillbus.contracts.learner.items import KnowledgeListed, KnowledgeSummary, KnowledgeWritten
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.learner.projects import KnowledgeProject
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from skillbus.cli.client.connection import ApiConnection
+    from skillbus.contracts.http import KnowledgeImported
 
 _PAGE_SIZE: Final = 200
 _SILENCE_S: Final = 60.0
@@ -167,6 +167,8 @@ class KnowledgeClient:
     async def _import_knowledge(
         self, body: AsyncIterable[bytes], media_type: bytes, params: Mapping[str, str]
     ) -> KnowledgeImported:
+        from skillbus.contracts.http import KnowledgeImported  # noqa: PLC0415 (slow to import, and only needed here)
+
         return await self.connection.request(
             KnowledgeImported,
             "POST",

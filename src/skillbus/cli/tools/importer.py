@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from skillbus.cli import tables
-from skillbus.cli.client.tools import ToolsClient
+from skillbus.cli.client.http_api import IMPORT_S, NDJSON, TOOLS
 from skillbus.cli.errors import NotImportedError
 from skillbus.cli.input_files import upload_lines
 from skillbus.cli.session import Session, remote_command
@@ -33,11 +33,19 @@ async def import_tools(session: Session, file: File, source: Source = None, revi
     `source` and `metadata`. The tools are of type `external`: skillbus finds them and cannot call them. Unchanged
     descriptions are skipped. Exits with 1 if any is rejected; the others are imported.
     """
-    params = ({"source": source} if source else {}) | ({"review_changes": "true"} if review else {})
-    client = ToolsClient(session.connection)
+    params = {"only": "problems"} | session.connection.scope | ({"source": source} if source else {})
+    params |= {"review_changes": "true"} if review else {}
 
     async def send(part: AsyncIterator[bytes], first_line: int) -> ToolsImported:
-        return await client.import_tools(part, params | {"first_line": str(first_line)})
+        return await session.connection.request(
+            ToolsImported,
+            "PUT",
+            TOOLS,
+            params=params | {"first_line": str(first_line)},
+            content=part,
+            headers={b"Content-Type": NDJSON},
+            wait_s=IMPORT_S,
+        )
 
     reports = await upload_lines(session.output, file, _EXAMPLE, send)
     counts = Counter[ToolPutOutcome]()

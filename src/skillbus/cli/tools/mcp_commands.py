@@ -8,12 +8,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.tools import McpClient
+from skillbus.cli.client.http_api import MCP_S, MCP_SERVERS, join_path
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.options import build_request
 from skillbus.cli.output import clean_line
 from skillbus.cli.session import Session, YesOption, remote_command
-from skillbus.contracts.agent.mcp_servers import McpServer, McpServerState, RegisterMcpServer
+from skillbus.contracts.agent.mcp_servers import (
+    McpServer,
+    McpServerRemoved,
+    McpServersListed,
+    McpServerState,
+    RegisterMcpServer,
+)
 
 Name = Annotated[str, typer.Argument(help="Name of the MCP server in skillbus.")]
 Url = Annotated[str | None, typer.Option("--url", help="Address of a running server, like https://mcp.example.com/mcp")]
@@ -58,27 +64,31 @@ async def add_server(
     fields: dict[str, object] = {"name": name, "url": server_url, "command": command or None, "args": args or None}
     fields |= {"headers": _parse_pairs(headers, "--header"), "env": _parse_pairs(env, "--env"), "timeout_s": timeout}
     request = build_request(RegisterMcpServer, fields)
-    _print_server(session, await McpClient(session.connection).register_server(request))
+    body = request.model_dump(mode="json", exclude_unset=True) | session.connection.scope
+    _print_server(session, await session.connection.request(McpServer, "POST", MCP_SERVERS, json=body, wait_s=MCP_S))
 
 
 @remote_command("skillbus mcp list")
 async def list_servers(session: Session) -> None:
     """List the MCP servers and their state."""
-    listed = await McpClient(session.connection).list_servers()
+    params = session.connection.scope
+    listed = await session.connection.request(McpServersListed, "GET", MCP_SERVERS, params=params)
     session.output.show_result(listed, lambda: _render_servers(listed.servers))
 
 
 @remote_command("skillbus mcp show files")
 async def show_server(session: Session, name: Name) -> None:
     """Show an MCP server."""
-    server = await McpClient(session.connection).get_server(name)
+    path, params = join_path(MCP_SERVERS, name), session.connection.scope
+    server = await session.connection.request(McpServer, "GET", path, params=params)
     session.output.show_result(server, lambda: tables.build_document(server.model_dump(mode="json")))
 
 
 @remote_command("skillbus mcp refresh files")
 async def refresh_server(session: Session, name: Name) -> None:
     """List an MCP server's tools again."""
-    _print_server(session, await McpClient(session.connection).refresh_server(name))
+    path, params = join_path(MCP_SERVERS, name, "refresh"), session.connection.scope
+    _print_server(session, await session.connection.request(McpServer, "POST", path, params=params, wait_s=MCP_S))
 
 
 @remote_command("skillbus mcp remove files --yes")
@@ -86,7 +96,8 @@ async def remove_server(session: Session, name: Name, yes: YesOption = False) ->
     """Remove an MCP server, and its tools from the catalogue."""
     if not yes:
         session.confirm_removal([name])
-    removed = await McpClient(session.connection).remove_server(name)
+    path, params = join_path(MCP_SERVERS, name), session.connection.scope
+    removed = await session.connection.request(McpServerRemoved, "DELETE", path, params=params)
     session.output.show_result(removed, lambda: clean_line(f"{removed.name}: removed with {removed.tools} tools"))
 
 

@@ -15,10 +15,18 @@ def render_providers(found: Sequence[ProviderRecord]) -> RenderableType:
     if not found:
         return Text("No provider is registered. `skillbus providers add NAME --kind KIND` adds one.")
     headings = ("name", "kind", "address", "key", "timeout", "concurrency", "enabled")
-    rows = []
-    for it in found:
-        place, bounds = (it.base_url or "-", it.api_key or "-"), (f"{it.timeout_s:g} s", str(it.max_concurrency))
-        rows.append((it.name, it.kind.value, *place, *bounds, format_yes(it.enabled)))
+    rows = [
+        (
+            it.name,
+            it.kind.value,
+            it.base_url or "-",
+            it.api_key or "-",
+            f"{it.timeout_s:g} s",
+            str(it.max_concurrency),
+            format_yes(it.enabled),
+        )
+        for it in found
+    ]
     return build_table(headings, rows, numbers=("timeout", "concurrency"))
 
 
@@ -27,11 +35,18 @@ def render_models(found: Sequence[ModelRecord]) -> RenderableType:
     if not found:
         return Text("No model is registered. `skillbus models add PROVIDER NAME` adds one.")
     headings = ("name", "provider", "default", "dimensions", "fingerprint", "priority", "enabled")
-    rows = []
-    for it in found:
-        vectors = (str(it.dimensions or "-"), it.fingerprint or "-")
-        row = (it.name, it.provider, format_yes(it.is_default), *vectors, str(it.priority), format_yes(it.enabled))
-        rows.append(row)
+    rows = [
+        (
+            it.name,
+            it.provider,
+            format_yes(it.is_default),
+            str(it.dimensions or "-"),
+            it.fingerprint or "-",
+            str(it.priority),
+            format_yes(it.enabled),
+        )
+        for it in found
+    ]
     return build_table(headings, rows, numbers=("dimensions", "priority"))
 
 

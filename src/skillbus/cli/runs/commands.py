@@ -169,8 +169,8 @@ async def _run_until_end(session: Session, order: SkillRunOrder, *, stream: bool
     """Return the reply of a run. Ctrl-C cancels the run; the reply then has its output so far."""
     client, output = RunsClient(session.connection), session.output
 
-    def print_part(stream: str, text: str) -> None:
-        if stream == "stderr":
+    def print_part(name: str, text: str) -> None:
+        if name == "stderr":
             sys.stderr.write(clean_text(text) if output.err.is_terminal else text)
             sys.stderr.flush()
         else:

@@ -1,8 +1,10 @@
 """Tables for people, shared by the views of all nouns."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -10,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from skillbus.cli.output import clean_line
-from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
+
+if TYPE_CHECKING:
+    from skillbus.contracts.retriever.tool_search import MatchReason, SearchStage
 
 OutcomeT = TypeVar("OutcomeT", bound=StrEnum)
 

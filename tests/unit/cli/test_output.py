@@ -77,7 +77,9 @@ def test_sizes_are_for_people(size_bytes: int, shown: str) -> None:
     [
         (["--help"], {"httpx", "pydantic", "rich", "nats", "structlog", "uvloop"}),
         (["search", "--help"], {"httpx", "nats", "structlog", "uvloop", "skillbus.contracts.http"}),
-        (["up", "--help"], {"httpx", "nats", "structlog", "uvloop", "skillbus.standalone.app"}),
+        (["up", "--help"], {"httpx", "nats", "structlog", "uvloop", "skillbus.contracts", "skillbus.standalone.app"}),
+        (["status", "--help"], {"httpx", "nats", "skillbus.contracts"}),
+        (["models", "calibrate", "--help"], {"httpx", "nats", "numpy", "skillbus.calibration"}),
     ],
 )
 def test_a_help_page_imports_nothing_slow(words: list[str], slow: set[str]) -> None:

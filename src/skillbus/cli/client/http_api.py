@@ -14,7 +14,6 @@ from skillbus.contracts.errors import ErrorCode
 if TYPE_CHECKING:
     import httpx
 
-AUDIT: Final = "/api/audit"
 DEAD_LETTERS: Final = "/api/dead-letters"
 EMBEDDINGS: Final = "/v1/embeddings"
 INDEXES: Final = "/api/indexes"
@@ -24,7 +23,6 @@ MODELS: Final = "/api/embedding/models"
 PROVIDERS: Final = "/api/embedding/providers"
 RUNS: Final = "/api/runs"
 SKILLS: Final = "/api/skills"
-STATUS: Final = "/api/status"
 TOOLS: Final = "/api/tools"
 
 IMPORT_S: Final = 600.0

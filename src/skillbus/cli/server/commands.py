@@ -3,19 +3,20 @@
 import asyncio
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.cli.client.http_api import AUDIT, STATUS
 from skillbus.cli.errors import EXIT_FAILED
 from skillbus.cli.output import clean_line
 from skillbus.cli.server.launcher import RunningServer, ServerPlan
 from skillbus.cli.server.view import render_audit, render_counts, render_services
 from skillbus.cli.session import LocalSession, Session, remote_command, server_command
-from skillbus.contracts.http import AuditReport, SystemStatus
+
+if TYPE_CHECKING:
+    from skillbus.contracts.http import SystemStatus
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -89,7 +90,9 @@ async def show_status(session: Session) -> None:
     Exits with 1 if the system is not ready. It is ready, with a note, without the sandbox (no runs), the agent (no MCP
     and builtin tools) or the learner (no knowledge).
     """
-    found = await session.connection.request(SystemStatus, "GET", STATUS)
+    from skillbus.contracts.http import SystemStatus  # noqa: PLC0415 (slow to import; help pages do not need it)
+
+    found = await session.connection.request(SystemStatus, "GET", "/api/status")
     session.output.show_result(found, lambda: render_services(found))
     if found.indexer is not None:
         session.output.print_text(render_counts(found.indexer))
@@ -98,7 +101,7 @@ async def show_status(session: Session) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def format_verdict(found: SystemStatus) -> str:
+def format_verdict(found: "SystemStatus") -> str:
     """Return the state of the system in a line. The table above it has the reasons."""
     if not found.ready:
         return "not ready"
@@ -115,8 +118,10 @@ async def audit_system(session: Session, fix: Fix = False) -> None:
     every active knowledge item is indexed at its current version, the index holds nothing else, and every service and
     MCP server answered.
     """
+    from skillbus.contracts.http import AuditReport  # noqa: PLC0415 (as above)
+
     body = {"fix": fix, **session.connection.scope}
-    report = await session.connection.request(AuditReport, "POST", AUDIT, json=body, wait_s=_AUDIT_S)
+    report = await session.connection.request(AuditReport, "POST", "/api/audit", json=body, wait_s=_AUDIT_S)
     session.output.show_result(report, lambda: render_audit(report))
     if not report.agrees:
         raise typer.Exit(EXIT_FAILED)

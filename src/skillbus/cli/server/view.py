@@ -1,15 +1,19 @@
 """Tables of the system: services, counts and audits."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillbus.cli import tables
-from skillbus.contracts.http import AuditReport, SystemStatus
-from skillbus.contracts.indexer.skills import IndexerStatus
-from skillbus.contracts.indexer.tools import AuditDifference
+
+if TYPE_CHECKING:
+    from skillbus.contracts.http import AuditReport, SystemStatus
+    from skillbus.contracts.indexer.skills import IndexerStatus
+    from skillbus.contracts.indexer.tools import AuditDifference
 
 _IDS: Final = 5
 """Ids of a difference that are shown. `--json` has all of them."""

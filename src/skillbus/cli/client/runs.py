@@ -28,7 +28,7 @@ PrintOutput = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SkillRunOrder:
+class RunOrder:
     """A run to request. `files` holds contents by base name."""
 
     name: str
@@ -64,7 +64,7 @@ class RunsClient:
 
     connection: ApiConnection
 
-    async def run_skill(self, order: SkillRunOrder) -> RunReply:
+    async def run_skill(self, order: RunOrder) -> RunReply:
         """Run a skill and wait for its end."""
         wait_s = max(_RUN_S, (order.timeout_s or 0) + 30)
         params = self.connection.scope
@@ -72,7 +72,7 @@ class RunsClient:
             RunReply, "POST", order.path, params=params, json=order.body, wait_s=wait_s
         )
 
-    async def follow_run(self, order: SkillRunOrder, print_output: PrintOutput) -> RunReply:
+    async def follow_run(self, order: RunOrder, print_output: PrintOutput) -> RunReply:
         """Run a skill, pass on what it prints as it arrives, and return the reply at its end."""
         params = {**self.connection.scope, "stream": "true"}
         async with self.connection.stream(

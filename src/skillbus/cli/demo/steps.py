@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from skillbus.cli.client.knowledge import KnowledgeClient
-from skillbus.cli.client.runs import RunsClient, SkillRunOrder
+from skillbus.cli.client.runs import RunOrder, RunsClient
 from skillbus.cli.client.skills import SkillsClient
 from skillbus.cli.client.tools import ToolsClient
 from skillbus.cli.errors import CliError, DemoFailedError, LocalFileError
@@ -169,7 +169,7 @@ class Demo:
             file = SAMPLES[name]
             path = self.samples / file
             try:
-                order = SkillRunOrder(name, args={"file": file}, files={file: path.read_bytes()})
+                order = RunOrder(name, args={"file": file}, files={file: path.read_bytes()})
             except OSError as error:
                 detail = f"{path}: {error.strerror or error}"
                 raise DemoFailedError(detail, "It belongs next to the folder of the skills.") from error

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import typer
 
-from skillbus.cli.client.runs import RunsClient, SkillRunOrder
+from skillbus.cli.client.runs import RunOrder, RunsClient
 from skillbus.cli.errors import EXIT_FAILED, LocalFileError, RunFailedError, StoppedError
 from skillbus.cli.input_files import decode_text, read_input
 from skillbus.cli.options import NameArgument, check_skill_name
@@ -70,7 +70,7 @@ async def run_skill(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         raise typer.BadParameter("--json prints one document when the run is over", param_hint="--stream")
     if args is not None and session.trailing_words is not None:
         raise typer.BadParameter("give --args or words after --, not both", param_hint="--args")
-    order = SkillRunOrder(
+    order = RunOrder(
         name=check_skill_name(name),
         action=action,
         args=None if args is None else parse_args(args),
@@ -165,7 +165,7 @@ def _read_files(paths: list[Path]) -> dict[str, bytes]:
     return contents
 
 
-async def _run_until_end(session: Session, order: SkillRunOrder, *, stream: bool) -> RunReply:
+async def _run_until_end(session: Session, order: RunOrder, *, stream: bool) -> RunReply:
     """Return the reply of a run. Ctrl-C cancels the run; the reply then has its output so far."""
     client, output = RunsClient(session.connection), session.output
 

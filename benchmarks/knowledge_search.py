@@ -35,8 +35,8 @@ from skillbus.relevance.lexical.encoder import LexicalEncoder
 from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters.vector_knowledge import VectorKnowledge
+from skillbus.retriever.domain.index import EmbeddedQuery
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
-from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever
 from skillbus.vectors import open_vector_store

@@ -33,7 +33,7 @@ from skillbus.relevance.lexical.lexicon import load_lexicon
 from skillbus.relevance.score import NEUTRAL
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.adapters.vector_tools import VectorTools
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery
 from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.retriever.settings import RetrieverSettings
 from skillbus.retriever.wiring import open_retriever

@@ -10,15 +10,15 @@ from sqlalchemy import Connection, Executable, Row, text
 
 from skillbus.contracts.learner.items import CreateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.project_store import SqlAuditLog, SqlProjectStore
+from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.project_store import SqlAuditLog, SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
-from skillbus.learner.domain.project.projects import Projects
+from skillbus.learner.domain.projects import Projects
 from skillbus.sql.database import connect_database, open_database
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from skillbus.learner.adapters.sql.item.change_writer import write_changes
+from skillbus.learner.adapters.sql.change_writer import write_changes
 from skillbus.learner.domain.errors import ConcurrentChangeError
 from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange, update_item
 

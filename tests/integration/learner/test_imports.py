@@ -19,11 +19,10 @@ from skillbus.contracts.learner.items import ArchiveKnowledge, GetKnowledge, Res
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.learner.projects import ListKnowledgeAudit
 from skillbus.contracts.learner.versions import ListKnowledgeVersions
-from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
-from skillbus.learner.adapters.sql.item.import_store import SqlImports
+from skillbus.learner.adapters.sql.import_store import SqlImports
+from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
 from skillbus.learner.adapters.sql.tables import METADATA
-from skillbus.learner.domain.bulk.exporter import ItemExporter
-from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.bulk import Importer, ItemExporter
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 
 from .knowledge import Knowledge, fetch, knowledge_on, open_knowledge

@@ -17,12 +17,12 @@ from skillbus.contracts.learner.items import ArchiveKnowledge, UpdateKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
 from skillbus.contracts.learner.projects import SetKnowledgeParent
 from skillbus.contracts.learner.usage import GiveFeedback
-from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
-from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
-from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
+from skillbus.learner.adapters.sql.finder_record import SqlCandidates
+from skillbus.learner.adapters.sql.index_record import SqlIndexRecord
+from skillbus.learner.adapters.sql.usage_store import SqlUsage
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
-from skillbus.learner.domain.usage.usage_tracker import UsageTracker
+from skillbus.learner.domain.usage import UsageTracker
 
 from .knowledge import BEGIN, Knowledge, fetch
 

@@ -12,8 +12,8 @@ WRITE = """
 import asyncio, sys
 from datetime import UTC, datetime
 from skillbus.contracts.learner.items import ArchiveKnowledge, CreateKnowledge, RestoreKnowledge, UpdateKnowledge
-from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase

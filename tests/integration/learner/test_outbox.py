@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from skillbus.common.background import PostponedError
 from skillbus.contracts.learner.knowledge import KnowledgeRef
-from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
+from skillbus.learner.adapters.sql.index_record import SqlOutbox
 from skillbus.learner.adapters.sql.tables import OUTBOX
 from skillbus.learner.domain.index.outbox import OutboxRelay
 

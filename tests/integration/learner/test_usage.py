@@ -21,11 +21,11 @@ from skillbus.contracts.learner.usage import (
     KnowledgeUse,
     KnowledgeUsed,
 )
-from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
+from skillbus.learner.adapters.sql.finder_record import SqlCandidates
 from skillbus.learner.adapters.sql.tables import FEEDBACK, REQUESTS, USES
-from skillbus.learner.adapters.sql.usage.usage_store import VOTES_OF_AN_ITEM, SqlUsage
+from skillbus.learner.adapters.sql.usage_store import VOTES_OF_AN_ITEM, SqlUsage
 from skillbus.learner.domain.errors import UnknownItemError
-from skillbus.learner.domain.usage.usage_tracker import UsageTracker, hash_query
+from skillbus.learner.domain.usage import UsageTracker, hash_query
 
 from .knowledge import BEGIN, Knowledge, fetch
 

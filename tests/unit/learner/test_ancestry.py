@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillbus.learner.domain.errors import ProjectsError
-from skillbus.learner.domain.project.ancestry import LEVELS, assign_parent, list_ancestors
+from skillbus.learner.domain.projects import LEVELS, assign_parent, list_ancestors
 
 NAMES = st.sampled_from("abcdefghijkl")
 

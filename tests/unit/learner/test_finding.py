@@ -12,7 +12,7 @@ from skillbus.contracts.learner.index import FindKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.learner.domain.index.finder import CandidateFinder, CandidateSnapshot, RecordedCandidate, may_be_shown
 from skillbus.learner.domain.item.values import bound_item_size, measure_item
-from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote
+from skillbus.learner.domain.usage import HALF_LIFE, Vote
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

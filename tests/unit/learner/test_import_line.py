@@ -6,8 +6,8 @@ import pytest
 from pydantic import JsonValue
 
 from skillbus.contracts.learner.knowledge import KnowledgeStatus
-from skillbus.learner.domain.bulk.import_line import ImportLine, parse_line
 from skillbus.learner.domain.errors import UnfitError
+from skillbus.learner.domain.import_line import ImportLine, parse_line
 
 PLAIN: dict[str, JsonValue] = {"type": "business_rule", "title": "a title", "content": "some content"}
 

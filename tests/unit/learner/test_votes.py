@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from skillbus.learner.domain.usage.votes import HALF_LIFE, Vote, estimate_rate, weigh_votes
+from skillbus.learner.domain.usage import HALF_LIFE, Vote, estimate_rate, weigh_votes
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

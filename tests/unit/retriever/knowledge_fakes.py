@@ -8,10 +8,9 @@ from skillbus.contracts.learner.index import FindKnowledge, KnowledgeMatched
 from skillbus.contracts.learner.knowledge import KnowledgeItem
 from skillbus.contracts.retriever.knowledge_search import SearchKnowledge
 from skillbus.relevance.score import NEUTRAL
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.knowledge.ports import FoundKnowledge, WantedKnowledge
 from skillbus.retriever.domain.knowledge.search import KnowledgeLimits, KnowledgeSearch
-from skillbus.retriever.domain.query import EmbeddedQuery
 
 from ...knowledge_record import NOW, Record
 

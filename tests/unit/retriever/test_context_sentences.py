@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillbus.retriever.domain.context.sentences import find_cuts
+from skillbus.retriever.domain.context.packer import find_cuts
 
 
 def cut(text: str) -> list[str]:

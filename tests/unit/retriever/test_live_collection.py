@@ -11,8 +11,7 @@ from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters import live_collection
 from skillbus.retriever.adapters.live_collection import LiveCollection
 from skillbus.retriever.adapters.vector_tools import VectorTools
-from skillbus.retriever.domain.index import LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery, LiveIndex
 from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.vectors import DENSE, Hit, PayloadFields, StoreHealth, VectorNames
 from skillbus.vectors.datasets import TOOLS

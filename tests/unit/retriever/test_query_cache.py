@@ -5,7 +5,7 @@ import pytest
 
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.adapters.bus_embedder import QueryCache
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery
 
 
 class CountingEmbedder:

@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools
 from skillbus.relevance.score import NEUTRAL
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.tools.hit import IndexedTool
 from skillbus.retriever.domain.tools.ranking import POOL
 from skillbus.retriever.domain.tools.search import FoundTools, ToolSearch, WantedTools

@@ -14,8 +14,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from skillbus.sql.errors import DatabaseUnavailableError, DatabaseUrlError
-from skillbus.sql.failures import translate_failures
+from skillbus.sql.errors import DatabaseUnavailableError, DatabaseUrlError, translate_failures
 from skillbus.sql.schema import Schema, create_or_migrate
 from skillbus.sql.sqlite import SqliteTransactions
 

@@ -1,10 +1,25 @@
-"""The tables of a service, and how a database gets them."""
+"""The tables of a service, how a database gets them, and the column type for a moment in UTC."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, func, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    DateTime,
+    Dialect,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+    func,
+    insert,
+    inspect,
+    select,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +67,26 @@ def _create_tables(connection: Connection, schema: Schema, version: Table) -> No
         connection.execute(insert(table).values(**row))
     version.create(connection)
     connection.execute(insert(version).values(version_num=schema.newest))
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment in UTC, also on SQLite, which has no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
+        """Return a parser of SQLite's text, in one step: a search reads two hundred moments."""
+        return _parse_utc if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or value.tzinfo is not None:
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+def _parse_utc(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(f"{value}+00:00")

@@ -7,16 +7,15 @@ from skillbus.common.bus.responder import Route, route
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.learner import bulk, index, items, projects, usage, versions
 from skillbus.contracts.resources import LEARNER_INDEXED, LEARNER_USES
-from skillbus.learner.domain.bulk.exporter import ItemExporter
-from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.domain.bulk import Importer, ItemExporter
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
 from skillbus.learner.domain.item.ports import RecordHealth
-from skillbus.learner.domain.project.projects import Projects
-from skillbus.learner.domain.usage.usage_tracker import UsageTracker
+from skillbus.learner.domain.projects import Projects
+from skillbus.learner.domain.usage import UsageTracker
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,16 @@ from skillbus.common.runner import StartError
 from skillbus.common.service import ServiceHealth, serve_routes
 from skillbus.contracts.learner import SERVICE
 from skillbus.learner.adapters.index_events import BusItemAnnouncer, listen_to_index
-from skillbus.learner.adapters.sql.index.finder_record import SqlCandidates
-from skillbus.learner.adapters.sql.index.index_record import SqlIndexRecord
-from skillbus.learner.adapters.sql.index.outbox_store import SqlOutbox
-from skillbus.learner.adapters.sql.item.import_store import SqlImports
-from skillbus.learner.adapters.sql.item.knowledge_reader import SqlKnowledgeReader
-from skillbus.learner.adapters.sql.item.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.finder_record import SqlCandidates
+from skillbus.learner.adapters.sql.import_store import SqlImports
+from skillbus.learner.adapters.sql.index_record import SqlIndexRecord, SqlOutbox
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.project_store import SqlAuditLog, SqlProjectStore
+from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
+from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
+from skillbus.learner.adapters.sql.project_store import SqlAuditLog, SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
-from skillbus.learner.adapters.sql.usage.usage_store import SqlUsage
-from skillbus.learner.domain.bulk.exporter import ItemExporter
-from skillbus.learner.domain.bulk.importer import Importer
+from skillbus.learner.adapters.sql.usage_store import SqlUsage
+from skillbus.learner.domain.bulk import Importer, ItemExporter
 from skillbus.learner.domain.errors import KnowledgeUnavailableError
 from skillbus.learner.domain.index.finder import CandidateFinder
 from skillbus.learner.domain.index.index_feed import IndexFeed
@@ -32,8 +30,8 @@ from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.index.outbox import OutboxRelay
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
 from skillbus.learner.domain.item.listing import ItemBrowser
-from skillbus.learner.domain.project.projects import Projects
-from skillbus.learner.domain.usage.usage_tracker import UsageTracker
+from skillbus.learner.domain.projects import Projects
+from skillbus.learner.domain.usage import UsageTracker
 from skillbus.learner.errors_on_the_wire import to_wire
 from skillbus.learner.service import LearnerHandlers
 from skillbus.learner.settings import LearnerSettings

@@ -11,7 +11,7 @@ from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
 from skillbus.contracts.message import MSGPACK, FloatMatrix
 from skillbus.relevance.score import Relevance, build_relevance
-from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
+from skillbus.retriever.domain.index import EmbeddedQuery, QueryEmbedder
 from skillbus.vectors.datasets import NO_MODEL
 from skillbus.vectors.mean_direction import compute_mean_direction
 

@@ -10,8 +10,7 @@ from cachetools import TTLCache
 from qdrant_client import models
 
 from skillbus.retriever.domain.errors import StoreUnavailableError
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.vectors import DENSE, LEXICAL, CollectionMissing, PayloadFields, VectorSearch, VectorStoreUnavailable
 from skillbus.vectors.datasets import Dataset, parse_fingerprint
 

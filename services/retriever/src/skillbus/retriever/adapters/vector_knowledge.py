@@ -6,9 +6,8 @@ from qdrant_client import models
 
 from skillbus.contracts.scope import ANY, get_scope_key, list_ancestor_keys, split_scope
 from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge
-from skillbus.retriever.domain.query import EmbeddedQuery
 from skillbus.vectors import VectorSearch
 from skillbus.vectors.datasets import KNOWLEDGE
 

@@ -7,8 +7,7 @@ from qdrant_client import models
 
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.retriever.adapters.live_collection import LiveCollection, has_any
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.tools.hit import IndexedTool
 from skillbus.retriever.domain.tools.search import WantedTools
 from skillbus.vectors import VectorSearch

@@ -1,6 +1,10 @@
-"""The index that a search reads, and what both of its sides return."""
+"""The index that a search reads, the query in its vectors, and the candidates that both sides return."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from skillbus.relevance.score import Relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +28,34 @@ class IndexCandidate:
     without a dense vector of the query or of the point."""
     bm25: float | None = None
     """None if the point shares no word with the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedQuery:
+    """A query as vectors."""
+
+    dense: Sequence[float] | None
+    """Length 1; None if the model is not available."""
+    indices: Sequence[int]
+    values: Sequence[float]
+    terms: Sequence[str]
+    """The terms at the positions of `indices`."""
+    model: str | None
+    """Name of the model of `dense`."""
+    relevance: Relevance
+    """The map of that model."""
+    parts: tuple[Sequence[float], ...] = ()
+    """Dense vectors of its sentences; empty if the model is not available."""
+    fingerprint: str | None = None
+    """Fingerprint of the model of `dense`."""
+
+
+class QueryEmbedder(Protocol):
+    """Embeds queries."""
+
+    async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
+        """Return vectors of a query and its sentences, made by the model with this fingerprint.
+
+        Raises RequestError if the embedder does not answer.
+        """
+        ...

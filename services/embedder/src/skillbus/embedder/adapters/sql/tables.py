@@ -20,8 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from skillbus.sql.instant import Instant
-from skillbus.sql.schema import Schema
+from skillbus.sql.schema import Instant, Schema
 
 METADATA: Final = MetaData()
 

@@ -10,7 +10,7 @@ from skillbus.contracts.learner.index import FindKnowledge, FoundItem, Knowledge
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeStatus
 from skillbus.contracts.scope import match_scope
 from skillbus.learner.domain.item.values import bound_item_size, measure_item
-from skillbus.learner.domain.usage.votes import Vote, weigh_votes
+from skillbus.learner.domain.usage import Vote, weigh_votes
 
 
 @dataclass(frozen=True, slots=True)

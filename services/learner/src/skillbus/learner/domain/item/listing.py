@@ -1,9 +1,11 @@
 """Lists of items, their versions, and differences between versions."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Final, NoReturn
 
 from pydantic import JsonValue
 
@@ -17,9 +19,34 @@ from skillbus.contracts.learner.versions import (
     KnowledgeVersionsListed,
     ListKnowledgeVersions,
 )
-from skillbus.learner.domain.item import cursor
+from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.item.ports import KnowledgeReader, ListPosition
 from skillbus.learner.domain.item.text_diff import diff_texts
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([A-Za-z0-9-]{1,64})")
+
+
+def encode_cursor(position: ListPosition) -> str:
+    """Return the position as microseconds since 1970 and the id."""
+    return f"{(position.updated_at - _EPOCH) // _MICROSECOND}.{position.item}"
+
+
+def decode_cursor(cursor: str | None) -> ListPosition | None:
+    """Return the position that `encode_cursor` encoded. Raises UnfitError."""
+    if cursor is None:
+        return None
+    parts = _CURSOR.fullmatch(cursor)
+    try:
+        return ListPosition(_EPOCH + int(parts[1]) * _MICROSECOND, parts[2]) if parts else _refuse()
+    except OverflowError:
+        return _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
+
 
 _FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
 _TEXTS: Final = frozenset({"title", "content"})
@@ -32,10 +59,10 @@ class ItemBrowser:
     reader: KnowledgeReader
 
     async def list_items(self, request: ListKnowledge) -> KnowledgeListed:
-        found = await self.reader.list_items(request, cursor.decode_cursor(request.after))
+        found = await self.reader.list_items(request, decode_cursor(request.after))
         items = cut_page(found.items, measure_json)
         more = found.more or len(items) < len(found.items)
-        following = cursor.encode_cursor(ListPosition(items[-1].updated_at, items[-1].id)) if more else None
+        following = encode_cursor(ListPosition(items[-1].updated_at, items[-1].id)) if more else None
         return KnowledgeListed(items=tuple(items), total=found.total, next=following)
 
     async def list_versions(self, request: ListKnowledgeVersions) -> KnowledgeVersionsListed:

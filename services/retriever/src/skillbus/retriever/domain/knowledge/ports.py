@@ -12,8 +12,7 @@ from skillbus.contracts.retriever.knowledge_search import (
     KnowledgeSearchExplanation,
     SearchKnowledge,
 )
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 
 
 @dataclass(frozen=True, slots=True)

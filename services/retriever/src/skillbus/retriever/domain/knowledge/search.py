@@ -9,7 +9,7 @@ from skillbus.contracts.retriever.knowledge_search import KnowledgeSearchExplana
 from skillbus.relevance.knowledge_evidence import KnowledgeRelevance, derive_knowledge_relevance, sum_own_weights
 from skillbus.relevance.score import compute_probability
 from skillbus.retriever.domain.explanation import StageTimer
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
 from skillbus.retriever.domain.knowledge.hit import make_hit
 from skillbus.retriever.domain.knowledge.ports import (
     FoundKnowledge,
@@ -19,7 +19,6 @@ from skillbus.retriever.domain.knowledge.ports import (
 )
 from skillbus.retriever.domain.knowledge.ranking import KnowledgeRanking, RankedItem
 from skillbus.retriever.domain.knowledge.score_factors import NEUTRAL, KnowledgeWeights
-from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
 from skillbus.retriever.domain.threshold import least_evidence
 
 

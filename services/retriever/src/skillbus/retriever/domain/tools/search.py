@@ -10,8 +10,7 @@ from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolS
 from skillbus.relevance.score import compute_probability
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.domain.explanation import StageTimer
-from skillbus.retriever.domain.index import IndexCandidate, LiveIndex
-from skillbus.retriever.domain.query import EmbeddedQuery, QueryEmbedder
+from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex, QueryEmbedder
 from skillbus.retriever.domain.threshold import least_evidence
 from skillbus.retriever.domain.tools.hit import IndexedTool, make_tool_hit
 from skillbus.retriever.domain.tools.ranking import POOL, RankedTool, diversify, rank_candidates

@@ -6,11 +6,11 @@ from typing import Final
 from sqlalchemy import Connection, String, bindparam, cast, delete, insert, literal, select, text
 
 from skillbus.contracts.learner.projects import KnowledgeAuditEntry
-from skillbus.learner.adapters.sql.item.change_writer import write_audit
+from skillbus.learner.adapters.sql.change_writer import write_audit
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.tables import AUDIT, PROJECTS
 from skillbus.learner.domain.item.lifecycle import Attribution
-from skillbus.learner.domain.project.ancestry import LEVELS, assign_parent, list_ancestors
+from skillbus.learner.domain.projects import LEVELS, assign_parent, list_ancestors
 
 _itself = select(cast(bindparam("project"), String(64)).label("project"), literal(0).label("level"))
 _level = _itself.cte("chain", recursive=True)

@@ -6,10 +6,9 @@ from typing import TypeVar
 from sqlalchemy import Connection, delete, insert, select
 
 from skillbus.contracts.learner.knowledge import KnowledgeItem
-from skillbus.learner.adapters.sql.item.change_writer import write_changes
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.change_writer import write_changes
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import HISTORY, IDEMPOTENCY, KNOWLEDGE
+from skillbus.learner.adapters.sql.tables import HISTORY, IDEMPOTENCY, ITEM_COLUMNS, KNOWLEDGE, parse_item
 from skillbus.learner.domain.errors import (
     ConcurrentChangeError,
     ExternalIdTakenError,

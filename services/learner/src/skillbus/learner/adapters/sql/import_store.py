@@ -8,11 +8,10 @@ from sqlalchemy import Connection, select
 
 from skillbus.contracts.learner.bulk import ExportKnowledge
 from skillbus.contracts.learner.knowledge import ANYBODY, KnowledgeItem
-from skillbus.learner.adapters.sql.item.change_writer import write_audit, write_changes
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.change_writer import write_audit, write_changes
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import KNOWLEDGE
-from skillbus.learner.domain.bulk.importer import ImportPlan, RecordedItem
+from skillbus.learner.adapters.sql.tables import ITEM_COLUMNS, KNOWLEDGE, parse_item
+from skillbus.learner.domain.bulk import ImportPlan, RecordedItem
 from skillbus.learner.domain.errors import ConcurrentChangeError
 from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
 from skillbus.sql.errors import ConstraintError

@@ -1,16 +1,16 @@
-"""Answers the indexer from the tables, and keeps which versions the index has."""
+"""The record's side of the index: items and digests for the indexer, indexed versions, and the outbox."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
 
 from skillbus.contracts.learner.index import KnowledgeItemDigest, KnowledgeKey, ListKnowledgeDigests
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import KNOWLEDGE
+from skillbus.learner.adapters.sql.tables import ITEM_COLUMNS, KNOWLEDGE, OUTBOX, parse_item
+from skillbus.learner.domain.index.outbox import OutboxRow
 
 _columns = KNOWLEDGE.c
 _ITEMS: Final = select(*ITEM_COLUMNS).where(_columns.id.in_(bindparam("ids", expanding=True)))
@@ -70,5 +70,37 @@ class SqlIndexRecord:
 
         def work(connection: Connection) -> None:
             connection.execute(_MARK_INDEXED, rows)
+
+        await self._database.write(work)
+
+
+class SqlOutbox:
+    """Rows are not locked while they are published: no writer waits for the stream.
+
+    Two replicas may therefore publish the same rows, which does no harm: the stream drops an event of the same rows,
+    and the indexer reads each item as it is.
+    """
+
+    def __init__(self, database: KnowledgeDatabase) -> None:
+        self._database = database
+
+    async def list_oldest(self, limit: int) -> Sequence[OutboxRow]:
+        columns = OUTBOX.c
+        oldest = select(columns.sequence, columns.project, columns.id, columns.version)
+        oldest = oldest.order_by(columns.sequence).limit(limit)
+
+        def work(connection: Connection) -> list[OutboxRow]:
+            return [
+                OutboxRow(sequence, KnowledgeRef.model_construct(project=project, id=item, version=version))
+                for sequence, project, item, version in connection.execute(oldest)
+            ]
+
+        return await self._database.read(work)
+
+    async def remove_rows(self, rows: Sequence[OutboxRow]) -> None:
+        published = delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows]))
+
+        def work(connection: Connection) -> None:
+            connection.execute(published)
 
         await self._database.write(work)

@@ -10,10 +10,9 @@ from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.items import KnowledgeSummary, ListKnowledge
 from skillbus.contracts.learner.knowledge import KnowledgeChangeKind, KnowledgeItem
 from skillbus.contracts.learner.versions import KnowledgeVersion
-from skillbus.learner.adapters.sql.item.change_writer import fold_case
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
+from skillbus.learner.adapters.sql.change_writer import fold_case
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.tables import HISTORY, KNOWLEDGE, TAGS
+from skillbus.learner.adapters.sql.tables import HISTORY, ITEM_COLUMNS, KNOWLEDGE, TAGS, parse_item
 from skillbus.learner.domain.errors import UnknownItemError, UnknownVersionError
 from skillbus.learner.domain.item.ports import ItemPage, ListPosition, VersionPage
 

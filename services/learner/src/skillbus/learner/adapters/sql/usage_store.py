@@ -15,10 +15,9 @@ from skillbus.contracts.learner.usage import (
     KnowledgeUsed,
 )
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.project_store import list_chain
+from skillbus.learner.adapters.sql.project_store import list_chain
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
-from skillbus.learner.adapters.sql.usage.item_usage import load_item_usage
-from skillbus.learner.adapters.sql.usage.usage_reports import load_stats
+from skillbus.learner.adapters.sql.usage_reports import load_item_usage, load_stats
 from skillbus.learner.domain.errors import UnknownItemError
 
 if TYPE_CHECKING:

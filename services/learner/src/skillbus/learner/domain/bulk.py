@@ -1,4 +1,4 @@
-"""Imports many items in one transaction; each line is accepted or rejected on its own."""
+"""Imports many items in one transaction, each line accepted or rejected on its own, and exports them page by page."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,22 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePut, KnowledgePutOutcome, PutKnowledge
+from skillbus.common.paging import cut_page
+from skillbus.contracts.learner.bulk import (
+    ExportKnowledge,
+    KnowledgeExported,
+    KnowledgeItemPut,
+    KnowledgePut,
+    KnowledgePutOutcome,
+    PutKnowledge,
+)
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeRef, KnowledgeStatus
-from skillbus.learner.domain.bulk.import_line import ImportLine, parse_line
 from skillbus.learner.domain.errors import ExternalIdTakenError, LearnerError, UnfitError, WrongStatusError
+from skillbus.learner.domain.import_line import ImportLine, parse_line
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item import lifecycle
 from skillbus.learner.domain.item.lifecycle import Attribution, ItemChange
-from skillbus.learner.domain.item.values import change_fields, generate_id
+from skillbus.learner.domain.item.values import change_fields, generate_id, measure_item
 
 _LEAST_VISIBLE_LAST: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, KnowledgeStatus.ARCHIVED)
 
@@ -207,3 +215,25 @@ def _update_item(
         raise WrongStatusError(known.id, known.status, "restore it, then import it again")
     change = lifecycle.update_item(known, line.given, by)
     return None if change is None else items.apply_change(change)
+
+
+class ExportRecord(Protocol):
+    """The record, for exports."""
+
+    async def export_items(self, wanted: ExportKnowledge, at: datetime) -> Sequence[KnowledgeItem]:
+        """Return a page ordered by id, and audit the first page of an export. Raises KnowledgeUnavailableError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ItemExporter:
+    """Cuts exports to pages that fit into a message."""
+
+    record: ExportRecord
+    now: Callable[[], datetime]
+
+    async def export_page(self, wanted: ExportKnowledge) -> KnowledgeExported:
+        items = await self.record.export_items(wanted, self.now())
+        fit = cut_page(items, measure_item)
+        more = len(fit) < len(items) or len(items) == wanted.limit
+        return KnowledgeExported(items=tuple(fit), next=fit[-1].id if more else None)

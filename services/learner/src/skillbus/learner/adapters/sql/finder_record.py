@@ -6,12 +6,11 @@ from typing import Final
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, literal_column, select
 
 from skillbus.contracts.learner.index import FindKnowledge
-from skillbus.learner.adapters.sql.item.rows import ITEM_COLUMNS, parse_item
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
-from skillbus.learner.adapters.sql.project.project_store import list_chain
-from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE
+from skillbus.learner.adapters.sql.project_store import list_chain
+from skillbus.learner.adapters.sql.tables import FEEDBACK, ITEM_COLUMNS, KNOWLEDGE, parse_item
 from skillbus.learner.domain.index.finder import CandidateSnapshot, RecordedCandidate
-from skillbus.learner.domain.usage.votes import Vote
+from skillbus.learner.domain.usage import Vote
 
 _of = KNOWLEDGE.c
 # The condition of the partial index, as it is written there: with a bound value SQLite would not use the index.

@@ -13,7 +13,7 @@ from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
-from skillbus.learner.adapters.sql.project_store import SqlAuditLog, SqlProjectStore
+from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.domain.index.index_waiter import IndexWaiter
 from skillbus.learner.domain.item.knowledge_base import KnowledgeBase
@@ -66,7 +66,7 @@ def knowledge_on(database: KnowledgeDatabase) -> Knowledge:
     base = KnowledgeBase(
         SqlKnowledgeStore(database), reader, IndexWaiter(0), on_write=lambda: wrote.append(clock.at), now=clock
     )
-    projects = Projects(SqlProjectStore(database), SqlAuditLog(database), clock)
+    projects = Projects(SqlProjectStore(database), clock)
     return Knowledge(database, base, ItemBrowser(reader), projects, clock, wrote)
 
 

@@ -16,8 +16,8 @@ def item(content: str, title: str = "规则", scope: str = "") -> KnowledgeItem:
 def find_alike(one: KnowledgeItem, other: KnowledgeItem, wanted: str | None = None) -> bool:
     said = DuplicateFilter(wanted)
     for unlike in distinct(20):
-        said.add(compute_wording(unlike.item))
-    said.add(compute_wording(one))
+        said.add_wording(compute_wording(unlike.item))
+    said.add_wording(compute_wording(one))
     found = said.has_similar(compute_wording(other))
     assert found == are_alike(compute_wording(one), compute_wording(other), wanted)
     return found

@@ -74,7 +74,7 @@ async def test_search_is_asked_for_as_many_as_may_come_in_whole_and_with_all_fil
             "candidates": 200,
         }
     )
-    await building.builder.build(request)
+    await building.builder.build_context(request)
     ((asked, at_most),) = building.finder.asked
     filters = {"project", "inherit", "types", "tags", "all_tags", "sources", "scope", "at", "query", "threshold"}
     assert asked.model_dump(include=filters) == request.model_dump(include=filters)
@@ -84,7 +84,9 @@ async def test_search_is_asked_for_as_many_as_may_come_in_whole_and_with_all_fil
 async def test_the_items_that_are_in_are_noted_as_applied_at_their_places(building: Building) -> None:
     """knowledge-base.md § 记录使用情况: of a context, with its scene."""
     building.finder.hits = distinct(30)
-    built = await building.builder.build(BuildContext(project="team-a", query="which header?", budget_tokens=2_000))
+    built = await building.builder.build_context(
+        BuildContext(project="team-a", query="which header?", budget_tokens=2_000)
+    )
     (used,) = building.notes.used
     assert building.notes.projects == ["team-a"]
     assert 0 < len(built.items) < 30
@@ -101,7 +103,7 @@ async def test_the_items_that_are_in_are_noted_as_applied_at_their_places(buildi
 
 async def test_no_more_of_a_content_is_fetched_than_could_have_room(building: Building) -> None:
     for budget in (10, 1_000_000):
-        await building.builder.build(BuildContext(query="x", budget_tokens=budget))
+        await building.builder.build_context(BuildContext(query="x", budget_tokens=budget))
     assert [asked.content_characters for asked, _ in building.finder.asked] == [80, 32_000]
 
 
@@ -109,21 +111,21 @@ async def test_no_more_of_a_content_is_fetched_than_could_have_room(building: Bu
     ("more", "scene"), [({"use": "chat"}, "chat"), ({"use": "chat", "scene": "support"}, "support")]
 )
 async def test_the_scene_is_the_one_named_else_the_use(building: Building, more: dict[str, str], scene: str) -> None:
-    await building.builder.build(BuildContext.model_validate({"query": "x", **more}))
+    await building.builder.build_context(BuildContext.model_validate({"query": "x", **more}))
     assert [used.scene for used in building.notes.used] == [scene]
 
 
 async def test_a_query_that_nothing_answers_is_noted_and_one_without_room_is_not(building: Building) -> None:
-    await building.builder.build(BuildContext(query="nothing"))
+    await building.builder.build_context(BuildContext(query="nothing"))
     building.finder.hits = [hit(1)]
-    built = await building.builder.build(BuildContext(query="no room", budget_tokens=1))
+    built = await building.builder.build_context(BuildContext(query="no room", budget_tokens=1))
     assert (built.text, built.omitted.over_budget) == ("", 1)
     assert [(used.query, used.uses) for used in building.notes.used] == [("nothing", ())]
 
 
 async def test_nothing_is_noted_where_that_is_not_wanted(building: Building) -> None:
     building.finder.hits = [hit(1)]
-    await building.builder.build(BuildContext(query="x", record_use=False))
+    await building.builder.build_context(BuildContext(query="x", record_use=False))
     assert building.notes.used == []
 
 
@@ -131,8 +133,8 @@ async def test_tokens_are_those_of_the_tokenizer_that_is_named(building: Buildin
     building.finder.hits = distinct(30)
     counter = byte_level_bpe()
     counter.tokenizer.save(str(building.folder / "mine.json"))
-    built = await building.builder.build(BuildContext(query="x", budget_tokens=1_500, tokenizer="mine"))
-    bound = await building.builder.build(BuildContext(query="x", budget_tokens=1_500))
+    built = await building.builder.build_context(BuildContext(query="x", budget_tokens=1_500, tokenizer="mine"))
+    bound = await building.builder.build_context(BuildContext(query="x", budget_tokens=1_500))
     assert (built.counted_by, bound.counted_by) == ("mine", "upper_bound")
     assert built.tokens == counter.count(built.text) <= 1_500
     assert len(built.items) >= len(bound.items)
@@ -140,19 +142,19 @@ async def test_tokens_are_those_of_the_tokenizer_that_is_named(building: Buildin
 
 async def test_an_unknown_tokenizer_is_told_before_anything_is_searched(building: Building) -> None:
     with pytest.raises(TokenizerUnknownError):
-        await building.builder.build(BuildContext(query="x", tokenizer="qwen3"))
+        await building.builder.build_context(BuildContext(query="x", tokenizer="qwen3"))
     assert building.finder.asked == []
 
 
 async def test_an_answer_of_the_lexical_side_alone_is_told(building: Building) -> None:
     building.finder.hits, building.finder.degraded = [hit(1)], True
-    built = await building.builder.build(BuildContext(query="x"))
+    built = await building.builder.build_context(BuildContext(query="x"))
     assert (built.degraded, built.model) == ("lexical", None)
 
 
 async def test_the_text_and_the_items_are_the_same_context(building: Building) -> None:
     building.finder.hits = [hit(1, scope="/api/live/*", external_id="faq-1"), hit(2, "Other." * 3, score=0.1)]
-    built = await building.builder.build(BuildContext(query="x", use="chat"))
+    built = await building.builder.build_context(BuildContext(query="x", use="chat"))
     assert [item.id for item in built.items] == [id_of(1), id_of(2)]
     first = built.items[0]
     assert (first.external_id, first.scope, first.cut, first.project) == ("faq-1", "/api/live/*", False, "default")

@@ -21,7 +21,7 @@ def note(number: int, project: str = "default", at: float = 0.0, query: str = "s
 def waiting(notes: Sequence[UsageNote], size: int = 1_000) -> UsageQueue:
     held = UsageQueue(size)
     for one in notes:
-        held.add(one)
+        held.add_note(one)
     return held
 
 
@@ -80,18 +80,18 @@ def test_as_many_ordinary_answers_go_together_as_an_event_carries() -> None:
 def test_of_too_many_the_oldest_gives_way() -> None:
     held = UsageQueue(3)
     notes = [note(number) for number in range(5)]
-    assert [held.add(one) for one in notes] == [None, None, None, *notes[:2]]
+    assert [held.add_note(one) for one in notes] == [None, None, None, *notes[:2]]
     assert ids(held.take_batch()) == [2, 3, 4]
 
 
 def test_half_of_what_is_held_is_many() -> None:
     held = UsageQueue(4)
     assert not held.is_half_full
-    held.add(note(1))
+    held.add_note(note(1))
     assert not held.is_half_full
-    held.add(note(2))
+    held.add_note(note(2))
     assert held.is_half_full
     alone = UsageQueue(1)
     assert not alone.is_half_full
-    alone.add(note(1))
+    alone.add_note(note(1))
     assert alone.is_half_full

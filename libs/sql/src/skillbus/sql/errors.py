@@ -86,22 +86,19 @@ def translate_failures(url: URL) -> Generator[None]:
     except IntegrityError as error:
         raise ConstraintError(f"{_name_database(url)} refuses it: {error.orig}") from error
     except DBAPIError as error:
-        raise _classify(url, error.orig or error) from error
+        reason = error.orig or error
+        if isinstance(reason, sqlite3.Error):
+            kind = _SQLITE.get(getattr(reason, "sqlite_errorcode", 0) & 0xFF)
+        else:
+            kind = _POSTGRESQL.get(getattr(reason, "sqlstate", None) or "")
+        if kind is None:
+            raise _unavailable(url, reason) from error
+        raise kind(f"{_name_database(url)} cannot be used: {reason}; {_ADVICE[kind]}") from error
     except NoConnectionError as error:
         advice = _ADVICE[DatabaseBusyError]
         raise DatabaseBusyError(f"all connections to {_name_database(url)} are taken: {advice}") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise _unavailable(url, error) from error
-
-
-def _classify(url: URL, reason: BaseException) -> DatabaseError:
-    if isinstance(reason, sqlite3.Error):
-        kind = _SQLITE.get(getattr(reason, "sqlite_errorcode", 0) & 0xFF)
-    else:
-        kind = _POSTGRESQL.get(getattr(reason, "sqlstate", None) or "")
-    if kind is None:
-        return _unavailable(url, reason)
-    return kind(f"{_name_database(url)} cannot be used: {reason}; {_ADVICE[kind]}")
 
 
 def _unavailable(url: URL, reason: BaseException) -> DatabaseUnavailableError:

@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import closing
 from typing import Final, Literal, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -42,19 +42,7 @@ class SqliteTransactions:
         return await loop.run_in_executor(self._read_threads, _run_transaction, self._readers, work)
 
     async def write(self, work: Callable[[Connection], ResultT]) -> ResultT:
-        async with self._take_turn():
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._write_thread, _run_transaction, self._writer, work)
-
-    async def close(self) -> None:
-        for threads in (self._read_threads, self._write_thread):
-            await asyncio.to_thread(threads.shutdown)
-        self._readers.dispose()
-        self._writer.dispose()
-
-    @asynccontextmanager
-    async def _take_turn(self) -> AsyncGenerator[None]:
-        """Queue writers of this process in order: SQLite's own lock makes them poll, in no order."""
+        # Writers of this process queue here in order: SQLite's own lock makes them poll, in no order.
         try:
             async with asyncio.timeout(_TURN_S):
                 await self._turn.acquire()
@@ -63,9 +51,16 @@ class SqliteTransactions:
                 f"the database {self._file} is being written by others of this process: try again"
             ) from None
         try:
-            yield
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._write_thread, _run_transaction, self._writer, work)
         finally:
             self._turn.release()
+
+    async def close(self) -> None:
+        for threads in (self._read_threads, self._write_thread):
+            await asyncio.to_thread(threads.shutdown)
+        self._readers.dispose()
+        self._writer.dispose()
 
 
 def _open_engine(
@@ -90,28 +85,17 @@ def _run_transaction(engine: Engine, work: Callable[[Connection], ResultT]) -> R
 def _prepare_reader(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     # The driver begins no transaction for a read: each statement would see another snapshot.
     connection.isolation_level = None
-    _execute_pragmas(connection, "query_only = ON")
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("PRAGMA query_only = ON")
 
 
 def _prepare_writer(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     # The driver begins a transaction at the first write only: what was read before could change.
     connection.isolation_level = None
-    cursor = connection.cursor()
-    try:
+    with closing(connection.cursor()) as cursor:
         _enable_write_ahead_log(cursor)
-    finally:
-        cursor.close()
-    # FULL: a committed transaction survives a power failure.
-    _execute_pragmas(connection, "foreign_keys = ON", "synchronous = FULL")
-
-
-def _execute_pragmas(connection: DBAPIConnection, *pragmas: str) -> None:
-    cursor = connection.cursor()
-    try:
-        for pragma in pragmas:
-            cursor.execute(f"PRAGMA {pragma}")
-    finally:
-        cursor.close()
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA synchronous = FULL")  # a committed transaction survives a power failure
 
 
 def _enable_write_ahead_log(cursor: DBAPICursor) -> None:

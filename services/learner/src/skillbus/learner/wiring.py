@@ -19,7 +19,7 @@ from skillbus.learner.adapters.sql.index_record import SqlIndexRecord, SqlOutbox
 from skillbus.learner.adapters.sql.knowledge_database import KnowledgeDatabase
 from skillbus.learner.adapters.sql.knowledge_reader import SqlKnowledgeReader
 from skillbus.learner.adapters.sql.knowledge_store import SqlKnowledgeStore
-from skillbus.learner.adapters.sql.project_store import SqlAuditLog, SqlProjectStore
+from skillbus.learner.adapters.sql.project_store import SqlProjectStore
 from skillbus.learner.adapters.sql.tables import SCHEMA
 from skillbus.learner.adapters.sql.usage_store import SqlUsage
 from skillbus.learner.domain.bulk import Importer, ItemExporter
@@ -35,7 +35,7 @@ from skillbus.learner.domain.usage import UsageTracker
 from skillbus.learner.errors_on_the_wire import to_wire
 from skillbus.learner.service import LearnerHandlers
 from skillbus.learner.settings import LearnerSettings
-from skillbus.sql.database import Database, open_database
+from skillbus.sql.database import open_database
 from skillbus.sql.errors import DatabaseUnavailableError
 
 _RELAY_EVERY_S: Final = 5.0
@@ -53,12 +53,29 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         StartError: the database of the knowledge base cannot be opened.
     """
     async with AsyncExitStack() as stack:
-        database = KnowledgeDatabase(await _open_database(stack, settings))
+        try:
+            if settings.database_url is None:
+                await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
+            opened = await stack.enter_async_context(open_database(settings.record_url(), SCHEMA))
+        except (DatabaseUnavailableError, OSError) as error:
+            raise StartError(f"the knowledge base cannot be opened: {error}") from error
+        database = KnowledgeDatabase(opened)
         waiter = IndexWaiter(settings.wait_indexed_s)
         relay = OutboxRelay(SqlOutbox(database), BusItemAnnouncer(bus))
         relaying = _build_job("relay_changes", relay.relay_changes, _RELAY_EVERY_S)
         usage = UsageTracker(SqlUsage(database), _now, timedelta(days=settings.keep_usage_days))
-        handlers = _build_handlers(database, waiter, relaying.wake, usage)
+        reader, imports = SqlKnowledgeReader(database), SqlImports(database)
+        handlers = LearnerHandlers(
+            base=KnowledgeBase(SqlKnowledgeStore(database), reader, waiter, relaying.wake, _now),
+            browser=ItemBrowser(reader),
+            projects=Projects(SqlProjectStore(database), _now),
+            importer=Importer(imports, waiter, _now, relaying.wake),
+            exporter=ItemExporter(imports, _now),
+            finder=CandidateFinder(SqlCandidates(database), _now),
+            feed=IndexFeed(SqlIndexRecord(database), _now),
+            usage=usage,
+            record=database,
+        )
         health = ServiceHealth(SERVICE, (handlers.check_record,))
         removing = _build_job("remove_expired_usage", usage.remove_expired, _REMOVE_EXPIRED_EVERY_S)
         retrying = _build_job("retry_write", database.retry_write, _RETRY_WRITE_EVERY_S)
@@ -69,34 +86,8 @@ async def open_learner(bus: Bus, settings: LearnerSettings) -> AsyncGenerator[Se
         yield health
 
 
-async def _open_database(stack: AsyncExitStack, settings: LearnerSettings) -> Database:
-    try:
-        if settings.database_url is None:
-            await asyncio.to_thread(settings.data.mkdir, parents=True, exist_ok=True)
-        return await stack.enter_async_context(open_database(settings.record_url(), SCHEMA))
-    except (DatabaseUnavailableError, OSError) as error:
-        raise StartError(f"the knowledge base cannot be opened: {error}") from error
-
-
 def _build_job(name: str, step: Callable[[], Awaitable[object]], every_s: float) -> PeriodicJob:
     return PeriodicJob({name: step}, every_s=every_s, postponed_by=(KnowledgeUnavailableError,))
-
-
-def _build_handlers(
-    database: KnowledgeDatabase, waiter: IndexWaiter, on_write: Callable[[], None], usage: UsageTracker
-) -> LearnerHandlers:
-    reader, imports = SqlKnowledgeReader(database), SqlImports(database)
-    return LearnerHandlers(
-        base=KnowledgeBase(SqlKnowledgeStore(database), reader, waiter, on_write, _now),
-        browser=ItemBrowser(reader),
-        projects=Projects(SqlProjectStore(database), SqlAuditLog(database), _now),
-        importer=Importer(imports, waiter, _now, on_write),
-        exporter=ItemExporter(imports, _now),
-        finder=CandidateFinder(SqlCandidates(database), _now),
-        feed=IndexFeed(SqlIndexRecord(database), _now),
-        usage=usage,
-        record=database,
-    )
 
 
 def _now() -> datetime:

@@ -1,4 +1,4 @@
-"""The retriever's handlers: decode, one call of the domain, encode."""
+"""The retriever's handlers: one call of the domain each. `ContextBuilder` is the handler of contexts."""
 
 import time
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from skillbus.contracts.endpoint import HealthCheck
-from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeFound, SearchKnowledge
+from skillbus.contracts.retriever.knowledge_search import KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
-from skillbus.retriever.domain.context.builder import ContextBuilder
 from skillbus.retriever.domain.knowledge.hit import fit_reply, make_usage
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
 from skillbus.retriever.domain.tools.search import ToolSearch
@@ -18,16 +17,12 @@ from skillbus.vectors import VectorSearch
 
 @dataclass(frozen=True, slots=True)
 class RetrieverHandlers:
-    """Answers the retriever's requests."""
-
     search: ToolSearch
     knowledge: KnowledgeFinder
     usage: UsageLog
-    contexts: ContextBuilder
     store: VectorSearch
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
-        """Return the tools that fit, best first."""
         start = time.perf_counter()
         found = await self.search.search_tools(request)
         return ToolsFound(
@@ -40,7 +35,6 @@ class RetrieverHandlers:
         )
 
     async def search_knowledge(self, request: SearchKnowledge) -> KnowledgeFound:
-        """Return the knowledge that fits, best first, and note its use for the statistics."""
         start, request_id = time.perf_counter(), uuid4().hex
         found = await self.knowledge.search_knowledge(request)
         if request.record_use:
@@ -55,12 +49,7 @@ class RetrieverHandlers:
             took_ms=_ms_since(start),
         )
 
-    async def build_context(self, request: BuildContext) -> ContextBuilt:
-        """Return the knowledge that fits as a text for a model."""
-        return await self.contexts.build(request)
-
     async def check_store(self) -> HealthCheck:
-        """Check that the vector store answers."""
         health = await self.store.health()
         return HealthCheck(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
 

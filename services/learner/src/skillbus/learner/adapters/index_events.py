@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import structlog
 from nats.aio.msg import Msg
@@ -17,15 +18,15 @@ from skillbus.learner.domain.index.index_waiter import IndexWaiter
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class BusItemAnnouncer:
     """Publishes to the stream and waits for its acknowledgement."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    bus: Bus
 
     async def announce_change(self, project: str, refs: Sequence[KnowledgeRef], identity: str) -> None:
         await publish_event(
-            self._bus,
+            self.bus,
             KNOWLEDGE_CHANGED,
             KnowledgeChanged(items=tuple(refs)),
             identity=project,

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
-from pydantic import JsonValue
-
 from skillbus.common.paging import cut_page
 from skillbus.contracts.learner.bulk import (
     ExportKnowledge,
@@ -30,8 +28,6 @@ _LEAST_VISIBLE_LAST: Final = (KnowledgeStatus.ACTIVE, KnowledgeStatus.PENDING, K
 
 @dataclass(frozen=True, slots=True)
 class RecordedItem:
-    """An item in the record."""
-
     item: KnowledgeItem
     indexed_version: int
 
@@ -88,7 +84,12 @@ class Importer:
         self._on_write = on_write
 
     async def import_items(self, request: PutKnowledge) -> KnowledgePut:
-        lines = [_parse(value, request) for value in request.items]
+        lines = list[ImportLine | UnfitError]()
+        for value in request.items:
+            try:
+                lines.append(parse_line(value, request.source))
+            except UnfitError as error:
+                lines.append(error)
         by = Attribution(request.actor, self._now(), request.reason)
         names = {
             name for line in lines if isinstance(line, ImportLine) for name in (line.id, line.draft.external_id) if name
@@ -106,13 +107,6 @@ class Importer:
             self._on_write()
         unindexed = await self._waiter.wait_until_indexed(plan.unindexed, request.wait_indexed_s)
         return KnowledgePut(results=plan.results, indexed=not unindexed, unindexed=unindexed)
-
-
-def _parse(value: JsonValue, request: PutKnowledge) -> ImportLine | UnfitError:
-    try:
-        return parse_line(value, request.source)
-    except UnfitError as error:
-        return error
 
 
 @dataclass(slots=True)
@@ -227,8 +221,6 @@ class ExportRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ItemExporter:
-    """Cuts exports to pages that fit into a message."""
-
     record: ExportRecord
     now: Callable[[], datetime]
 

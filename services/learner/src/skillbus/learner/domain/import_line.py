@@ -16,8 +16,6 @@ _ERROR_CHARACTERS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ImportLine:
-    """Content of a line."""
-
     draft: KnowledgeDraft
     """The item if it is new; the line's `id` is its external id unless the line gives one."""
     given: Mapping[str, object]
@@ -50,7 +48,11 @@ def parse_line(value: JsonValue, source: KnowledgeSource | None) -> ImportLine:
         draft = KnowledgeDraft.model_validate({"source": IMPORTED, "external_id": line_id, **given})
     except ValidationError as error:
         raise UnfitError(describe_problems(error)[:_ERROR_CHARACTERS]) from error
-    return ImportLine(draft, {field: getattr(draft, field) for field in given}, line_id, _parse_status(value))
+    try:
+        status = None if value.get("status") is None else KnowledgeStatus(str(value["status"]))
+    except ValueError:
+        raise UnfitError(f"status: must be one of {', '.join(KnowledgeStatus)}") from None
+    return ImportLine(draft, {field: getattr(draft, field) for field in given}, line_id, status)
 
 
 def _parse_id(value: JsonValue) -> str | None:
@@ -59,13 +61,3 @@ def _parse_id(value: JsonValue) -> str | None:
     if value is None or (isinstance(value, str) and "\0" not in value):
         return value or None
     raise UnfitError("id: must be a string without NUL")
-
-
-def _parse_status(line: Mapping[str, JsonValue]) -> KnowledgeStatus | None:
-    value = line.get("status")
-    if value is None:
-        return None
-    for status in KnowledgeStatus:
-        if value == status.value:
-            return status
-    raise UnfitError(f"status: must be one of {', '.join(KnowledgeStatus)}")

@@ -45,7 +45,7 @@ def assign_parent(project: str, parent: str, parents: Mapping[str, str]) -> Mapp
 
 
 class ProjectStore(Protocol):
-    """The tree of projects. Every method raises KnowledgeUnavailableError."""
+    """The tree of projects, and the audit, which only grows. Every method raises KnowledgeUnavailableError."""
 
     async def list_parents(self, project: str) -> tuple[str, ...]:
         """Return the ancestors of a project, nearest first."""
@@ -54,10 +54,6 @@ class ProjectStore(Protocol):
     async def set_parent(self, project: str, parent: str | None, by: Attribution) -> tuple[str, ...]:
         """Set or remove the parent and return the new ancestors. Raises ProjectsError."""
         ...
-
-
-class AuditLog(Protocol):
-    """The audit, which only grows. Raises KnowledgeUnavailableError."""
 
     async def list_entries(
         self, project: str, item: str | None, after: int, limit: int
@@ -71,7 +67,6 @@ class Projects:
     """Sets and reads the parents of projects, and reads the audit. Every method raises LearnerError."""
 
     store: ProjectStore
-    log: AuditLog
     now: Callable[[], datetime]
 
     async def get_project(self, request: GetKnowledgeProject) -> KnowledgeProject:
@@ -83,7 +78,7 @@ class Projects:
         return KnowledgeProject(project=request.project, parents=parents)
 
     async def list_audit(self, request: ListKnowledgeAudit) -> KnowledgeAuditListed:
-        found = await self.log.list_entries(request.project, request.id, request.after, request.limit + 1)
+        found = await self.store.list_entries(request.project, request.id, request.after, request.limit + 1)
         entries = cut_page(found[: request.limit], measure_json)
         more = len(entries) < len(found)
         return KnowledgeAuditListed(entries=tuple(entries), next=entries[-1].sequence if more else None)

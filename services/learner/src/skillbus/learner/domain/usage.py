@@ -76,38 +76,36 @@ class UsageRecord(Protocol):
         """Return the use of an item of the project. Raises UnknownItemError."""
         ...
 
-    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
-        """Return the statistics of a project."""
-        ...
+    async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats: ...
 
     async def remove_requests(self, before: datetime) -> bool:
         """Remove some requests older than `before`, and return True if there may be more."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class UsageTracker:
-    """Counts uses and feedback. Requests expire; feedback stays."""
+    """Counts uses and feedback. Requests expire after `keep`; feedback stays."""
 
-    def __init__(self, record: UsageRecord, now: Callable[[], datetime], keep: timedelta) -> None:
-        self._record = record
-        self._now = now
-        self._keep = keep
+    record: UsageRecord
+    now: Callable[[], datetime]
+    keep: timedelta
 
     async def give_feedback(self, feedback: GiveFeedback) -> ItemUsage:
-        return await self._record.record_vote(feedback, hash_query(feedback.query), self._now())
+        return await self.record.record_vote(feedback, hash_query(feedback.query), self.now())
 
     async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
-        return await self._record.get_usage(named)
+        return await self.record.get_usage(named)
 
     async def get_stats(self, asked: GetKnowledgeStats) -> KnowledgeStats:
-        return await self._record.get_stats(asked, self._now() - timedelta(days=asked.stale_after_days))
+        return await self.record.get_stats(asked, self.now() - timedelta(days=asked.stale_after_days))
 
     async def count_uses(self, used: KnowledgeUsed) -> None:
-        await self._record.count_uses(used)
+        await self.record.count_uses(used)
 
     async def remove_expired(self) -> bool:
         """Remove some expired requests, and return True if there may be more."""
-        return await self._record.remove_requests(self._now() - self._keep)
+        return await self.record.remove_requests(self.now() - self.keep)
 
 
 def hash_query(query: str) -> str:

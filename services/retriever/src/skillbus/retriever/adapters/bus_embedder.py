@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skillbus.common.bus.caller import Caller
 from skillbus.contracts.embedder.embedding import EMBED_TEXTS, EmbedTexts, TextRole
-from skillbus.contracts.message import MSGPACK, FloatMatrix
+from skillbus.contracts.message import MSGPACK
 from skillbus.relevance.score import Relevance, build_relevance
 from skillbus.retriever.domain.index import EmbeddedQuery, QueryEmbedder
 from skillbus.vectors.datasets import NO_MODEL
@@ -37,7 +37,9 @@ class BusEmbedder:
         )
         embedded = await self._caller.call(EMBED_TEXTS, request, content_type=MSGPACK, allow_local=True)
         sparse = (embedded.sparse or ())[0]
-        rows = _read_rows(embedded.dense)
+        rows: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        if (matrix := embedded.dense) is not None:
+            rows = np.frombuffer(matrix.data, "<f4").reshape(matrix.count, matrix.dim).astype(np.float32, copy=False)
         return EmbeddedQuery(
             dense=array("f", compute_mean_direction(rows).tobytes()) if len(rows) else None,
             indices=sparse.indices,
@@ -51,7 +53,7 @@ class BusEmbedder:
 
 
 class QueryCache:
-    """A `QueryEmbedder` with a cache of the last `size` queries: a model gives one text the same vectors for ever.
+    """A `QueryEmbedder` with a cache of the last `size` queries: a model gives one text always the same vectors.
 
     Queries without a dense vector are not cached.
     """
@@ -71,10 +73,3 @@ class QueryCache:
             self._relevance[fingerprint] = embedded.relevance
             self._queries[key] = embedded
         return embedded
-
-
-def _read_rows(matrix: FloatMatrix | None) -> NDArray[np.float32]:
-    """Return an array of shape (n, dim); (0, 0) without a matrix."""
-    if matrix is None:
-        return np.empty((0, 0), np.float32)
-    return np.frombuffer(matrix.data, "<f4").reshape(matrix.count, matrix.dim).astype(np.float32, copy=False)

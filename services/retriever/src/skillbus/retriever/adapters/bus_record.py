@@ -19,7 +19,7 @@ WAIT_S: Final = 5.0
 _LEAST_CHARACTERS: Final = 4_000
 """Characters of each content at least: the query's terms are looked for in it, however little is shown."""
 _PROJECTS: Final = 1_024
-"""Projects whose effective projects are remembered."""
+"""Number of projects with remembered effective projects."""
 _AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED})
 
 
@@ -59,20 +59,19 @@ class BusRecord:
         """Ask about these ids, and again about those that did not fit into the reply."""
         items: list[FoundItem] = []
         while True:
-            answer = await self._ask(asked.model_copy(update={"ids": ids}))
+            try:
+                answer = await self._caller.call(
+                    FIND_KNOWLEDGE, asked.model_copy(update={"ids": ids}), timeout_s=self._wait_s, allow_local=True
+                )
+            except RequestError as error:
+                if error.code not in _AWAY:
+                    raise
+                raise RecordUnavailableError(
+                    f"The record of the knowledge base cannot be asked what may be shown: {error.message}"
+                ) from error
             items += answer.items
             if not answer.left:
                 return answer.model_copy(update={"items": tuple(items)})
             if len(answer.left) >= len(ids):
                 raise RecordUnavailableError(f"The learner returned none of {len(ids)} items: each exceeds a message")
             ids = answer.left
-
-    async def _ask(self, asked: FindKnowledge) -> KnowledgeMatched:
-        try:
-            return await self._caller.call(FIND_KNOWLEDGE, asked, timeout_s=self._wait_s, allow_local=True)
-        except RequestError as error:
-            if error.code not in _AWAY:
-                raise
-            raise RecordUnavailableError(
-                f"The record of the knowledge base cannot be asked what may be shown: {error.message}"
-            ) from error

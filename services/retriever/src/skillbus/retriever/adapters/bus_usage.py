@@ -45,7 +45,7 @@ class BusUsage:
         """Answers that were not published."""
 
     def note(self, project: str, answered: AnsweredRequest) -> None:
-        if dropped := self._queue.add(UsageNote(project, answered, time.monotonic())):
+        if dropped := self._queue.add_note(UsageNote(project, answered, time.monotonic())):
             self._drop([dropped.answered], "too many notes wait")
         self._drained.clear()
         self._has_notes.set()

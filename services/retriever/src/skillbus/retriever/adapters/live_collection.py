@@ -110,7 +110,7 @@ class LiveCollection:
     async def _retrieve(
         self, live: LiveIndex, points: Sequence[str], payload: PayloadFields
     ) -> list[tuple[models.Record, models.SparseVector]]:
-        """Return the points with their sparse vectors; points that are gone meanwhile are left out."""
+        """Return the points with their sparse vectors; points deleted since are left out."""
         if not points:
             return []
         with as_unavailable():

@@ -60,21 +60,18 @@ class TokenizerFiles:
         try:
             status = path.stat()
         except OSError:
-            raise TokenizerUnknownError(self._describe_unknown(name)) from None
+            found = sorted(other.stem for other in self._folder.glob("*.json"))
+            there = f"there are {', '.join(found[:_NAMED])}" if found else "there are none"
+            raise TokenizerUnknownError(
+                f"There is no tokenizer {name!r}: {there}. Send one of these names, none at all for an upper bound, "
+                "or put its tokenizer.json into the folder of tokenizers as <name>.json."
+            ) from None
         state = (status.st_mtime_ns, status.st_size)
         with self._lock:  # so that two requests do not read the same file at once
             known = self._loaded.get(name)
             if known is None or known[0] != state:
                 known = self._loaded[name] = (state, FileTokenCounter(name, _load_tokenizer(path)))
         return known[1]
-
-    def _describe_unknown(self, name: str) -> str:
-        found = sorted(path.stem for path in self._folder.glob("*.json"))
-        there = f"there are {', '.join(found[:_NAMED])}" if found else "there are none"
-        return (
-            f"There is no tokenizer {name!r}: {there}. Send one of these names, none at all for an upper bound, "
-            "or put its tokenizer.json into the folder of tokenizers as <name>.json."
-        )
 
 
 def _load_tokenizer(path: Path) -> "Tokenizer":

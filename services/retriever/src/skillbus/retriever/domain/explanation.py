@@ -31,7 +31,7 @@ class StageTimer:
 
 
 def find_parts(terms: Sequence[str], parts: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the parts whose text holds one of the terms.
+    """Return the names of the parts that hold one of the terms.
 
     English terms are stems and begin a word. Snowball makes i of y: the stem of `query` is `queri`.
     """

@@ -13,7 +13,7 @@ class LiveIndex:
 
     collection: str
     fingerprint: str
-    """Fingerprint of the model whose vectors it holds."""
+    """Fingerprint of the model of its vectors."""
     items: int
     """Number of its points, of all projects: IDF is counted over them."""
 
@@ -51,8 +51,6 @@ class EmbeddedQuery:
 
 
 class QueryEmbedder(Protocol):
-    """Embeds queries."""
-
     async def embed_query(self, query: str, parts: tuple[str, ...], fingerprint: str) -> EmbeddedQuery:
         """Return vectors of a query and its sentences, made by the model with this fingerprint.
 

@@ -1,4 +1,4 @@
-"""Usage statistics: answered requests that wait to be told to the learner, many of a project at a time."""
+"""Usage statistics: answered requests that wait to be sent to the learner, in batches of one project."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _REQUEST_BYTES: Final = 1024
 
 
 class UsageLog(Protocol):
-    """Takes note of answered requests, and tells the learner later."""
+    """Queues answered requests, which are sent to the learner later."""
 
     def note(self, project: str, answered: AnsweredRequest) -> None:
         """Remember an answered request. Returns at once and never fails: no answer waits for its statistics."""
@@ -51,7 +51,7 @@ class UsageQueue:
         """Time of the oldest note. Raises IndexError if the queue is empty."""
         return self._notes[0].at
 
-    def add(self, note: UsageNote) -> UsageNote | None:
+    def add_note(self, note: UsageNote) -> UsageNote | None:
         """Append a note. Return the oldest note if it was dropped for it."""
         dropped = self._notes.popleft() if len(self._notes) >= self._size else None
         self._notes.append(note)

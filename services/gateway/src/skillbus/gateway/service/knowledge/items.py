@@ -83,7 +83,7 @@ class KnowledgeRoutes:
         actor: ActorInHeader = None,
         idempotency_key: KeyInHeader = None,
     ) -> KnowledgeWritten:
-        """Create an item. Searches find it from the reply on.
+        """Create an item. The reply waits up to two seconds for the index; `indexed` is true if searches find the item.
 
         The content is Markdown, stored unchanged and never rendered here. Programs that display it must sanitize it.
         """

@@ -38,10 +38,19 @@ def write_changes(connection: Connection, changes: Sequence[ItemChange]) -> None
     if known:
         _update_items(connection, known)
     _write_tags(connection, changes)
-    if changes:
-        connection.execute(insert(HISTORY), [_history_row(change) for change in changes])
-        connection.execute(insert(OUTBOX), [_outbox_row(change.item) for change in changes])
-        write_audit(connection, [_audit_row(change) for change in changes])
+    if not changes:
+        return
+    history, outbox, audit = list[Row](), list[Row](), list[Row]()
+    for change in changes:
+        item = change.item
+        version: Row = {"project": item.project, "id": item.id, "version": item.version, "at": item.updated_at}
+        outbox.append(version)
+        entry = {**version, "actor": item.updated_by, "reason": change.reason}
+        history.append({**entry, "change": change.kind, "snapshot": item.model_dump_json()})
+        audit.append({**entry, "action": change.kind, "digest": item.digest})
+    connection.execute(insert(HISTORY), history)
+    connection.execute(insert(OUTBOX), outbox)
+    write_audit(connection, audit)
 
 
 def write_audit(connection: Connection, rows: Sequence[Row]) -> None:
@@ -87,35 +96,3 @@ def _item_row(item: KnowledgeItem) -> Row:
     row: Row = {field: getattr(item, field) for field in _FIELDS}
     row["folded"] = fold_case(f"{item.title}\n{item.content}")
     return row
-
-
-def _history_row(change: ItemChange) -> Row:
-    item = change.item
-    return {
-        "id": item.id,
-        "version": item.version,
-        "project": item.project,
-        "change": change.kind,
-        "at": item.updated_at,
-        "actor": item.updated_by,
-        "reason": change.reason,
-        "snapshot": item.model_dump_json(),
-    }
-
-
-def _outbox_row(item: KnowledgeItem) -> Row:
-    return {"project": item.project, "id": item.id, "version": item.version, "at": item.updated_at}
-
-
-def _audit_row(change: ItemChange) -> Row:
-    item = change.item
-    return {
-        "at": item.updated_at,
-        "actor": item.updated_by,
-        "action": change.kind,
-        "project": item.project,
-        "id": item.id,
-        "version": item.version,
-        "digest": item.digest,
-        "reason": change.reason,
-    }

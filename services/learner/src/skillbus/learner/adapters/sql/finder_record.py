@@ -1,6 +1,6 @@
 """Candidates of a search read from the record, in one transaction: a search waits for each step."""
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, literal_column, select
@@ -31,31 +31,26 @@ _VOTES: Final = select(FEEDBACK.c.id, FEEDBACK.c.helpful, FEEDBACK.c.at).where(
 _BEHIND: Final = select(func.count()).select_from(KNOWLEDGE).where(_of.project.in_(_projects), UNINDEXED)
 
 
+@dataclass(frozen=True, slots=True)
 class SqlCandidates:
     """A `CandidateRecord`."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def load_snapshot(self, wanted: FindKnowledge) -> CandidateSnapshot:
-        return await self._database.read(lambda connection: _load_snapshot(connection, wanted))
+        def work(connection: Connection) -> CandidateSnapshot:
+            projects = list_chain(connection, wanted.project) if wanted.inherit else (wanted.project,)
+            behind = connection.execute(_BEHIND, {"projects": projects}).scalar_one()
+            if not wanted.ids:
+                return CandidateSnapshot(projects, {}, behind)
+            asked = {"ids": wanted.ids, "projects": projects}
+            found = {}
+            for row in connection.execute(_CANDIDATES, {**asked, "characters": wanted.content_characters}):
+                item, (cut, indexed_version) = parse_item(row), row[-2:]
+                found[item.id] = RecordedCandidate(item, bool(cut), indexed_version)
+            votes: dict[str, list[Vote]] = {}
+            for voted, helpful, at in connection.execute(_VOTES, asked):
+                votes.setdefault(voted, []).append(Vote(helpful, at))
+            return CandidateSnapshot(projects, found, behind, votes)
 
-
-def _load_snapshot(connection: Connection, wanted: FindKnowledge) -> CandidateSnapshot:
-    projects = list_chain(connection, wanted.project) if wanted.inherit else (wanted.project,)
-    behind = connection.execute(_BEHIND, {"projects": projects}).scalar_one()
-    if not wanted.ids:
-        return CandidateSnapshot(projects, {}, behind)
-    asked = {"ids": wanted.ids, "projects": projects, "characters": wanted.content_characters}
-    found = {}
-    for row in connection.execute(_CANDIDATES, asked):
-        item, (cut, indexed_version) = parse_item(row), row[-2:]
-        found[item.id] = RecordedCandidate(item, bool(cut), indexed_version)
-    return CandidateSnapshot(projects, found, behind, _load_votes(connection, wanted.ids, projects))
-
-
-def _load_votes(connection: Connection, ids: Sequence[str], projects: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
-    votes: dict[str, list[Vote]] = {}
-    for item, helpful, at in connection.execute(_VOTES, {"ids": ids, "projects": projects}):
-        votes.setdefault(item, []).append(Vote(helpful, at))
-    return votes
+        return await self.database.read(work)

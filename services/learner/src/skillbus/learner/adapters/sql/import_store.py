@@ -1,6 +1,7 @@
 """Imports and exports in the tables."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -21,11 +22,11 @@ _REASON_CHARACTERS: Final = 2_000
 _columns = KNOWLEDGE.c
 
 
+@dataclass(frozen=True, slots=True)
 class SqlImports:
     """Imports and exports, one transaction for each batch. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def import_items(
         self,
@@ -37,7 +38,7 @@ class SqlImports:
         dry_run: bool,
     ) -> ImportPlan:
         if dry_run:
-            return await self._database.read(lambda connection: plan(_load_items(connection, project, names)))
+            return await self.database.read(lambda connection: plan(_load_items(connection, project, names)))
 
         def work(connection: Connection) -> ImportPlan:
             made = plan(_load_items(connection, project, names, lock=True))
@@ -51,7 +52,7 @@ class SqlImports:
 
         for _ in range(_ATTEMPTS):
             try:
-                return await self._database.write(work)
+                return await self.database.write(work)
             except (ConstraintError, ConcurrentChangeError):
                 continue
         raise ConcurrentChangeError
@@ -67,8 +68,8 @@ class SqlImports:
             page = page.where(_columns.id > wanted.after)
         else:
             entry = {"at": at, "actor": ANYBODY, "action": "exported", "project": wanted.project, "reason": ""}
-            await self._database.write(lambda connection: write_audit(connection, [entry]))
-        return await self._database.read(lambda connection: [parse_item(row) for row in connection.execute(page)])
+            await self.database.write(lambda connection: write_audit(connection, [entry]))
+        return await self.database.read(lambda connection: [parse_item(row) for row in connection.execute(page)])
 
 
 def _load_items(

@@ -1,6 +1,7 @@
 """The record's side of the index: items and digests for the indexer, indexed versions, and the outbox."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -27,18 +28,18 @@ _MARK_INDEXED: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class SqlIndexRecord:
     """Items, digests and indexed versions, for the indexer. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def read_items(self, keys: Sequence[KnowledgeKey]) -> list[KnowledgeItem]:
         def work(connection: Connection) -> Mapping[tuple[str, str], KnowledgeItem]:
             rows = connection.execute(_ITEMS, {"ids": [key.id for key in keys]})
             return {(item.project, item.id): item for item in map(parse_item, rows)}
 
-        items = await self._database.read(work)
+        items = await self.database.read(work)
         wanted = dict.fromkeys((key.project, key.id) for key in keys)
         return [items[key] for key in wanted if key in items]
 
@@ -58,7 +59,7 @@ class SqlIndexRecord:
                 for project, item, version, digest, indexed in connection.execute(page)
             ]
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def mark_indexed(self, refs: Sequence[KnowledgeRef], at: datetime) -> None:
         if not refs:
@@ -71,9 +72,10 @@ class SqlIndexRecord:
         def work(connection: Connection) -> None:
             connection.execute(_MARK_INDEXED, rows)
 
-        await self._database.write(work)
+        await self.database.write(work)
 
 
+@dataclass(frozen=True, slots=True)
 class SqlOutbox:
     """Rows are not locked while they are published: no writer waits for the stream.
 
@@ -81,8 +83,7 @@ class SqlOutbox:
     and the indexer reads each item as it is.
     """
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def list_oldest(self, limit: int) -> Sequence[OutboxRow]:
         columns = OUTBOX.c
@@ -95,7 +96,7 @@ class SqlOutbox:
                 for sequence, project, item, version in connection.execute(oldest)
             ]
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def remove_rows(self, rows: Sequence[OutboxRow]) -> None:
         published = delete(OUTBOX).where(OUTBOX.c.sequence.in_([row.sequence for row in rows]))
@@ -103,4 +104,4 @@ class SqlOutbox:
         def work(connection: Connection) -> None:
             connection.execute(published)
 
-        await self._database.write(work)
+        await self.database.write(work)

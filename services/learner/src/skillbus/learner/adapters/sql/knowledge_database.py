@@ -56,14 +56,14 @@ class KnowledgeDatabase:
 
         Returns False: there is nothing more to do. Raises KnowledgeUnavailableError if the write fails again.
         """
+
+        def write_probe(connection: Connection) -> None:
+            connection.execute(insert(IDEMPOTENCY).values(_PROBE_ROW))
+            connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.project == _PROBE_ROW["project"]))
+
         if self._database.write_problem is not None:
-            await self.write(_write_probe)
+            await self.write(write_probe)
         return False
-
-
-def _write_probe(connection: Connection) -> None:
-    connection.execute(insert(IDEMPOTENCY).values(_PROBE_ROW))
-    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.project == _PROBE_ROW["project"]))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Reads items, lists of items and their versions. Each answer is one snapshot."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -25,14 +26,14 @@ _FETCHED_VERSIONS: Final = 10
 """Versions fetched from the database at a time: each may hold 100 kB."""
 
 
+@dataclass(frozen=True, slots=True)
 class SqlKnowledgeReader:
     """Items of one project. An item of another project counts as unknown."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def get_current(self, project: str, item: str) -> KnowledgeItem:
-        return await self._database.read(lambda connection: parse_item(_load_row(connection, project, item)))
+        return await self.database.read(lambda connection: parse_item(_load_row(connection, project, item)))
 
     async def get_version(self, project: str, item: str, version: int) -> KnowledgeItem:
         return await self._get_newest(project, item, HISTORY.c.version == version, f"of version {version}")
@@ -49,11 +50,11 @@ class SqlKnowledgeReader:
         count = select(func.count()).select_from(KNOWLEDGE).where(condition)
 
         def work(connection: Connection) -> ItemPage:
-            found = [_to_dict(row) for row in connection.execute(rows.limit(wanted.limit + 1))]
-            items = [KnowledgeSummary.model_validate(row) for row in found[: wanted.limit]]
+            found = connection.execute(rows.limit(wanted.limit + 1)).mappings().all()
+            items = [KnowledgeSummary.model_validate(dict(row)) for row in found[: wanted.limit]]
             return ItemPage(items, connection.execute(count).scalar_one(), more=len(found) > wanted.limit)
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def list_versions(self, project: str, item: str, before: int | None, limit: int) -> VersionPage:
         rows = select(HISTORY).where(HISTORY.c.project == project, HISTORY.c.id == item)
@@ -69,10 +70,19 @@ class SqlKnowledgeReader:
                     used += len(row.snapshot.encode())
                     if found and used > MESSAGE_BYTES:
                         break
-                    found.append(_parse_version(row))
+                    found.append(
+                        KnowledgeVersion(
+                            version=row.version,
+                            change=KnowledgeChangeKind(row.change),
+                            at=row.at,
+                            by=row.actor,
+                            reason=row.reason,
+                            item=KnowledgeItem.model_validate_json(row.snapshot),
+                        )
+                    )
             return VersionPage(found, total, more=bool(found) and found[-1].version > 1)
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def _get_newest(self, project: str, item: str, which: ColumnElement[bool], described: str) -> KnowledgeItem:
         newest = select(HISTORY.c.snapshot).where(HISTORY.c.project == project, HISTORY.c.id == item, which)
@@ -85,7 +95,7 @@ class SqlKnowledgeReader:
                 raise UnknownVersionError(item, described)
             return snapshot
 
-        return KnowledgeItem.model_validate_json(await self._database.read(work))
+        return KnowledgeItem.model_validate_json(await self.database.read(work))
 
 
 def _load_row(connection: Connection, project: str, item: str) -> Row[tuple[object, ...]]:
@@ -110,18 +120,3 @@ def _build_filter(wanted: ListKnowledge) -> ColumnElement[bool]:
     words: Sequence[str] = tuple(dict.fromkeys(fold_case(wanted.text or "").split()))
     conditions += [columns.folded.contains(word, autoescape=True) for word in words]
     return and_(*conditions)
-
-
-def _to_dict(row: Row[tuple[object, ...]]) -> Mapping[str, object]:
-    return dict(row._mapping)  # noqa: SLF001 - public, in spite of its name
-
-
-def _parse_version(row: Row[tuple[object, ...]]) -> KnowledgeVersion:
-    return KnowledgeVersion(
-        version=row.version,
-        change=KnowledgeChangeKind(row.change),
-        at=row.at,
-        by=row.actor,
-        reason=row.reason,
-        item=KnowledgeItem.model_validate_json(row.snapshot),
-    )

@@ -1,6 +1,7 @@
 """Writes items. A change and its history, outbox row and audit entry are one transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import Connection, delete, insert, select
@@ -23,11 +24,11 @@ from skillbus.sql.errors import ConstraintError
 ResultT = TypeVar("ResultT")
 
 
+@dataclass(frozen=True, slots=True)
 class SqlKnowledgeStore:
     """Writes with pessimistic locks: a row lock on PostgreSQL, the single write transaction on SQLite."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def create_item(self, change: ItemChange, key: IdempotencyKey | None) -> WriteOutcome:
         def work(connection: Connection) -> WriteOutcome:
@@ -35,7 +36,11 @@ class SqlKnowledgeStore:
                 first = _load_first_outcome(connection, change.item.project, key)
                 if first is not None:
                     return first
-                _save_key(connection, change.item, key)
+                connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= key.since))
+                item = change.item
+                used = {"project": item.project, "key": key.key, "request_digest": key.request_digest}
+                written = {"id": item.id, "version": item.version, "at": item.created_at}
+                connection.execute(insert(IDEMPOTENCY).values(used | written))
             _refuse_taken_external_id(connection, change)
             write_changes(connection, (change,))
             return WriteOutcome(change.item, indexed=False, repeated=False)
@@ -84,7 +89,7 @@ class SqlKnowledgeStore:
         """Write in one transaction; if a concurrent one wrote the same, again in a second one that sees it."""
         for _ in range(2):
             try:
-                return await self._database.write(work)
+                return await self.database.write(work)
             except ConstraintError:
                 continue
         raise ConcurrentChangeError
@@ -126,17 +131,3 @@ def _load_first_outcome(connection: Connection, project: str, key: IdempotencyKe
         raise KeyReusedError(key.key)
     item = KnowledgeItem.model_validate_json(row.snapshot)
     return WriteOutcome(item, indexed=row.indexed_version >= item.version, repeated=True)
-
-
-def _save_key(connection: Connection, item: KnowledgeItem, key: IdempotencyKey) -> None:
-    connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.at <= key.since))
-    connection.execute(
-        insert(IDEMPOTENCY).values(
-            project=item.project,
-            key=key.key,
-            request_digest=key.request_digest,
-            id=item.id,
-            version=item.version,
-            at=item.created_at,
-        )
-    )

@@ -1,6 +1,7 @@
 """The tree of projects, as a table of pairs of project and parent, and the audit."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, String, bindparam, cast, delete, insert, literal, select, text
@@ -24,14 +25,14 @@ def list_chain(connection: Connection, project: str) -> tuple[str, ...]:
     return tuple(connection.execute(_CHAIN, {"project": project}).scalars())
 
 
+@dataclass(frozen=True, slots=True)
 class SqlProjectStore:
     """Parents are set by one transaction at a time, which sees the whole tree."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def list_parents(self, project: str) -> tuple[str, ...]:
-        return await self._database.read(lambda connection: list_ancestors(project, _load_parents(connection)))
+        return await self.database.read(lambda connection: list_ancestors(project, _load_parents(connection)))
 
     async def set_parent(self, project: str, parent: str | None, by: Attribution) -> tuple[str, ...]:
         def work(connection: Connection) -> tuple[str, ...]:
@@ -49,14 +50,7 @@ class SqlProjectStore:
             write_audit(connection, [{**entry, "reason": f"parent: {parent}"}])
             return list_ancestors(project, after)
 
-        return await self._database.write(work)
-
-
-class SqlAuditLog:
-    """Reads the audit. Entries are written in the transaction that they describe."""
-
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+        return await self.database.write(work)
 
     async def list_entries(
         self, project: str, item: str | None, after: int, limit: int
@@ -67,10 +61,9 @@ class SqlAuditLog:
         rows = rows.order_by(AUDIT.c.sequence).limit(limit)
 
         def work(connection: Connection) -> list[KnowledgeAuditEntry]:
-            found = connection.execute(rows)
-            return [KnowledgeAuditEntry.model_validate(dict(row._mapping)) for row in found]  # noqa: SLF001 - public by intent
+            return [KnowledgeAuditEntry.model_validate(dict(row)) for row in connection.execute(rows).mappings()]
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
 
 def _load_parents(connection: Connection) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Uses and feedback in their tables."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -29,11 +30,11 @@ _REMOVED_REQUESTS: Final = 500
 """Requests removed by one transaction; other writers get their turn in between."""
 
 
+@dataclass(frozen=True, slots=True)
 class SqlUsage:
     """Counts uses, keeps votes and builds reports. Raises KnowledgeUnavailableError."""
 
-    def __init__(self, database: KnowledgeDatabase) -> None:
-        self._database = database
+    database: KnowledgeDatabase
 
     async def count_uses(self, used: KnowledgeUsed) -> None:
         requests = [
@@ -47,7 +48,7 @@ class SqlUsage:
             if uses:
                 connection.execute(_insert_into(connection, USES).on_conflict_do_nothing(), uses)
 
-        await self._database.write(work)
+        await self.database.write(work)
 
     async def record_vote(self, feedback: GiveFeedback, query_hash: str, at: datetime) -> ItemUsage:
         fields = feedback.model_dump(include={"id", "actor", "query", "helpful", "comment", "request_id"})
@@ -56,13 +57,21 @@ class SqlUsage:
             owner = _load_owner(connection, feedback.id)
             if owner not in list_chain(connection, feedback.project):
                 raise UnknownItemError(feedback.project, feedback.id)
-            _replace_vote(connection, {**fields, "at": at, "project": owner, "query_hash": query_hash})
-            _drop_oldest_votes(connection, owner, feedback.id)
+            vote = {**fields, "at": at, "project": owner, "query_hash": query_hash}
+            key = [column.name for column in FEEDBACK.primary_key]  # an actor's last vote on an item and a query counts
+            newer = {name: value for name, value in vote.items() if name not in key}
+            insertion = _insert_into(connection, FEEDBACK).values(vote)
+            connection.execute(insertion.on_conflict_do_update(index_elements=key, set_=newer))
+            votes = (FEEDBACK.c.project == owner, FEEDBACK.c.id == feedback.id)
+            if connection.execute(select(func.count()).where(*votes)).scalar_one() > VOTES_OF_AN_ITEM:
+                latest = select(FEEDBACK.c.at).where(*votes).order_by(FEEDBACK.c.at.desc())
+                oldest_kept = latest.offset(VOTES_OF_AN_ITEM).limit(1).scalar_subquery()
+                connection.execute(delete(FEEDBACK).where(*votes, FEEDBACK.c.at <= oldest_kept))
             # Of an inherited item a project sees its own uses only, not those of its siblings.
             asking = None if owner == feedback.project else feedback.project
             return load_item_usage(connection, owner, [feedback.id], asking)[feedback.id]
 
-        return await self._database.write(work)
+        return await self.database.write(work)
 
     async def get_usage(self, named: GetKnowledgeUsage) -> ItemUsage:
         def work(connection: Connection) -> ItemUsage:
@@ -70,20 +79,20 @@ class SqlUsage:
                 raise UnknownItemError(named.project, named.id)
             return load_item_usage(connection, named.project, [named.id])[named.id]
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def get_stats(self, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:
-        return await self._database.read(lambda connection: load_stats(connection, asked, stale_before))
+        return await self.database.read(lambda connection: load_stats(connection, asked, stale_before))
 
     async def remove_requests(self, before: datetime) -> bool:
         old = select(REQUESTS.c.request_id).where(REQUESTS.c.at < before).limit(_REMOVED_REQUESTS)
-        ids = await self._database.read(lambda connection: connection.execute(old).scalars().all())
+        ids = await self.database.read(lambda connection: connection.execute(old).scalars().all())
 
         def work(connection: Connection) -> None:  # uses are removed by ON DELETE CASCADE
             connection.execute(delete(REQUESTS).where(REQUESTS.c.request_id.in_(ids)))
 
         if ids:
-            await self._database.write(work)
+            await self.database.write(work)
         return len(ids) == _REMOVED_REQUESTS
 
 
@@ -97,21 +106,4 @@ def _insert_into(connection: Connection, table: Table) -> "postgresql.Insert | s
 
 
 def _load_owner(connection: Connection, item: str) -> str | None:
-    """Return the project of an item."""
     return connection.execute(select(KNOWLEDGE.c.project).where(KNOWLEDGE.c.id == item)).scalar_one_or_none()
-
-
-def _replace_vote(connection: Connection, row: dict[str, object]) -> None:
-    """Keep the last vote of an actor on an item and a query."""
-    key = [column.name for column in FEEDBACK.primary_key]
-    values = {name: value for name, value in row.items() if name not in key}
-    vote = _insert_into(connection, FEEDBACK).values(row)
-    connection.execute(vote.on_conflict_do_update(index_elements=key, set_=values))
-
-
-def _drop_oldest_votes(connection: Connection, project: str, item: str) -> None:
-    votes = (FEEDBACK.c.project == project, FEEDBACK.c.id == item)
-    if connection.execute(select(func.count()).where(*votes)).scalar_one() <= VOTES_OF_AN_ITEM:
-        return
-    oldest = select(FEEDBACK.c.at).where(*votes).order_by(FEEDBACK.c.at.desc()).offset(VOTES_OF_AN_ITEM).limit(1)
-    connection.execute(delete(FEEDBACK).where(*votes, FEEDBACK.c.at <= oldest.scalar_subquery()))

@@ -43,22 +43,33 @@ class CandidateRecord(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class CandidateFinder:
-    """Decides which candidates search may show."""
-
-    def __init__(self, record: CandidateRecord, now: Callable[[], datetime]) -> None:
-        self._record = record
-        self._now = now
+    record: CandidateRecord
+    now: Callable[[], datetime]
 
     async def find_knowledge(self, wanted: FindKnowledge) -> KnowledgeMatched:
         """Return the candidates the caller may see, as many as fit into a message, and how far the index is behind."""
-        now = self._now()
-        snapshot = await self._record.load_snapshot(wanted)
+        now = self.now()
+        snapshot = await self.record.load_snapshot(wanted)
         known = [snapshot.items[item] for item in dict.fromkeys(wanted.ids) if item in snapshot.items]
         candidates = [one for one in known if may_be_shown(one.item, wanted, wanted.at or now)]
-        shown = _cut_to_message(candidates)
+        fit = sum(bound_item_size(one.item) for one in candidates) <= MESSAGE_BYTES  # cheaper than measuring each
+        shown = candidates if fit else cut_page(candidates, lambda one: measure_item(one.item))
+        items = list[FoundItem]()
+        for one in shown:
+            helpful, unhelpful = weigh_votes(snapshot.votes.get(one.item.id, ()), now)
+            items.append(
+                FoundItem(
+                    item=one.item,
+                    content_cut=one.content_cut,
+                    helpful=helpful,
+                    unhelpful=unhelpful,
+                    indexed_version=one.indexed_version,
+                )
+            )
         return KnowledgeMatched(
-            items=tuple(_make_found(one, snapshot.votes.get(one.item.id, ()), now) for one in shown),
+            items=tuple(items),
             projects=snapshot.projects,
             index_behind=snapshot.index_behind,
             left=tuple(one.item.id for one in candidates[len(shown) :]),
@@ -76,21 +87,4 @@ def may_be_shown(item: KnowledgeItem, wanted: FindKnowledge, at: datetime) -> bo
         and (not wanted.tags or any(tag in item.tags for tag in wanted.tags))
         and all(tag in item.tags for tag in wanted.all_tags)
         and (wanted.scope is None or match_scope(item.scope, wanted.scope) is not None)
-    )
-
-
-def _cut_to_message(candidates: Sequence[RecordedCandidate]) -> Sequence[RecordedCandidate]:
-    if sum(bound_item_size(one.item) for one in candidates) <= MESSAGE_BYTES:  # cheaper than measuring each
-        return candidates
-    return cut_page(candidates, lambda one: measure_item(one.item))
-
-
-def _make_found(one: RecordedCandidate, votes: Sequence[Vote], now: datetime) -> FoundItem:
-    helpful, unhelpful = weigh_votes(votes, now)
-    return FoundItem(
-        item=one.item,
-        content_cut=one.content_cut,
-        helpful=helpful,
-        unhelpful=unhelpful,
-        indexed_version=one.indexed_version,
     )

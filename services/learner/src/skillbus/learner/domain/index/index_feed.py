@@ -37,8 +37,6 @@ class IndexRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexFeed:
-    """Feeds the indexer with items and digests."""
-
     record: IndexRecord
     now: Callable[[], datetime]
 

@@ -73,12 +73,12 @@ def _build_announcement(project: str, rows: Sequence[OutboxRow]) -> ItemAnnounce
     return ItemAnnouncement(project, tuple(newest.values()), identity)
 
 
+@dataclass(frozen=True, slots=True)
 class OutboxRelay:
     """Publishes and empties the outbox."""
 
-    def __init__(self, outbox: Outbox, announcer: ItemAnnouncer) -> None:
-        self._outbox = outbox
-        self._announcer = announcer
+    outbox: Outbox
+    announcer: ItemAnnouncer
 
     async def relay_changes(self) -> bool:
         """Publish the oldest rows, and return True if there may be more.
@@ -87,9 +87,9 @@ class OutboxRelay:
             KnowledgeUnavailableError: the record does not answer.
             RequestError: the stream did not accept an event. All rows of this call stay in the outbox.
         """
-        rows = await self._outbox.list_oldest(BATCH_ROWS)
+        rows = await self.outbox.list_oldest(BATCH_ROWS)
         for event in build_announcements(rows):
-            await self._announcer.announce_change(event.project, event.refs, event.identity)
+            await self.announcer.announce_change(event.project, event.refs, event.identity)
         if rows:
-            await self._outbox.remove_rows(rows)
+            await self.outbox.remove_rows(rows)
         return len(rows) == BATCH_ROWS

@@ -46,7 +46,11 @@ class KnowledgeBase:
     async def create_item(self, request: CreateKnowledge) -> KnowledgeWritten:
         by = Attribution(request.actor, self.now(), request.reason)
         change = lifecycle.create_item(request, generate_id(by.at), request.project, request.status, by)
-        return await self._reply(await self.store.create_item(change, _build_key(request, by.at)))
+        key = None
+        if request.idempotency_key is not None:
+            body = request.model_dump_json(exclude={"idempotency_key", "actor", "reason"})
+            key = IdempotencyKey(request.idempotency_key, sha256(body.encode()).hexdigest(), by.at - _KEYS_LAST)
+        return await self._reply(await self.store.create_item(change, key))
 
     async def update_item(self, request: UpdateKnowledge) -> KnowledgeWritten:
         changes = lifecycle.collect_changes(request)
@@ -72,7 +76,12 @@ class KnowledgeBase:
         outcomes = await self.store.change_items(
             request.project, request.ids, lambda item: lifecycle.review_item(item, request.action, by)
         )
-        results = tuple(_to_reviewed(item, outcome) for item, outcome in zip(request.ids, outcomes, strict=True))
+        results = tuple(
+            ItemReviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
+            if isinstance(outcome, LearnerError)
+            else ItemReviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)
+            for item, outcome in zip(request.ids, outcomes, strict=True)
+        )
         written = [_to_ref(outcome.item) for outcome in outcomes if isinstance(outcome, WriteOutcome)]
         if written:
             self.on_write()
@@ -109,18 +118,5 @@ class KnowledgeBase:
         return KnowledgeWritten(item=outcome.item, indexed=indexed, repeated=outcome.repeated)
 
 
-def _build_key(request: CreateKnowledge, at: datetime) -> IdempotencyKey | None:
-    if request.idempotency_key is None:
-        return None
-    body = request.model_dump_json(exclude={"idempotency_key", "actor", "reason"})
-    return IdempotencyKey(request.idempotency_key, sha256(body.encode()).hexdigest(), at - _KEYS_LAST)
-
-
 def _to_ref(item: KnowledgeItem) -> KnowledgeRef:
     return KnowledgeRef(project=item.project, id=item.id, version=item.version)
-
-
-def _to_reviewed(item: str, outcome: WriteOutcome | LearnerError) -> ItemReviewed:
-    if isinstance(outcome, LearnerError):
-        return ItemReviewed(id=item, ok=False, code=outcome.code, error=str(outcome))
-    return ItemReviewed(id=item, ok=True, status=outcome.item.status, version=outcome.item.version)

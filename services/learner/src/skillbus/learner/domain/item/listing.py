@@ -2,12 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NoReturn
-
-from pydantic import JsonValue
 
 from skillbus.common.paging import cut_page, measure_json
 from skillbus.contracts.learner.items import KnowledgeListed, ListKnowledge
@@ -83,17 +80,14 @@ class ItemBrowser:
 
 def diff_items(before: KnowledgeItem, after: KnowledgeItem) -> tuple[KnowledgeFieldDiff, ...]:
     """Return the fields that differ, with word differences for title and content."""
-    old, new = _dump_fields(before), _dump_fields(after)
-    return tuple(_diff_field(field, old[field], new[field]) for field in _FIELDS if old[field] != new[field])
-
-
-def _dump_fields(item: KnowledgeItem) -> Mapping[str, JsonValue]:
-    values: dict[str, JsonValue] = item.model_dump(mode="json", include=set(_FIELDS))
-    return values
-
-
-def _diff_field(field: str, old: JsonValue, new: JsonValue) -> KnowledgeFieldDiff:
-    is_text = field in _TEXTS and isinstance(old, str) and isinstance(new, str)
-    return KnowledgeFieldDiff(
-        field=field, before=old, after=new, spans=diff_texts(str(old), str(new)) if is_text else ()
+    old, new = (item.model_dump(mode="json", include=set(_FIELDS)) for item in (before, after))
+    return tuple(
+        KnowledgeFieldDiff(
+            field=field,
+            before=old[field],
+            after=new[field],
+            spans=diff_texts(old[field], new[field]) if field in _TEXTS else (),
+        )
+        for field in _FIELDS
+        if old[field] != new[field]
     )

@@ -17,8 +17,6 @@ Decide: TypeAlias = Callable[[KnowledgeItem], ItemChange | None]
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """Outcome of writing one item."""
-
     item: KnowledgeItem
     indexed: bool
     """True if the index is known to have the item at this version."""
@@ -73,8 +71,6 @@ class ListPosition:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """Page of a list of items."""
-
     items: Sequence[KnowledgeSummary]
     total: int
     """Number of items on all pages."""

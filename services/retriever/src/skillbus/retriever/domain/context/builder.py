@@ -42,8 +42,6 @@ class WrittenContext:
 
 
 class ContextBuilder:
-    """Answers requests for contexts."""
-
     def __init__(self, finder: KnowledgeFinder, usage: UsageLog, tokenizers: Tokenizers, at_once: int) -> None:
         """`at_once` contexts are packed and written at the same time, each in a thread; others wait."""
         self._finder = finder
@@ -51,7 +49,7 @@ class ContextBuilder:
         self._tokenizers = tokenizers
         self._permits = asyncio.Semaphore(at_once)
 
-    async def build(self, request: BuildContext) -> ContextBuilt:
+    async def build_context(self, request: BuildContext) -> ContextBuilt:
         """Build a context within its budget: an empty one if nothing was found or nothing fits.
 
         Raises:

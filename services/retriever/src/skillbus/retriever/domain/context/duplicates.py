@@ -63,7 +63,6 @@ class Wording:
 
 
 def compute_wording(item: KnowledgeItem) -> Wording:
-    """Return the wording of an item."""
     content = _plain(item.content)
     return Wording(item.scope, content, f"{_plain(item.title)} {content}", f"{item.title}\n{item.content}")
 
@@ -78,8 +77,7 @@ class DuplicateFilter:
         self._places = defaultdict[str, list[int]](list)
         """Positions of the wordings that have a key, or that content."""
 
-    def add(self, wording: Wording) -> None:
-        """Add the wording of an item of the context."""
+    def add_wording(self, wording: Wording) -> None:
         for key in {wording.content, *wording.keys}:
             self._places[key].append(len(self._wordings))
         self._wordings.append(wording)

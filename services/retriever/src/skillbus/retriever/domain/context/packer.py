@@ -80,7 +80,7 @@ class PackedItems:
 
 @dataclass(slots=True)
 class _BytesPerToken:
-    """Bytes per token of the texts counted so far: a text that is far too long is not counted at all.
+    """Bytes per token of the texts counted so far. They save counting a text that is far too long.
 
     English and Chinese have about the same ratio.
     """
@@ -133,7 +133,7 @@ class ContextPacker:
             if duplicates.has_similar(wording):
                 alike += 1
                 continue
-            duplicates.add(wording)
+            duplicates.add_wording(wording)
             items.append(item)
             self.tokens -= item.tokens
             self._bytes -= size
@@ -182,7 +182,20 @@ class ContextPacker:
         return item if item is not None and item.tokens - bare >= MIN_CUT_TOKENS else None
 
     def _count_item(self, hit: KnowledgeHit, content: str) -> ContextItem:
-        item = _make_item(hit, content)
+        item = ContextItem(
+            id=hit.item.id,
+            version=hit.item.version,
+            project=hit.item.project,
+            external_id=hit.item.external_id,
+            type=hit.item.type,
+            title=hit.item.title,
+            scope=hit.item.scope,
+            content=content,
+            cut=hit.content_cut or len(content) < len(hit.item.content.rstrip()),
+            score=hit.score,
+            priority=hit.item.priority,
+            tokens=0,
+        )
         return item.model_copy(update={"tokens": self.counter.count_part(render_item(item))})
 
 
@@ -207,24 +220,5 @@ def find_largest_fit(count: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _make_item(hit: KnowledgeHit, content: str) -> ContextItem:
-    item = hit.item
-    return ContextItem(
-        id=item.id,
-        version=item.version,
-        project=item.project,
-        external_id=item.external_id,
-        type=item.type,
-        title=item.title,
-        scope=item.scope,
-        content=content,
-        cut=hit.content_cut or len(content) < len(item.content.rstrip()),
-        score=hit.score,
-        priority=item.priority,
-        tokens=0,
-    )
-
-
 def count_json_bytes(text: str) -> int:
-    """Return the size of a text as JSON."""
     return len(json.dumps(text, ensure_ascii=False).encode())

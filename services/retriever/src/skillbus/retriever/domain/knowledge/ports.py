@@ -1,4 +1,4 @@
-"""Ports of the knowledge search: the index, the record, and the search itself for those who build on it."""
+"""Ports of the knowledge search: the index, the record, and the search itself, which the context builder calls."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,9 +35,7 @@ class KnowledgeIndex(Protocol):
         """Return the index that is searched now; None while nothing was ever indexed."""
         ...
 
-    async def count_matching(self, live: LiveIndex, wanted: WantedKnowledge) -> int:
-        """Return the number of points that pass the filter."""
-        ...
+    async def count_matching(self, live: LiveIndex, wanted: WantedKnowledge) -> int: ...
 
     async def find_candidates(
         self, live: LiveIndex, query: EmbeddedQuery, wanted: WantedKnowledge
@@ -85,13 +83,11 @@ class FoundKnowledge:
 
 
 class KnowledgeFinder(Protocol):
-    """Searches the knowledge base."""
-
     async def search_knowledge(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
         """Return the items that fit, best first, each as the record has it now.
 
-        `at_most` overrides the request's `top_k`, whose limit is lower. The use of the hits is not recorded: the caller
-        knows what they are used for.
+        `at_most` overrides the request's `top_k` and may exceed its limit. The use of the hits is not recorded: the
+        caller knows what they are used for.
 
         Raises:
             StoreUnavailableError: The vector store cannot be reached.

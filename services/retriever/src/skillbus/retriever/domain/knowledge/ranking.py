@@ -47,7 +47,7 @@ class RankedItem:
 
     @property
     def indexed(self) -> bool:
-        """False if the index has an older version, whose likeness to the query is ranked until it has this one."""
+        """False if the index has an older version: its similarity to the query counts until the index has this one."""
         return self.found.indexed_version >= self.found.item.version
 
     @property

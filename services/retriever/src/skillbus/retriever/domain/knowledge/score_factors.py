@@ -1,7 +1,7 @@
-"""ScoreFactors that move an item of knowledge besides its likeness to the query: log-odds added to its evidence.
+"""Factors that move an item of knowledge in the ranking: log-odds added to the evidence of its similarity to the query.
 
-Each has bounds, whatever people or imports say: likeness decides, and the factors decide between items that are about
-as like. Earlier impressions of an item are no factor, or the top hits would stay on top.
+Each is bounded, also for extreme votes and priorities: similarity decides, and the factors order items of about the
+same similarity. Earlier impressions of an item are no factor, or the top hits would stay on top.
 """
 
 import math
@@ -36,7 +36,7 @@ class KnowledgeWeights:
     parent: float = 1.25
     general: float = 0.0
     tag: float = 0.75
-    """For an item with a tag that the query names: it tells `timeout` from `keepalive_timeout`."""
+    """For an item with a tag that the query names: it distinguishes `timeout` from `keepalive_timeout`."""
     priority: float = 0.3
     """At priority 10; the negative of it at 0, nothing at 5."""
     freshness: float = 0.3

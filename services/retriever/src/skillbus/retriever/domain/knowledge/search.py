@@ -30,18 +30,9 @@ class KnowledgeLimits:
     """Candidates of each side, at least."""
     fits: float
     """Without a threshold, nothing is found when the best of 1,500 items or more scores below this. Among fewer items a
-    lower score is enough, see `threshold`: in a small base hardly a word tells one item from another, and items that
-    answer score low."""
+    lower score is enough, see `threshold`: in a small base few words distinguish items, and items that answer score
+    low."""
     weights: KnowledgeWeights = NEUTRAL
-
-
-@dataclass(frozen=True, slots=True)
-class _Matched:
-    """Candidates of the index, and the record's answer about them."""
-
-    candidates: Mapping[str, IndexCandidate]
-    """By id."""
-    record: KnowledgeMatched
 
 
 class KnowledgeSearch:
@@ -70,12 +61,14 @@ class KnowledgeSearch:
             return FoundKnowledge(index_behind=matched.index_behind)
         query = await self._embedder.embed_query(request.query, (), live.fingerprint)
         timer.end_stage("embed", 0)
-        found = await self._match(live, query, request, max(self._limits.candidates, 2 * top_k), now, timer)
+        candidates, record = await self._match(
+            live, query, request, max(self._limits.candidates, 2 * top_k), now, timer
+        )
 
         asked = sum_own_weights(request.query, query.terms, query.values)
         relevance = KnowledgeRelevance(derive_knowledge_relevance(query.relevance), asked, live.items)
         ranking = KnowledgeRanking(request, self._limits.weights, relevance, now)
-        ranked = ranking.rank_items(found.record.items, found.candidates)
+        ranked = ranking.rank_items(record.items, candidates)
         least = least_evidence(self._limits.fits, live.items)
         fitting = _select_fitting(ranked, request, least, degraded=query.dense is None)
 
@@ -92,13 +85,12 @@ class KnowledgeSearch:
                 indexed=live.items,
                 threshold=compute_probability(least) if request.threshold is None else request.threshold,
                 below_threshold=len(ranked) - len(fitting),
-                not_shown=len(found.candidates) - len(found.record.items),
+                not_shown=len(candidates) - len(record.items),
                 best_score=max((it.score for it in ranked), default=None),
                 terms=tuple(query.terms),
-                projects=found.record.projects,
+                projects=record.projects,
             )
-        behind = found.record.index_behind
-        return FoundKnowledge(hits, query.model, query.dense is None, behind, explanation)
+        return FoundKnowledge(hits, query.model, query.dense is None, record.index_behind, explanation)
 
     async def _match(
         self,
@@ -108,8 +100,11 @@ class KnowledgeSearch:
         count: int,
         now: datetime,
         timer: StageTimer,
-    ) -> _Matched:
-        """Ask the index for candidates and the record about them; again if other projects count than were assumed."""
+    ) -> tuple[Mapping[str, IndexCandidate], KnowledgeMatched]:
+        """Return the index's candidates by id and the record's answer about them.
+
+        Asks both again if the effective projects are not those that were assumed.
+        """
         projects = self._record.recall_projects(request)
         while True:
             wanted = WantedKnowledge(request, projects, (request.at or now).timestamp(), count)
@@ -120,7 +115,7 @@ class KnowledgeSearch:
             record = await self._record.confirm_candidates(request, tuple(candidates))
             timer.end_stage("record", len(record.items))
             if record.projects == projects:
-                return _Matched(candidates, record)
+                return candidates, record
             projects = record.projects
 
 

@@ -1,7 +1,7 @@
 """Ranking of the candidates of both sides of a tool search.
 
-The order is total: evidence, then cosine, both descending, then id. Then it is diversified: a tool whose words are
-those of a tool above it loses evidence, so that variants of one tool do not take all the places. Scores come in
+The order is total: evidence, then cosine, both descending, then id. Then it is diversified: a tool with the
+words of a tool above it loses evidence, so that variants of one tool do not take all the places. Scores come in
 descending order in either case, and the order of the candidates makes no difference.
 """
 
@@ -16,7 +16,7 @@ from skillbus.relevance.score import Relevance, compute_probability, compute_rar
 from skillbus.retriever.domain.index import IndexCandidate
 
 ALIKE: Final = 0.5
-"""Log-odds that a tool loses whose words are exactly those of one above it."""
+"""Log-odds that a tool loses if its words are exactly those of a tool above it."""
 NEAR_COPY: Final = 0.5
 """Likeness from which a tool is said to repeat another."""
 POOL: Final = 16

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
@@ -49,17 +49,15 @@ class ToolIndex(Protocol):
         ...
 
     async def load_tools(self, live: LiveIndex, points: Sequence[str]) -> Mapping[str, IndexedTool]:
-        """Return the tools at these points; points that are gone meanwhile are left out."""
+        """Return the tools at these points; points deleted since are left out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """Result of a search."""
-
     hits: tuple[ToolHit, ...] = ()
     model: str | None = None
-    degraded: bool = field(default=False)
+    degraded: bool = False
     """True if the lexical side answered alone."""
     split: tuple[str, ...] = ()
     explanation: ToolSearchExplanation | None = None

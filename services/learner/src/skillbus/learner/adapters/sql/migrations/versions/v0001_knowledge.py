@@ -32,15 +32,10 @@ _AUDIT_ONLY_GROWS: Final = {
 
 def upgrade(operations: Operations) -> None:
     _create_knowledge(operations)
-    _create_knowledge_tags(operations)
-    _create_knowledge_history(operations)
-    _create_knowledge_outbox(operations)
-    _create_knowledge_audit(operations)
-    _create_knowledge_idempotency(operations)
-    _create_knowledge_projects(operations)
-    _create_knowledge_requests(operations)
-    _create_knowledge_uses(operations)
-    _create_knowledge_feedback(operations)
+    _create_tags_history_and_outbox(operations)
+    _create_audit_and_idempotency(operations)
+    _create_projects_and_requests(operations)
+    _create_uses_and_feedback(operations)
     for statement in _AUDIT_ONLY_GROWS[operations.get_bind().dialect.name]:
         operations.execute(sa.text(statement))
 
@@ -94,16 +89,13 @@ def _create_knowledge(operations: Operations) -> None:
     operations.create_index("knowledge_of_project", "knowledge", ["project", "id"])
 
 
-def _create_knowledge_tags(operations: Operations) -> None:
+def _create_tags_history_and_outbox(operations: Operations) -> None:
     operations.create_table(
         "knowledge_tags",
         sa.Column("id", sa.String(64), sa.ForeignKey("knowledge.id"), primary_key=True),
         sa.Column("tag", sa.String(100), primary_key=True),
     )
     operations.create_index("knowledge_tagged", "knowledge_tags", ["tag", "id"])
-
-
-def _create_knowledge_history(operations: Operations) -> None:
     operations.create_table(
         "knowledge_history",
         sa.Column("id", sa.String(64), sa.ForeignKey("knowledge.id"), primary_key=True),
@@ -115,9 +107,6 @@ def _create_knowledge_history(operations: Operations) -> None:
         sa.Column("reason", sa.String(2000), nullable=False),
         sa.Column("snapshot", sa.Text, nullable=False),
     )
-
-
-def _create_knowledge_outbox(operations: Operations) -> None:
     operations.create_table(
         "knowledge_outbox",
         sa.Column("sequence", _SEQUENCE, primary_key=True, autoincrement=True),
@@ -129,7 +118,7 @@ def _create_knowledge_outbox(operations: Operations) -> None:
     )
 
 
-def _create_knowledge_audit(operations: Operations) -> None:
+def _create_audit_and_idempotency(operations: Operations) -> None:
     operations.create_table(
         "knowledge_audit",
         sa.Column("sequence", _SEQUENCE, primary_key=True, autoincrement=True),
@@ -145,9 +134,6 @@ def _create_knowledge_audit(operations: Operations) -> None:
     )
     operations.create_index("knowledge_audited", "knowledge_audit", ["project", "sequence"])
     operations.create_index("knowledge_audited_item", "knowledge_audit", ["id", "sequence"])
-
-
-def _create_knowledge_idempotency(operations: Operations) -> None:
     operations.create_table(
         "knowledge_idempotency",
         sa.Column("project", sa.String(64), primary_key=True),
@@ -160,16 +146,13 @@ def _create_knowledge_idempotency(operations: Operations) -> None:
     operations.create_index("knowledge_idempotency_at", "knowledge_idempotency", ["at"])
 
 
-def _create_knowledge_projects(operations: Operations) -> None:
+def _create_projects_and_requests(operations: Operations) -> None:
     operations.create_table(
         "knowledge_projects",
         sa.Column("project", sa.String(64), primary_key=True),
         sa.Column("parent", sa.String(64), nullable=False),
         sa.CheckConstraint("project <> parent", name="knowledge_projects_not_its_own"),
     )
-
-
-def _create_knowledge_requests(operations: Operations) -> None:
     operations.create_table(
         "knowledge_requests",
         sa.Column("request_id", sa.String(64), primary_key=True),
@@ -183,7 +166,7 @@ def _create_knowledge_requests(operations: Operations) -> None:
     operations.create_index("knowledge_requests_at", "knowledge_requests", ["project", "at"])
 
 
-def _create_knowledge_uses(operations: Operations) -> None:
+def _create_uses_and_feedback(operations: Operations) -> None:
     operations.create_table(
         "knowledge_uses",
         sa.Column(
@@ -198,9 +181,6 @@ def _create_knowledge_uses(operations: Operations) -> None:
         sa.Column("position", sa.Integer, nullable=False),
     )
     operations.create_index("knowledge_uses_of", "knowledge_uses", ["project", "id"])
-
-
-def _create_knowledge_feedback(operations: Operations) -> None:
     operations.create_table(
         "knowledge_feedback",
         sa.Column("project", sa.String(64), primary_key=True),

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from skillbus.contracts.endpoint import HealthCheck
+from skillbus.contracts.learner.usage import AnsweredRequest
 from skillbus.contracts.retriever.knowledge_search import KnowledgeFound, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
-from skillbus.retriever.domain.knowledge.hit import fit_reply, make_usage
+from skillbus.retriever.domain.knowledge.hit import fit_reply
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
 from skillbus.retriever.domain.tools.search import ToolSearch
-from skillbus.retriever.domain.usage import UsageLog
+from skillbus.retriever.domain.usage import UsageLog, list_uses
 from skillbus.vectors import VectorSearch
 
 
@@ -38,7 +39,14 @@ class RetrieverHandlers:
         start, request_id = time.perf_counter(), uuid4().hex
         found = await self.knowledge.search_knowledge(request)
         if request.record_use:
-            self.usage.note(request.project, make_usage(request, found.hits, request_id, datetime.now(UTC)))
+            answered = AnsweredRequest(
+                request_id=request_id,
+                scene=request.scene,
+                query=request.query,
+                at=datetime.now(UTC),
+                uses=list_uses(hit.item for hit in found.hits),
+            )
+            self.usage.note(request.project, answered)
         return KnowledgeFound(
             results=fit_reply(found.hits),
             request_id=request_id,

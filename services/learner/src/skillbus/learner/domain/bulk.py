@@ -71,17 +71,15 @@ class ImportRecord(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Importer:
     """Writes items that a caller sends, and waits for the index."""
 
-    def __init__(
-        self, record: ImportRecord, waiter: IndexWaiter, now: Callable[[], datetime], on_write: Callable[[], None]
-    ) -> None:
-        """Create an importer that calls `on_write` after each transaction that wrote something."""
-        self._record = record
-        self._waiter = waiter
-        self._now = now
-        self._on_write = on_write
+    record: ImportRecord
+    waiter: IndexWaiter
+    now: Callable[[], datetime]
+    on_write: Callable[[], None]
+    """Called after each transaction that wrote something."""
 
     async def import_items(self, request: PutKnowledge) -> KnowledgePut:
         lines = list[ImportLine | UnfitError]()
@@ -90,11 +88,11 @@ class Importer:
                 lines.append(parse_line(value, request.source))
             except UnfitError as error:
                 lines.append(error)
-        by = Attribution(request.actor, self._now(), request.reason)
+        by = Attribution(request.actor, self.now(), request.reason)
         names = {
             name for line in lines if isinstance(line, ImportLine) for name in (line.id, line.draft.external_id) if name
         }
-        plan = await self._record.import_items(
+        plan = await self.record.import_items(
             request.project,
             sorted(names),
             lambda known: _plan_import(lines, known, request, by),
@@ -104,8 +102,8 @@ class Importer:
         if request.dry_run:
             return KnowledgePut(results=plan.results, indexed=False, unindexed=0)
         if plan.changes:
-            self._on_write()
-        unindexed = await self._waiter.wait_until_indexed(plan.unindexed, request.wait_indexed_s)
+            self.on_write()
+        unindexed = await self.waiter.wait_until_indexed(plan.unindexed, request.wait_indexed_s)
         return KnowledgePut(results=plan.results, indexed=not unindexed, unindexed=unindexed)
 
 

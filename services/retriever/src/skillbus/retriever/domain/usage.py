@@ -1,11 +1,14 @@
 """Usage statistics: answered requests that wait to be sent to the learner, in batches of one project."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from skillbus.common.paging import JSON_CHARACTER_BYTES, cut_page
-from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUsed
+from skillbus.contracts.learner.knowledge import KnowledgeItem
+from skillbus.contracts.learner.usage import MAX_ANSWERED, AnsweredRequest, KnowledgeUse, KnowledgeUsed
+from skillbus.contracts.retriever.knowledge_search import ContextItem
 
 _USE_BYTES: Final = 256
 """An id and a project of 64 characters each, two numbers, and the field names."""
@@ -67,6 +70,14 @@ class UsageQueue:
         taken = dict(cut_page(own[:MAX_ANSWERED], lambda each: estimate_bytes(each[1].answered)))
         self._notes = deque(note for place, note in enumerate(self._notes) if place not in taken)
         return KnowledgeUsed(project=project, requests=tuple(note.answered for note in taken.values()))
+
+
+def list_uses(items: Iterable[KnowledgeItem | ContextItem]) -> tuple[KnowledgeUse, ...]:
+    """Return the uses of the items of an answer, which are in their order."""
+    return tuple(
+        KnowledgeUse(id=item.id, project=item.project, version=item.version, position=position)
+        for position, item in enumerate(items, start=1)
+    )
 
 
 def estimate_bytes(answered: AnsweredRequest) -> int:

@@ -13,6 +13,8 @@ from skillbus.learner.adapters.sql.finder_record import UNINDEXED
 from skillbus.learner.adapters.sql.tables import FEEDBACK, KNOWLEDGE, REQUESTS, USES
 from skillbus.learner.domain.usage import estimate_rate
 
+_QUERY_CHARACTERS: Final = 500
+_columns = KNOWLEDGE.c
 _TITLE_CHARACTERS: Final = 200
 _SCENES: Final = 20
 """Scenes reported for an item, most used first: any caller can name new ones."""
@@ -79,10 +81,6 @@ def _to_usage(item: str, title: str, counts: _Counts) -> ItemUsage:
         scenes=dict(sorted(counts.scenes.items(), key=lambda scene: (-scene[1], scene[0]))[:_SCENES]),
         last_used_at=counts.last,
     )
-
-
-_QUERY_CHARACTERS: Final = 500
-_columns = KNOWLEDGE.c
 
 
 def load_stats(connection: Connection, asked: GetKnowledgeStats, stale_before: datetime) -> KnowledgeStats:

@@ -20,6 +20,8 @@ from skillbus.learner.domain.errors import UnfitError
 from skillbus.learner.domain.item.ports import KnowledgeReader, ListPosition
 from skillbus.learner.domain.item.text_diff import diff_texts
 
+_FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
+_TEXTS: Final = frozenset({"title", "content"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([A-Za-z0-9-]{1,64})")
@@ -43,10 +45,6 @@ def decode_cursor(cursor: str | None) -> ListPosition | None:
 
 def _refuse() -> NoReturn:
     raise UnfitError("`after` is not the `next` of an earlier page: send that, or nothing for the first page")
-
-
-_FIELDS: Final = (*KnowledgeDraft.model_fields, "status")
-_TEXTS: Final = frozenset({"title", "content"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from skillbus.common.paging import MESSAGE_BYTES
 from skillbus.contracts.learner.knowledge import CONTENT_CHARACTERS
-from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
+from skillbus.contracts.learner.usage import AnsweredRequest
 from skillbus.contracts.retriever.knowledge_search import BuildContext, ContextBuilt, KnowledgeHit, SearchKnowledge
 from skillbus.retriever.domain.context.packer import (
     ContextPacker,
@@ -22,7 +22,7 @@ from skillbus.retriever.domain.context.packer import (
 from skillbus.retriever.domain.context.template import render_context
 from skillbus.retriever.domain.context.token_count import TokenCounter, Tokenizers, UpperBoundCounter
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
-from skillbus.retriever.domain.usage import UsageLog
+from skillbus.retriever.domain.usage import UsageLog, list_uses
 
 _USES: Final = 100
 """Uses that the learner takes of one request."""
@@ -77,7 +77,15 @@ class ContextBuilder:
             took_ms=round((time.perf_counter() - start) * 1000, 3),
         )
         if request.record_use and (built.items or not found.hits):
-            self._usage.note(request.project, _make_use(request, built))
+            answered = AnsweredRequest(
+                request_id=built.request_id,
+                scene=request.scene or request.use,
+                query=request.query,
+                applied=True,
+                at=datetime.now(UTC),
+                uses=list_uses(built.items[:_USES]),
+            )
+            self._usage.note(request.project, answered)
         return built
 
 
@@ -122,19 +130,4 @@ def _make_search(request: BuildContext) -> SearchKnowledge:
         threshold=request.threshold,
         content_characters=min(CONTENT_CHARACTERS, _CHARACTERS_A_TOKEN * request.budget_tokens),
         record_use=False,
-    )
-
-
-def _make_use(request: BuildContext, built: ContextBuilt) -> AnsweredRequest:
-    uses = (
-        KnowledgeUse(id=item.id, project=item.project, version=item.version, position=position)
-        for position, item in enumerate(built.items[:_USES], start=1)
-    )
-    return AnsweredRequest(
-        request_id=built.request_id,
-        scene=request.scene or request.use,
-        query=request.query,
-        applied=True,
-        at=datetime.now(UTC),
-        uses=tuple(uses),
     )

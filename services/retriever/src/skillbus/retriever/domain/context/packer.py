@@ -12,6 +12,18 @@ from skillbus.retriever.domain.context.duplicates import DuplicateFilter, comput
 from skillbus.retriever.domain.context.template import render_item
 from skillbus.retriever.domain.context.token_count import TokenCounter
 
+MIN_CUT_TOKENS: Final = 60
+"""An item is cut only if at least this many tokens of its content fit."""
+_ITEM_BYTES: Final = 2_000
+"""Upper bound of an item's JSON in a reply without its content: title, scope, field names, numbers."""
+_MISSES: Final = 8
+"""After this many items that did not fit, only items that are likely to fit are still counted."""
+_USUAL_BYTES: Final = 6.4
+"""Bytes of a token at most; used until a text was counted."""
+_MARK_BYTES: Final = 90
+"""Bytes of an item's mark, type and scope, about."""
+_NAMED: Final = 100
+"""Ids of omitted items that a reply names."""
 _LONG: Final = 400
 """Characters of a sentence from which on it is cut inside: tables, lists and data have no full stops."""
 _CLOSING: Final = "\"'”’»)\\]）】」』》"
@@ -34,20 +46,6 @@ def find_cuts(text: str) -> Iterator[int]:
             yield from (clause.end() for clause in _CLAUSE.finditer(text, begin, end) if clause.end() < end)
         yield end
         begin = end
-
-
-MIN_CUT_TOKENS: Final = 60
-"""An item is cut only if at least this many tokens of its content fit."""
-_ITEM_BYTES: Final = 2_000
-"""Upper bound of an item's JSON in a reply without its content: title, scope, field names, numbers."""
-_MISSES: Final = 8
-"""After this many items that did not fit, only items that are likely to fit are still counted."""
-_USUAL_BYTES: Final = 6.4
-"""Bytes of a token at most; used until a text was counted."""
-_MARK_BYTES: Final = 90
-"""Bytes of an item's mark, type and scope, about."""
-_NAMED: Final = 100
-"""Ids of omitted items that a reply names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
 """Knowledge hits as a reply carries them."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from skillbus.common.paging import JSON_CHARACTER_BYTES, MESSAGE_BYTES
-from skillbus.contracts.learner.usage import AnsweredRequest, KnowledgeUse
 from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, SearchKnowledge
 from skillbus.contracts.retriever.tool_search import MatchReason
 from skillbus.relevance.score import compute_probability
@@ -48,22 +46,6 @@ def fit_reply(hits: Sequence[KnowledgeHit]) -> tuple[KnowledgeHit, ...]:
     if sum(len(hit.item.content) for hit in hits) <= REPLY_CHARACTERS:
         return tuple(hits)
     return tuple(cut_content(hit, REPLY_CHARACTERS // len(hits)) for hit in hits)
-
-
-def make_usage(
-    request: SearchKnowledge, hits: Sequence[KnowledgeHit], request_id: str, at: datetime
-) -> AnsweredRequest:
-    """Return the statistics' record of an answered search."""
-    return AnsweredRequest(
-        request_id=request_id,
-        scene=request.scene,
-        query=request.query,
-        at=at,
-        uses=tuple(
-            KnowledgeUse(id=hit.item.id, project=hit.item.project, version=hit.item.version, position=position)
-            for position, hit in enumerate(hits, start=1)
-        ),
-    )
 
 
 def _explain(ranked: RankedItem, terms: tuple[str, ...]) -> Iterator[MatchReason]:

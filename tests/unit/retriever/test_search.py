@@ -8,12 +8,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from skillbus.contracts.indexer.tools import ToolType
-from skillbus.contracts.retriever.tool_search import SearchTools
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.relevance.score import NEUTRAL
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 from skillbus.retriever.domain.tools.hit import IndexedTool
 from skillbus.retriever.domain.tools.ranking import POOL
-from skillbus.retriever.domain.tools.search import FoundTools, ToolSearch, WantedTools
+from skillbus.retriever.domain.tools.search import ToolSearch, WantedTools
 
 LIVE = LiveIndex("tools-abc-v1", "abc", 100)
 
@@ -72,13 +72,13 @@ def tools(*kinds: str | None) -> dict[str, IndexedTool]:
 
 async def find(
     index: FakeIndex, limit: int = 5, embedder: FakeEmbedder | None = None, query: str = "帮我提交代码", **asked: Any
-) -> FoundTools:
+) -> ToolsFound:
     search = ToolSearch(embedder or FakeEmbedder(), index, candidates=64, fits=0.5)
     return await search.search_tools(SearchTools(query=query, limit=limit, **asked))
 
 
 async def names(index: FakeIndex, limit: int = 5, **asked: Any) -> list[str]:
-    return [hit.name for hit in (await find(index, limit, **asked)).hits]
+    return [hit.name for hit in (await find(index, limit, **asked)).results]
 
 
 async def test_the_query_is_embedded_by_the_model_of_the_index() -> None:
@@ -101,7 +101,8 @@ async def test_both_sides_are_asked_for_more_than_the_limit() -> None:
 
 async def test_an_index_that_was_never_made_gives_nothing() -> None:
     """tool-type.md § 边界测试, 空结果"""
-    assert await find(FakeIndex(index=None)) == FoundTools()
+    found = await find(FakeIndex(index=None))
+    assert (found.results, found.model, found.degraded) == ((), None, None)
 
 
 async def test_a_tool_that_is_gone_meanwhile_is_left_out_and_the_next_takes_its_place() -> None:
@@ -111,21 +112,21 @@ async def test_a_tool_that_is_gone_meanwhile_is_left_out_and_the_next_takes_its_
 async def test_every_kind_of_tool_is_named_at_the_top_and_in_the_metadata() -> None:
     """tool-type.md § 功能测试"""
     kinds = [kind.value for kind in ToolType]
-    hits = (await find(FakeIndex(tools(*kinds)))).hits
+    hits = (await find(FakeIndex(tools(*kinds)))).results
     assert [hit.tool_type.value for hit in hits] == kinds
     assert [hit.metadata["type"] for hit in hits] == kinds
 
 
 async def test_the_rest_of_the_metadata_is_kept() -> None:
     tool = IndexedTool("skill:x", "x", "", "skill", metadata={"path": "data/skills/x", "type": "old"})
-    (hit,) = (await find(FakeIndex({"p": tool}))).hits
+    (hit,) = (await find(FakeIndex({"p": tool}))).results
     assert hit.metadata == {"path": "data/skills/x", "type": "skill"}
 
 
 async def test_a_tool_without_a_kind_is_a_skill_and_the_log_says_so() -> None:
     """tool-type.md § 异常处理, undefined"""
     with capture_logs() as logs:
-        (hit,) = (await find(FakeIndex(tools(None)))).hits
+        (hit,) = (await find(FakeIndex(tools(None)))).results
     assert hit.tool_type is ToolType.SKILL
     assert [(log["log_level"], log["event"]) for log in logs] == [("debug", "tool_type_absent")]
 
@@ -140,36 +141,36 @@ async def test_a_tool_of_an_unknown_kind_is_left_out_with_a_warning_and_the_next
 
 
 async def test_the_reasons_give_place_and_value_on_each_side() -> None:
-    hits = (await find(FakeIndex(tools("skill", "skill")))).hits
+    hits = (await find(FakeIndex(tools("skill", "skill")))).results
     assert [(r.side, r.rank, r.score) for r in hits[1].reasons] == [("dense", 2, 0.89), ("lexical", 2, 8.0)]
 
 
 async def test_the_lexical_reason_tells_the_terms_that_query_and_tool_share() -> None:
     tool = IndexedTool("skill:x", "x", "", "skill", weights={1: 1.0, 7: 1.0})
-    (hit,) = (await find(FakeIndex({"p": tool}))).hits
+    (hit,) = (await find(FakeIndex({"p": tool}))).results
     assert {reason.side: reason.terms for reason in hit.reasons} == {"dense": (), "lexical": ("提交",)}
 
 
 async def test_without_a_dense_vector_the_answer_says_that_it_is_degraded() -> None:
     """skill-vector-retrieval.md § 嵌入模型加载失败"""
     found = await find(FakeIndex(tools("skill")), embedder=FakeEmbedder(dense=None))
-    assert (found.degraded, found.model, found.hits[0].cosine) == (True, None, None)
+    assert (found.degraded, found.model, found.results[0].cosine) == ("lexical", None, None)
 
 
 async def test_when_not_even_the_best_is_likely_to_fit_nothing_comes_back() -> None:
     index = FakeIndex(tools("skill", "skill"), nearest=0.05)
-    assert (await find(index)).hits == ()
+    assert (await find(index)).results == ()
     assert await names(index, threshold=0.0) == ["t0", "t1"]
 
 
 async def test_among_few_tools_the_best_needs_less_evidence_to_be_likely_to_fit() -> None:
     kinds = tools("skill")
-    assert (await find(FakeIndex(kinds, nearest=0.05, tools_of_project=20_000))).hits == ()
-    assert len((await find(FakeIndex(kinds, nearest=0.05, tools_of_project=5))).hits) == 1
+    assert (await find(FakeIndex(kinds, nearest=0.05, tools_of_project=20_000))).results == ()
+    assert len((await find(FakeIndex(kinds, nearest=0.05, tools_of_project=5))).results) == 1
 
 
 async def test_hits_behind_one_that_fits_need_not_be_likely_to_fit_themselves() -> None:
-    hits = (await find(FakeIndex(tools(*["skill"] * 60)), limit=60)).hits
+    hits = (await find(FakeIndex(tools(*["skill"] * 60)), limit=60)).results
     assert hits[0].score > 0.5 > hits[-1].score
 
 
@@ -177,8 +178,8 @@ async def test_hits_behind_one_that_fits_need_not_be_likely_to_fit_themselves() 
 async def test_a_threshold_keeps_the_hits_that_reach_it_and_no_others(threshold: float) -> None:
     """skill-vector-retrieval.md § 相似度阈值过滤"""
     index = FakeIndex(tools(*["skill"] * 60))
-    everything = (await find(index, limit=60, threshold=0.0)).hits
-    kept = (await find(index, limit=60, threshold=threshold)).hits
+    everything = (await find(index, limit=60, threshold=0.0)).results
+    kept = (await find(index, limit=60, threshold=threshold)).results
     assert kept == tuple(hit for hit in everything if hit.score >= threshold)
 
 
@@ -247,13 +248,13 @@ async def test_the_lexical_reason_tells_in_which_parts_of_the_tool_the_terms_sta
         arguments=("message",),
         weights={1: 1.0},
     )
-    (hit,) = (await find(FakeIndex({"p": tool}))).hits
+    (hit,) = (await find(FakeIndex({"p": tool}))).results
     assert [reason.parts for reason in hit.reasons] == [(), ("description",)]
 
 
 async def test_a_hit_that_repeats_one_above_it_says_which() -> None:
     twins = {f"p{at}": IndexedTool(f"skill:t{at}", f"t{at}", "", "skill", weights={1: 1.0}) for at in range(2)}
-    hits = (await find(FakeIndex(twins))).hits
+    hits = (await find(FakeIndex(twins))).results
     assert [hit.repeats for hit in hits] == [None, "skill:t0"]
 
 

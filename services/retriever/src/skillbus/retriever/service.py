@@ -1,4 +1,4 @@
-"""The retriever's handlers: one call of the domain each. `ContextBuilder` is the handler of contexts."""
+"""The retriever's handlers. `ToolSearch` and `ContextBuilder` answer their requests directly."""
 
 import time
 from dataclasses import dataclass
@@ -8,32 +8,17 @@ from uuid import uuid4
 from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.learner.usage import AnsweredRequest
 from skillbus.contracts.retriever.knowledge_search import KnowledgeFound, SearchKnowledge
-from skillbus.contracts.retriever.tool_search import SearchTools, ToolsFound
 from skillbus.retriever.domain.knowledge.hit import fit_reply
 from skillbus.retriever.domain.knowledge.ports import KnowledgeFinder
-from skillbus.retriever.domain.tools.search import ToolSearch
 from skillbus.retriever.domain.usage import UsageLog, list_uses
 from skillbus.vectors import VectorSearch
 
 
 @dataclass(frozen=True, slots=True)
 class RetrieverHandlers:
-    search: ToolSearch
     knowledge: KnowledgeFinder
     usage: UsageLog
     store: VectorSearch
-
-    async def search_tools(self, request: SearchTools) -> ToolsFound:
-        start = time.perf_counter()
-        found = await self.search.search_tools(request)
-        return ToolsFound(
-            results=found.hits,
-            degraded="lexical" if found.degraded else None,
-            model=found.model,
-            split=found.split,
-            explanation=found.explanation,
-            took_ms=_ms_since(start),
-        )
 
     async def search_knowledge(self, request: SearchKnowledge) -> KnowledgeFound:
         start, request_id = time.perf_counter(), uuid4().hex
@@ -54,13 +39,9 @@ class RetrieverHandlers:
             model=found.model,
             index_behind=found.index_behind,
             explanation=found.explanation,
-            took_ms=_ms_since(start),
+            took_ms=round((time.perf_counter() - start) * 1000, 3),
         )
 
     async def check_store(self) -> HealthCheck:
         health = await self.store.health()
         return HealthCheck(name="vector_store", ready=health.ready, detail="; ".join((health.engine, *health.notices)))
-
-
-def _ms_since(start: float) -> float:
-    return round((time.perf_counter() - start) * 1000, 3)

@@ -33,10 +33,10 @@ async def open_retriever(bus: Bus, settings: RetrieverSettings, store: VectorSea
     knowledge = KnowledgeSearch(embedder, VectorKnowledge(store), BusRecord(bus.caller), limits)
     usage = BusUsage(bus, settings.waiting_uses, settings.gather_uses_s)
     contexts = ContextBuilder(knowledge, usage, TokenizerFiles(settings.tokenizer_folder()), settings.contexts_at_once)
-    handlers = RetrieverHandlers(search, knowledge, usage, store)
+    handlers = RetrieverHandlers(knowledge, usage, store)
     health = ServiceHealth(SERVICE, (handlers.check_store,))
     routes = [
-        route(contract.SEARCH_TOOLS, handlers.search_tools, permits=settings.permits),
+        route(contract.SEARCH_TOOLS, search.search_tools, permits=settings.permits),
         route(SEARCH_KNOWLEDGE, handlers.search_knowledge, permits=settings.permits),
         route(BUILD_CONTEXT, contexts.build_context, permits=settings.permits),
     ]

@@ -21,6 +21,10 @@ class StageTimer:
         """Record the end of a stage with its number of candidates; the next stage begins."""
         self._ends.append((name, time.perf_counter(), candidates))
 
+    def measure_ms(self) -> float:
+        """Return the milliseconds since the first stage began."""
+        return round((time.perf_counter() - self._began) * 1e3, 3)
+
     def list_stages(self) -> tuple[SearchStage, ...]:
         """Return the stages in their order."""
         begins = (self._began, *(at for _, at, _ in self._ends))

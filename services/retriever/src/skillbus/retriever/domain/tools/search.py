@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from skillbus.contracts.indexer.tools import ToolType
-from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation
+from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolSearchExplanation, ToolsFound
 from skillbus.relevance.score import compute_probability
 from skillbus.relevance.sentences import split_sentences
 from skillbus.retriever.domain.explanation import StageTimer
@@ -54,16 +54,6 @@ class ToolIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTools:
-    hits: tuple[ToolHit, ...] = ()
-    model: str | None = None
-    degraded: bool = False
-    """True if the lexical side answered alone."""
-    split: tuple[str, ...] = ()
-    explanation: ToolSearchExplanation | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Loaded:
     """The best candidates that the index still has, of known types."""
 
@@ -87,7 +77,7 @@ class ToolSearch:
         self._candidates = candidates
         self._fits = fits
 
-    async def search_tools(self, request: SearchTools) -> FoundTools:
+    async def search_tools(self, request: SearchTools) -> ToolsFound:
         """Return the tools that fit, best first.
 
         Raises:
@@ -97,7 +87,7 @@ class ToolSearch:
         timer = StageTimer()
         live = await self._index.find_live_index()
         if live is None:
-            return FoundTools()
+            return ToolsFound(results=(), took_ms=timer.measure_ms())
         parts = () if request.split is False else split_sentences(request.query)
         query = await self._embedder.embed_query(request.query, parts, live.fingerprint)
         timer.end_stage("embed", 0)
@@ -119,7 +109,14 @@ class ToolSearch:
                 best_score=ranked[0].score if ranked else None,
                 terms=tuple(query.terms),
             )
-        return FoundTools(hits, query.model, query.dense is None, parts if query.parts else (), explanation)
+        return ToolsFound(
+            results=hits,
+            degraded="lexical" if query.dense is None else None,
+            model=query.model,
+            split=parts if query.parts else (),
+            explanation=explanation,
+            took_ms=timer.measure_ms(),
+        )
 
     def _make_wanted(self, request: SearchTools) -> WantedTools:
         types = request.tool_types

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from skillbus.learner.domain.errors import UnfitError
-from skillbus.learner.domain.item.browser import decode_cursor, encode_cursor
+from skillbus.learner.domain.item.listing import decode_cursor, encode_cursor
 from skillbus.learner.domain.item.ports import ListPosition
 
 

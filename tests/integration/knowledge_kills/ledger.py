@@ -1,4 +1,4 @@
-"""What was acknowledged of a load of writes, and what nobody knows of."""
+"""Acknowledged writes of a load, and writes with an unknown outcome."""
 
 import asyncio
 from collections import Counter
@@ -22,14 +22,12 @@ def said_of(item: KnowledgeItem) -> Said:
 
 @dataclass
 class Ledger:
-    """Kept by the writers."""
-
     said: dict[str, dict[int, Said]] = field(default_factory=dict)
-    """What was acknowledged, by item and version."""
+    """Acknowledged versions, by item and version."""
     unsure: Counter[str] = field(default_factory=Counter)
-    """Writes of each item that nobody answered: each may have made a version, or none."""
+    """Number of writes of each item without a reply: each made a version or none."""
     batches: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Items that were imported together, always all of them, by the first external id."""
+    """Items that were always imported together, by the first external id."""
     ghosts: list[str] = field(default_factory=list)
     """Items that were found after their archiving was acknowledged."""
     lost: list[str] = field(default_factory=list)
@@ -48,7 +46,7 @@ class Ledger:
         return version, self.said[item][version]
 
     async def until(self, answered: int, within_s: float) -> None:
-        """Until so many writes were acknowledged."""
+        """Wait until `answered` writes were acknowledged."""
         async with asyncio.timeout(within_s):
             while self.answered < answered:
                 self._more.clear()

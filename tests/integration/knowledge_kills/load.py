@@ -1,4 +1,4 @@
-"""Writers of knowledge that go on whatever is killed, and keep a ledger of what they were told."""
+"""Writers of knowledge that continue when processes are killed, and keep a ledger of the replies."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -34,12 +34,12 @@ ANSWER_S = 2.0
 PAUSE_S = 0.05
 BATCH = 8
 LOST = {ErrorCode.UNAVAILABLE, ErrorCode.DEADLINE_EXCEEDED}
-"""What is answered for one that is dead, or by nobody."""
+"""Error codes of a request to a dead service."""
 _LETTERS = "bcdfghjkmnpqtvwxz"
 
 
 def word(number: int) -> str:
-    """A word that no other item has, and which nothing takes for another form of one."""
+    """Return a word that no other item has and that stemming does not change."""
     letters = ""
     for _ in range(6):
         number, letter = divmod(number, len(_LETTERS))
@@ -48,7 +48,7 @@ def word(number: int) -> str:
 
 
 async def search(bus: Bus, looked_for: str, top_k: int = 5) -> list[str]:
-    """Ids of what a word finds, best first."""
+    """Return the ids of the items that a word finds, best first."""
     request = SearchKnowledge(query=looked_for, top_k=top_k, threshold=0, record_use=False)
     found = await bus.caller.call(SEARCH_KNOWLEDGE, request, timeout_s=5)
     return [hit.item.id for hit in found.results]
@@ -56,7 +56,7 @@ async def search(bus: Bus, looked_for: str, top_k: int = 5) -> list[str]:
 
 @dataclass
 class Writer:
-    """Creates items, and updates, archives and restores those that it made."""
+    """Creates items, and updates, archives and restores its own items."""
 
     bus: Bus
     ledger: Ledger
@@ -64,7 +64,7 @@ class Writer:
     words: "count[int]"
     mine: list[str] = field(default_factory=list)
     archived: set[str] = field(default_factory=set)
-    """As far as it knows."""
+    """Items whose archiving was acknowledged or is assumed."""
 
     async def write(self) -> None:
         while not self.ledger.over:
@@ -74,7 +74,7 @@ class Writer:
                 await self._change(self.chance.choice(self.mine))
 
     async def _create(self) -> None:
-        """Until it is acknowledged: the key makes it one item, however often it is sent."""
+        """Create an item; repeat until it is acknowledged. The idempotency key makes all attempts one item."""
         title = word(next(self.words))
         draft = CreateKnowledge(
             type=KnowledgeType.BUSINESS_RULE, title=title, content="The first.", tags=("a", "b"), idempotency_key=title
@@ -95,9 +95,9 @@ class Writer:
             written = await self._asked(item, archiving=archiving)
         except RequestError as error:
             if error.code is ErrorCode.CONFLICT and self.ledger.unsure[item]:
-                self.archived.add(item)  # by a request that nobody answered
+                self.archived.add(item)  # by a request without a reply
                 return
-            # An archiving is sent again when the connection was lost: somebody may have been there the first time.
+            # The caller repeats an archiving when the connection was lost: the first attempt may have succeeded.
             nobody = "service" in error.details and (item in self.archived or not archiving)
             self.ledger.unsure[item] += not nobody
             await _pause_if_lost(error)
@@ -125,7 +125,7 @@ class Writer:
         try:
             found = await search(self.bus, written.item.title)
         except RequestError:
-            return  # something that it needs is dead
+            return  # a service that search needs is dead
         if written.item.status is KnowledgeStatus.ARCHIVED and written.item.id in found:
             self.ledger.ghosts.append(written.item.id)
         if written.item.status is KnowledgeStatus.ACTIVE and written.indexed and written.item.id not in found:
@@ -134,7 +134,7 @@ class Writer:
 
 @dataclass
 class ImportWriter:
-    """Imports batches, and now and then one of them again with other contents."""
+    """Imports batches, and repeats some of them with other contents."""
 
     bus: Bus
     ledger: Ledger
@@ -151,14 +151,14 @@ class ImportWriter:
             await asyncio.sleep(self.chance.uniform(0, 0.3))
 
     async def _import(self, names: tuple[str, ...], content: str) -> None:
-        """Until it is acknowledged: what is there as it should be is left as it is."""
+        """Import a batch; repeat until it is acknowledged. Items that are already so do not change."""
         lines = tuple({"id": name, "type": "module_context", "title": name, "content": content} for name in names)
         doubted = False
         while not self.ledger.over:
             try:
                 put = await self.bus.caller.call(PUT_KNOWLEDGE, PutKnowledge(items=lines), timeout_s=ANSWER_S)
             except RequestError as error:
-                if not doubted:  # however often it is sent, it makes one version
+                if not doubted:  # all attempts together make one version
                     self.ledger.unsure.update(self.ledger.batches.get(names[0], ()))
                 doubted = True
                 await _pause_if_lost(error)
@@ -176,7 +176,7 @@ class ImportWriter:
 
 @dataclass
 class Gossip:
-    """Tells of changes once more, late, and in any order; and of versions that the index had before."""
+    """Publishes events of changes and of indexed versions again: late, out of order, and with older versions."""
 
     bus: Bus
     ledger: Ledger
@@ -216,7 +216,7 @@ async def _pause_if_lost(error: RequestError) -> None:
 
 
 async def write_all(bus: Bus, ledger: Ledger, seed: int, writers: int = 4) -> None:
-    """Until the ledger says that it is over."""
+    """Write until the ledger is over."""
     words = count()
     async with asyncio.TaskGroup() as group:
         for number in range(writers):

@@ -1,4 +1,4 @@
-"""What the record holds, read from its database, and what is not whole in it."""
+"""The record as its database holds it, and checks of its consistency."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -45,7 +45,7 @@ HALVES = {
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An item as it is."""
+    """An item in the record."""
 
     version: int
     title: str
@@ -55,17 +55,17 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The database of a learner, read beside it."""
+    """The database of a learner, read while the learner uses it."""
 
     database: Database
 
     async def halves(self) -> dict[str, int]:
-        """What is not whole, and how often."""
+        """Return the number of inconsistent rows for each check that fails."""
         found = {name: (await self._rows(query))[0][0] for name, query in HALVES.items()}
         return {name: count for name, count in found.items() if count}
 
     async def untold(self) -> int:
-        """Rows of the outbox."""
+        """Return the number of rows in the outbox."""
         return int((await self._rows("SELECT count(*) FROM knowledge_outbox"))[0][0])
 
     async def items(self) -> dict[str, Recorded]:
@@ -75,7 +75,7 @@ class Record:
         }
 
     async def versions(self) -> dict[str, dict[int, Said]]:
-        """The whole history."""
+        """Return all versions of all items."""
         found = dict[str, dict[int, Said]]()
         for row in await self._rows("SELECT id, version, snapshot FROM knowledge_history"):
             item = KnowledgeItem.model_validate_json(row.snapshot)

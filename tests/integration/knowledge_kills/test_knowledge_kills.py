@@ -1,8 +1,9 @@
-"""nats-server, learner, indexer and vector store, killed at random points of a load of writes: nothing is lost of what
-was acknowledged, nothing is there in half, and record and index agree in the end.
+"""nats-server, learner, indexer and vector store are killed at random points of a load of writes.
 
-Six kills unless `SKILLBUS_KILLS` says otherwise; 100 take some minutes. `SKILLBUS_KILLS_SEED` chooses other points;
-`pytest -s` tells how it went.
+No acknowledged write is lost, no write is there in part, and record and index agree at the end.
+
+The default is six kills; `SKILLBUS_KILLS` sets another number, and 100 take some minutes. `SKILLBUS_KILLS_SEED` chooses
+other points. `pytest -s` shows the figures.
 """
 
 import asyncio
@@ -33,19 +34,19 @@ from .world import START_S, Victim, World, open_world
 
 KILLS = int(os.environ.get("SKILLBUS_KILLS", "6"))
 SEED = int(os.environ.get("SKILLBUS_KILLS_SEED", "12"))
-"""The last of six kills of it is that of the index, which compares when it starts: others may settle 30 s later."""
+"""With this seed the last of six kills is the index, which reconciles at start. Other seeds may settle 30 s later."""
 MOST_BETWEEN = 40
 """Acknowledged writes from one kill to the next."""
 MOST_DELAY_S = 0.05
 SETTLED_S = 90.0
-"""What a killed process had taken from the stream comes again after 30 s, to somebody who may fail once more."""
+"""Messages that a killed process had fetched are delivered again after 30 s, and that delivery may fail too."""
 SEARCHES_AT_ONCE = 8
 
 log = structlog.get_logger(__name__)
 
 
 async def kill_at_random(world: World, ledger: Ledger, chance: Random) -> None:
-    """Each of them in turn of some order, so that few kills hit all; the next one often while the last still starts."""
+    """Kill all processes in random order, again and again; often while the process killed before still starts."""
     victims = [victim for _ in range(KILLS // len(Victim) + 1) for victim in chance.sample(list(Victim), len(Victim))]
     for victim in victims[:KILLS]:
         await ledger.until(ledger.answered + chance.randrange(1, MOST_BETWEEN), START_S)
@@ -67,12 +68,12 @@ def agreed(said: IndexAudited | None) -> bool:
 
 
 def all_indexed(items: dict[str, Recorded]) -> bool:
-    """As far as the learner was told."""
+    """Return whether the learner knows that the index has each active item."""
     return all(one.indexed_version == one.version for one in items.values() if one.status is KnowledgeStatus.ACTIVE)
 
 
 async def settled(world: World, record: Record) -> IndexAudited:
-    """Once everything was told, and record and index agree."""
+    """Wait until all changes are published and record and index agree."""
     await world.until_ready()
     await eventually(record.untold, lambda rows: rows == 0, SETTLED_S)
     await eventually(record.items, all_indexed, SETTLED_S)
@@ -82,7 +83,7 @@ async def settled(world: World, record: Record) -> IndexAudited:
 
 
 async def told(world: World) -> dict[str, int]:
-    """The newest version of each item that the learner told the stream of: the gossip has a subject of its own."""
+    """Return the newest version of each item that the learner published; `Gossip` publishes to another subject."""
     newest = dict[str, int]()
     subject = KNOWLEDGE_CHANGED.subject("default")
     heard = await world.bus.jetstream.subscribe(subject, stream=EVENTS.name, ordered_consumer=True)
@@ -107,7 +108,7 @@ async def assert_nothing_is_lost(ledger: Ledger, record: Record) -> None:
 
 
 async def wrongly_found(world: World, items: dict[str, Recorded]) -> list[tuple[str, Recorded]]:
-    """Items that are active and are not what their word finds first, or are not and are found."""
+    """Return active items that are not the first hit of their word, and others that are found."""
     at_once = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def wrong(item: str, recorded: Recorded) -> bool:

@@ -1,7 +1,7 @@
-"""nats-server, learner, and the index (indexer, retriever and the store inside them): each a process that is killed.
+"""The processes that are killed: nats-server, the learner, and the index (indexer, retriever and their store).
 
-Whatever ends is started again, as a supervisor of services does it. The embedder lives in the test: nothing of it can
-be lost.
+A process that ends is started again, as a supervisor of services would do. The embedder runs in the test's process: it
+has no state that could be lost.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from ...models import OnlyModel, embedder_in
 
 INDEX_PROGRAM = Path(__file__).with_name("index_process.py")
 START_S = 60.0
-"""Of a process, on a machine that is busy."""
+"""Longest start of a process on a busy machine."""
 
 
 class Victim(StrEnum):
-    """What is killed."""
+    """A process that is killed."""
 
     NATS = "nats"
     LEARNER = "learner"
@@ -48,7 +48,7 @@ class Victim(StrEnum):
 
 
 class LengthModel:
-    """A model that knows how long texts are: it is of no help to a search, so that words decide."""
+    """A model of text lengths. It does not help a search, so that words decide."""
 
     spec = ModelSpec("test", "lengths", "1", "none", 2, 2048, 4096, False)
 
@@ -69,7 +69,7 @@ class Service:
     environment: dict[str, str]
     output: Path
     ended_alone: int = 0
-    """How often it ended without being killed."""
+    """Number of times it ended without being killed."""
     _process: Process | None = None
     _killed: bool = False
 
@@ -94,7 +94,7 @@ class Service:
             self.ended_alone += not self._killed
 
     def kill(self) -> bool:
-        """Whether there was something to kill."""
+        """Kill the process; return False if there is none."""
         if self._process is None or self._process.returncode is not None or self._killed:
             return False
         self._killed = True
@@ -104,7 +104,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that a knowledge base needs."""
+    """The processes of a knowledge base."""
 
     bus: Bus
     server: NatsServer
@@ -117,7 +117,7 @@ class World:
         return f"sqlite:///{self.folder / 'knowledge.db'}"
 
     async def kill(self, victim: Victim) -> None:
-        """Without a warning; it begins again by itself."""
+        """Kill a process without a warning. It is started again."""
         if victim is Victim.NATS:
             if (pid := self.server.pid) is None:
                 return
@@ -127,7 +127,7 @@ class World:
         self.killed[victim] += 1
 
     async def until_ready(self) -> None:
-        """Until each of them answers."""
+        """Wait until learner and index answer."""
         for ready in (self._learner_answers, self._index_answers):
             await eventually(ready, bool, START_S)
 

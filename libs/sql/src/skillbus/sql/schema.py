@@ -80,13 +80,11 @@ class Instant(TypeDecorator[datetime]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
         """Return a parser of SQLite's text, in one step: a search reads two hundred moments."""
-        return _parse_utc if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+        if dialect.name != "sqlite":
+            return super().result_processor(dialect, coltype)
+        return lambda value: None if value is None else datetime.fromisoformat(f"{value}+00:00")
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None or value.tzinfo is not None:
             return value
         return value.replace(tzinfo=UTC)
-
-
-def _parse_utc(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(f"{value}+00:00")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
@@ -101,7 +101,7 @@ def write_context(request: BuildContext, hits: Sequence[KnowledgeHit], counter: 
     written: dict[int, WrittenContext] = {0: WrittenContext("", 0, nothing)}
 
     def fits(count: int) -> bool:
-        some = packed.cut_to(count)
+        some = replace(packed, items=packed.items[:count])  # the rest counts as over budget
         omitted = some.omitted
         text = render_context(request.use, some.items, omitted.over_budget + omitted.alike)
         if count_json_bytes(text) + some.bytes > MESSAGE_BYTES:

@@ -59,10 +59,6 @@ class PackedItems:
     ids: tuple[str, ...] = ()
     """Ids of all hits, most important first."""
 
-    def cut_to(self, count: int) -> "PackedItems":
-        """Keep the first `count` items; the rest counts as over budget."""
-        return PackedItems(self.items[:count], self.alike, self.ids)
-
     @property
     def bytes(self) -> int:
         """Upper bound of the items' size in a reply."""

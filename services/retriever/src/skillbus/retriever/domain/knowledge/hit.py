@@ -1,6 +1,6 @@
 """Knowledge hits as a reply carries them."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from skillbus.common.paging import JSON_CHARACTER_BYTES, MESSAGE_BYTES
@@ -19,13 +19,21 @@ def make_hit(
 ) -> KnowledgeHit:
     """Return the hit of an item. `held` has the indices of the terms that the item holds."""
     terms = tuple(term for index, term in query_terms.items() if index in held)
+    cosine, bm25, item = ranked.candidate.cosine, ranked.candidate.bm25, ranked.found.item
+    reasons = list[MatchReason]()
+    if cosine is not None and ranked.dense_rank is not None:
+        reasons.append(MatchReason(side="dense", rank=ranked.dense_rank, score=cosine))
+    if bm25 is not None and ranked.lexical_rank is not None:
+        texts = {"title": item.title, "content": item.content, "tags": " ".join(item.tags), "scope": item.scope}
+        parts = find_parts(terms, texts)
+        reasons.append(MatchReason(side="lexical", rank=ranked.lexical_rank, score=bm25, terms=terms, parts=parts))
     hit = KnowledgeHit(
-        item=ranked.found.item,
+        item=item,
         content_cut=ranked.found.content_cut,
         score=ranked.score,
-        cosine=ranked.candidate.cosine,
+        cosine=cosine,
         scope_match=ranked.scope_match,
-        reasons=tuple(_explain(ranked, terms)),
+        reasons=tuple(reasons),
         factors=ranked.factors if request.explain else None,
         relevance=compute_probability(ranked.evidence) if request.explain else None,
         indexed=ranked.indexed,
@@ -46,13 +54,3 @@ def fit_reply(hits: Sequence[KnowledgeHit]) -> tuple[KnowledgeHit, ...]:
     if sum(len(hit.item.content) for hit in hits) <= REPLY_CHARACTERS:
         return tuple(hits)
     return tuple(cut_content(hit, REPLY_CHARACTERS // len(hits)) for hit in hits)
-
-
-def _explain(ranked: RankedItem, terms: tuple[str, ...]) -> Iterator[MatchReason]:
-    cosine, bm25, item = ranked.candidate.cosine, ranked.candidate.bm25, ranked.found.item
-    if cosine is not None and ranked.dense_rank is not None:
-        yield MatchReason(side="dense", rank=ranked.dense_rank, score=cosine)
-    if bm25 is not None and ranked.lexical_rank is not None:
-        texts = {"title": item.title, "content": item.content, "tags": " ".join(item.tags), "scope": item.scope}
-        parts = find_parts(terms, texts)
-        yield MatchReason(side="lexical", rank=ranked.lexical_rank, score=bm25, terms=terms, parts=parts)

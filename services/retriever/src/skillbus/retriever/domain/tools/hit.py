@@ -1,6 +1,6 @@
 """Tools as the index stores them, and as a hit describes them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -61,6 +61,14 @@ def make_tool_hit(
 ) -> ToolHit:
     """Return the hit of a tool. `query_terms` are by their indices; `repeats` is the hit above that it repeats."""
     terms = tuple(term for index, term in query_terms.items() if index in tool.weights)
+    reasons = list[MatchReason]()
+    if ranked.cosine is not None and ranked.dense_rank is not None:
+        reasons.append(MatchReason(side="dense", rank=ranked.dense_rank, score=ranked.cosine))
+    if ranked.bm25 is not None and ranked.lexical_rank is not None:
+        parts = find_parts(terms, tool.parts)
+        reasons.append(
+            MatchReason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)
+        )
     return ToolHit(
         id=tool.id,
         name=tool.name,
@@ -71,14 +79,6 @@ def make_tool_hit(
         source=tool.source,
         tags=tool.tags,
         metadata={**tool.metadata, "type": tool_type.value},
-        reasons=tuple(_explain(ranked, terms, tool)),
+        reasons=tuple(reasons),
         repeats=repeats,
     )
-
-
-def _explain(ranked: RankedTool, terms: tuple[str, ...], tool: IndexedTool) -> Iterator[MatchReason]:
-    if ranked.cosine is not None and ranked.dense_rank is not None:
-        yield MatchReason(side="dense", rank=ranked.dense_rank, score=ranked.cosine)
-    if ranked.bm25 is not None and ranked.lexical_rank is not None:
-        parts = find_parts(terms, tool.parts)
-        yield MatchReason(side="lexical", rank=ranked.lexical_rank, score=ranked.bm25, terms=terms, parts=parts)

@@ -35,45 +35,36 @@ class KnowledgeLimits:
     weights: KnowledgeWeights = NEUTRAL
 
 
+@dataclass(frozen=True, slots=True)
 class KnowledgeSearch:
     """Finds the knowledge that fits; a `KnowledgeFinder`."""
 
-    def __init__(
-        self,
-        embedder: QueryEmbedder,
-        index: KnowledgeIndex,
-        record: KnowledgeVisibility,
-        limits: KnowledgeLimits,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._embedder = embedder
-        self._index = index
-        self._record = record
-        self._limits = limits
-        self._clock = clock
+    embedder: QueryEmbedder
+    index: KnowledgeIndex
+    record: KnowledgeVisibility
+    limits: KnowledgeLimits
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def search_knowledge(self, request: SearchKnowledge, at_most: int | None = None) -> FoundKnowledge:
         """See `KnowledgeFinder.search_knowledge`."""
-        timer, now, top_k = StageTimer(), self._clock(), at_most or request.top_k
-        live = await self._index.find_live_index()
+        timer, now, top_k = StageTimer(), self.clock(), at_most or request.top_k
+        live = await self.index.find_live_index()
         if live is None:
-            matched = await self._record.confirm_candidates(request, ())
+            matched = await self.record.confirm_candidates(request, ())
             return FoundKnowledge(index_behind=matched.index_behind)
-        query = await self._embedder.embed_query(request.query, (), live.fingerprint)
+        query = await self.embedder.embed_query(request.query, (), live.fingerprint)
         timer.end_stage("embed", 0)
-        candidates, record = await self._match(
-            live, query, request, max(self._limits.candidates, 2 * top_k), now, timer
-        )
+        candidates, record = await self._match(live, query, request, max(self.limits.candidates, 2 * top_k), now, timer)
 
         asked = sum_own_weights(request.query, query.terms, query.values)
         relevance = KnowledgeRelevance(derive_knowledge_relevance(query.relevance), asked, live.items)
-        ranking = KnowledgeRanking(request, self._limits.weights, relevance, now)
+        ranking = KnowledgeRanking(request, self.limits.weights, relevance, now)
         ranked = ranking.rank_items(record.items, candidates)
-        least = least_evidence(self._limits.fits, live.items)
+        least = least_evidence(self.limits.fits, live.items)
         fitting = _select_fitting(ranked, request, least, degraded=query.dense is None)
 
         best = fitting[:top_k]
-        held = await self._index.load_terms(live, [it.id for it in best if it.candidate.bm25 is not None])
+        held = await self.index.load_terms(live, [it.id for it in best if it.candidate.bm25 is not None])
         terms = dict(zip(query.indices, query.terms, strict=True))
         hits = tuple(make_hit(it, request, terms, held.get(it.id, ())) for it in best)
         timer.end_stage("rank", len(hits))
@@ -105,14 +96,14 @@ class KnowledgeSearch:
 
         Asks both again if the effective projects are not those that were assumed.
         """
-        projects = self._record.recall_projects(request)
+        projects = self.record.recall_projects(request)
         while True:
             wanted = WantedKnowledge(request, projects, (request.at or now).timestamp(), count)
             if request.explain:
-                timer.end_stage("filter", await self._index.count_matching(live, wanted))
-            candidates = {one.id: one for one in await self._index.find_candidates(live, query, wanted)}
+                timer.end_stage("filter", await self.index.count_matching(live, wanted))
+            candidates = {one.id: one for one in await self.index.find_candidates(live, query, wanted)}
             timer.end_stage("candidates", len(candidates))
-            record = await self._record.confirm_candidates(request, tuple(candidates))
+            record = await self.record.confirm_candidates(request, tuple(candidates))
             timer.end_stage("record", len(record.items))
             if record.projects == projects:
                 return candidates, record

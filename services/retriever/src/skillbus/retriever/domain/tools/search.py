@@ -67,15 +67,14 @@ class _Loaded:
         return sum(min(count, request.quotas.get(kind, count)) for kind, count in counts.items()) >= request.limit
 
 
+@dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Finds the tools that fit."""
-
-    def __init__(self, embedder: QueryEmbedder, index: ToolIndex, candidates: int, fits: float) -> None:
-        """`candidates` of each side, at least. The best of many must score `fits`, or nothing is found."""
-        self._embedder = embedder
-        self._index = index
-        self._candidates = candidates
-        self._fits = fits
+    embedder: QueryEmbedder
+    index: ToolIndex
+    candidates: int
+    """Candidates of each side, at least."""
+    fits: float
+    """Score that the best of many tools must reach, or nothing is found."""
 
     async def search_tools(self, request: SearchTools) -> ToolsFound:
         """Return the tools that fit, best first.
@@ -85,17 +84,17 @@ class ToolSearch:
             RequestError: The embedder does not answer.
         """
         timer = StageTimer()
-        live = await self._index.find_live_index()
+        live = await self.index.find_live_index()
         if live is None:
             return ToolsFound(results=(), took_ms=timer.measure_ms())
         parts = () if request.split is False else split_sentences(request.query)
-        query = await self._embedder.embed_query(request.query, parts, live.fingerprint)
+        query = await self.embedder.embed_query(request.query, parts, live.fingerprint)
         timer.end_stage("embed", 0)
-        candidates = await self._index.find_candidates(live, query, self._make_wanted(request))
+        candidates = await self.index.find_candidates(live, query, self._make_wanted(request))
         timer.end_stage("candidates", len(candidates))
         ranked = rank_candidates(candidates, query.relevance, live.items)
         timer.end_stage("rank", len(ranked))
-        least = least_evidence(self._fits, await self._index.count_project(live, request.project))
+        least = least_evidence(self.fits, await self.index.count_project(live, request.project))
         fitting = _select_fitting(ranked, request.threshold, least)
         loaded = await self._load(live, fitting, request)
         hits = tuple(_select_hits(loaded, query, request))
@@ -127,7 +126,7 @@ class ToolSearch:
             tool_types=types,
             tags=request.tags,
             sources=request.sources,
-            count=max(self._candidates, 2 * request.limit),
+            count=max(self.candidates, 2 * request.limit),
             each_type=bool(request.quotas),
         )
 
@@ -137,7 +136,7 @@ class ToolSearch:
         page = max(POOL, request.limit)
         for at in range(0, len(ranked), page):
             some = ranked[at : at + page]
-            tools = await self._index.load_tools(live, [it.id for it in some])
+            tools = await self.index.load_tools(live, [it.id for it in some])
             types = {point: kind for point, tool in tools.items() if (kind := tool.read_type())}
             usable = tuple(it for it in some if it.id in types)
             loaded = _Loaded(loaded.ranked + usable, {**loaded.tools, **tools}, {**loaded.types, **types})

@@ -86,17 +86,17 @@ check: setup ## Format, lint, types and import rules
 	$(BIN)/lint-imports --no-logo
 
 test: setup ## Run each test once that needs no containers: in parallel, then the serial ones
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m 'not containers and not serial'
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not containers and not serial'
 	$(BIN)/pytest -q -m 'serial and not containers'
 
 test-of: setup ## Unit and integration tests of one service or library: make test-of S=learner
 	@test -n "$(S)" || { echo 'Name a service or a library: make test-of S=learner' >&2; exit 1; }
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(wildcard tests/unit/$(S) tests/integration/$(S) tests/integration/$(S)_*)
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(wildcard tests/unit/$(S) tests/integration/$(S) tests/integration/$(S)_*)
 
 quick: setup ## Lint and the fastest tests, in at most 30 seconds
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/architecture tests/unit/common tests/unit/contracts tests/unit/learner tests/unit/retriever
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/architecture tests/unit/common tests/unit/contracts tests/unit/learner tests/unit/retriever
 
 test-containers: setup ## The tests that need Docker or Podman
 	$(BIN)/pytest -m containers

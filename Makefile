@@ -96,7 +96,7 @@ test-of: setup ## Unit and integration tests of one service or library: make tes
 quick: setup ## Lint and the fastest tests, in at most 30 seconds
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/architecture tests/unit/common tests/unit/contracts tests/unit/learner tests/unit/retriever
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/architecture tests/unit/common tests/unit/learner tests/unit/retriever
 
 test-containers: setup ## The tests that need Docker or Podman
 	$(BIN)/pytest -m containers

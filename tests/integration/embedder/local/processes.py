@@ -18,8 +18,13 @@ def forget_earlier_children() -> None:
 
 def children(of: int | str = "self") -> set[int]:
     """Return the processes that a process has started during this test and not yet collected."""
-    tasks = Path(f"/proc/{of}/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()} - _EARLIER
+    while True:
+        try:
+            tasks = list(Path(f"/proc/{of}/task").iterdir())
+            return {int(pid) for task in tasks for pid in (task / "children").read_text().split()} - _EARLIER
+        except (FileNotFoundError, ProcessLookupError):  # a thread ended meanwhile, and another one has its children now
+            if not Path(f"/proc/{of}").exists():
+                raise
 
 
 def open_files() -> int:

@@ -11,6 +11,7 @@ import os
 import random
 import statistics
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.adapters.local.threaded import ThreadedModel
 from skillbus.embedder.adapters.local.use_multilingual import UseModel
 from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
-from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
+from skillbus.embedder.domain.model import EmbeddedRows
 
 SEED = 7
 CALLERS = 64
@@ -62,7 +63,7 @@ def bare_texts_a_second(model: UseModel, some: list[str], size: int) -> float:
 async def crowd_texts_a_second(batcher: Batcher, some: list[str]) -> float:
     async def caller(own: list[str]) -> None:
         for text in own:
-            await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
+            await batcher.embed_texts([text], TextRole.QUERY)
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as group:
@@ -71,7 +72,21 @@ async def crowd_texts_a_second(batcher: Batcher, some: list[str]) -> float:
     return len(some) / (time.perf_counter() - started)
 
 
-async def single_ms(model: UseModel, batcher: Batcher, dice: random.Random) -> tuple[list[float], ...]:
+class TimedModel(ThreadedModel):
+    """Notes how long the last batch took."""
+
+    last_ms = 0.0
+
+    async def embed(self, texts: Sequence[str], role: TextRole) -> EmbeddedRows:
+        started = time.perf_counter()
+        embedded = await super().embed(texts, role)
+        self.last_ms = (time.perf_counter() - started) * 1e3
+        return embedded
+
+
+async def single_ms(
+    model: UseModel, timed: TimedModel, batcher: Batcher, dice: random.Random
+) -> tuple[list[float], ...]:
     """Of each text: bare, through the batcher, the part of that outside the model, cached. In blocks."""
     bare: list[float] = []
     batched: list[float] = []
@@ -85,12 +100,12 @@ async def single_ms(model: UseModel, batcher: Batcher, dice: random.Random) -> t
         some = texts(dice, BLOCK)
         for text in some:
             started = time.perf_counter()
-            found = await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
+            await batcher.embed_texts([text], TextRole.QUERY)
             batched.append((time.perf_counter() - started) * 1e3)
-            outside.append(batched[-1] - found.inference_ms)
+            outside.append(batched[-1] - timed.last_ms)
         for text in some:
             started = time.perf_counter()
-            await batcher.embed_texts([text], TextRole.QUERY, Priority.QUERY)
+            await batcher.embed_texts([text], TextRole.QUERY)
             cached.append((time.perf_counter() - started) * 1e3)
     return bare, batched, outside, cached
 
@@ -119,16 +134,16 @@ async def measure(rounds: int) -> dict[str, float]:
     dice = random.Random(SEED)
     figures = lexical_cost(dice)
     model, loading = loaded_model()
-    asked = ThreadedModel(model)
-    await asked.open()
-    async with Batcher(asked, LaneLimits(batch_tokens=model.spec.batch_tokens), VectorCache()) as batcher:
+    timed = TimedModel(model)
+    await timed.open()
+    async with Batcher(timed, VectorCache()) as batcher:
         bare_rates: dict[int, list[float]] = {size: [] for size in BARE_SIZES}
         crowd_rates = []
         for _ in range(rounds):
             for size, rates in bare_rates.items():
                 rates.append(bare_texts_a_second(model, texts(dice, CALLERS * TEXTS_A_CALLER), size))
             crowd_rates.append(await crowd_texts_a_second(batcher, texts(dice, CALLERS * TEXTS_A_CALLER)))
-        bare, batched, outside, cached = await single_ms(model, batcher, dice)
+        bare, batched, outside, cached = await single_ms(model, timed, batcher, dice)
     best_size = max(BARE_SIZES, key=lambda size: statistics.median(bare_rates[size]))
     ratios = [crowd / best for crowd, best in zip(crowd_rates, bare_rates[best_size], strict=True)]
     return (

@@ -32,12 +32,12 @@ from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.message import Empty
 from skillbus.contracts.resources import EVENTS, REGISTRY
 from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
-from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.errors import ModelUnavailableError
 from skillbus.embedder.domain.registry.errors import ChangeNotToldError
 from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
+from skillbus.embedder.service import RegistryHandlers
 from skillbus.standalone.nats_server import NatsServer
 
 from ...unit.embedder.registry_fakes import FakeFactory, replica

@@ -12,7 +12,6 @@ from skillbus.contracts.embedder.registry import ProviderKind
 from skillbus.embedder.adapters.http.model import build_http_spec
 from skillbus.embedder.domain.errors import ModelUnavailableError, TextNotEmbeddableError
 from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
-from skillbus.embedder.domain.inference.lanes import LaneLimits, Priority
 from skillbus.embedder.domain.model import AsyncModel
 
 from .conftest import OpenModel, a_model, registered
@@ -21,8 +20,7 @@ from .fake_provider import WAIT_S, FakeProvider, Reply, unit
 
 @asynccontextmanager
 async def batching(model: AsyncModel) -> AsyncGenerator[Batcher]:
-    limits = LaneLimits(model.spec.batch_tokens, batch_texts=model.spec.batch_texts, padded=model.spec.padded)
-    async with Batcher(model, limits, VectorCache()) as batcher:
+    async with Batcher(model, VectorCache()) as batcher:
         yield batcher
 
 
@@ -32,7 +30,7 @@ async def test_dashscope_gets_ten_texts_a_request_and_several_requests_at_once(
     texts = [f"命令 {number}" for number in range(25)]
     provider.hold()
     async with batching(await opened(ProviderKind.DASHSCOPE, max_concurrency=4)) as batcher:
-        embedding = asyncio.create_task(batcher.embed_texts(texts, TextRole.DOCUMENT, Priority.BULK))
+        embedding = asyncio.create_task(batcher.embed_texts(texts, TextRole.DOCUMENT))
         for _ in range(3):
             await provider.arrival()
         assert provider.at_once == 3
@@ -46,7 +44,7 @@ async def test_a_text_that_is_refused_fails_alone(provider: FakeProvider, opened
     provider.refused = frozenset({"bad"})
     texts = [f"good {number}" for number in range(15)]
     async with batching(await opened()) as batcher:
-        calls = [batcher.embed_texts([text], TextRole.DOCUMENT, Priority.BULK) for text in [*texts, "bad"]]
+        calls = [batcher.embed_texts([text], TextRole.DOCUMENT) for text in [*texts, "bad"]]
         *good, bad = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), WAIT_S)
     assert isinstance(bad, TextNotEmbeddableError)
     assert not any(isinstance(made, BaseException) for made in good)
@@ -57,7 +55,7 @@ async def test_a_provider_that_is_down_is_not_asked_for_each_text(provider: Fake
     provider.always = Reply(503)
     async with batching(await opened()) as batcher:
         with pytest.raises(ModelUnavailableError, match="answered 503"):
-            await batcher.embed_texts([str(number) for number in range(64)], TextRole.DOCUMENT, Priority.BULK)
+            await batcher.embed_texts([str(number) for number in range(64)], TextRole.DOCUMENT)
     assert len(provider.seen) == 3
 
 

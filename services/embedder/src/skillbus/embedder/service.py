@@ -1,28 +1,42 @@
-"""Handlers of embedding requests: decode, one call of the domain, encode."""
+"""Handlers of the embedder's requests: decode, one call of the domain, encode."""
 
 import math
 from dataclasses import dataclass
 
 from skillbus.common.bus import headers
+from skillbus.common.bus.responder import Route, route
+from skillbus.contracts.embedder import registry as contract
 from skillbus.contracts.embedder.embedding import (
     EmbeddingModel,
     EmbedTexts,
-    SkippedModel,
     SparseVector,
     TextRole,
     TextsEmbedded,
 )
+from skillbus.contracts.embedder.registry import (
+    ModelRecord,
+    ModelSelector,
+    ModelsListed,
+    ProviderRecord,
+    ProviderSelector,
+    ProvidersListed,
+    ProviderTested,
+    RegistryEntryDeleted,
+    TestProvider,
+)
 from skillbus.contracts.endpoint import HealthCheck
-from skillbus.contracts.message import FloatMatrix
-from skillbus.embedder.domain.embedding import EmbeddingRequest, EmbeddingService
-from skillbus.embedder.domain.inference.lanes import Priority
+from skillbus.contracts.message import Empty, FloatMatrix
+from skillbus.embedder.domain.embedding import EmbeddingService
+from skillbus.embedder.domain.model import ModelFactory
+from skillbus.embedder.domain.registry.probe import probe_provider
+from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
 from skillbus.relevance.score import find_calibration
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderHandlers:
-    """Handlers of the embedder's own requests."""
+    """Handlers of requests for vectors."""
 
     embedding: EmbeddingService
     load_wait_s: float
@@ -31,19 +45,9 @@ class EmbedderHandlers:
         """Return dense and sparse vectors. Queries overtake documents."""
         left_s = headers.remaining_s(math.inf)
         result = await self.embedding.embed_request(
-            EmbeddingRequest(
-                request.texts,
-                request.role,
-                Priority.QUERY if request.role is TextRole.QUERY else Priority.BULK,
-                dense=request.dense,
-                sparse=request.sparse,
-                model=request.model,
-                load_wait_s=headers.remaining_s(self.load_wait_s),
-                within_s=None if math.isinf(left_s) else left_s,
-                sparse_texts=request.sparse_texts,
-                asides=request.asides,
-                mean_terms=request.mean_terms,
-            )
+            request,
+            load_wait_s=headers.remaining_s(self.load_wait_s),
+            within_s=None if math.isinf(left_s) else left_s,
         )
         dense = sparse = None
         if (rows := result.dense) is not None:
@@ -63,7 +67,7 @@ class EmbedderHandlers:
             dense=dense,
             sparse=sparse,
             degraded=result.degraded,
-            skipped=tuple(SkippedModel(provider=s.provider, name=s.model, reason=s.reason) for s in result.skipped),
+            skipped=result.skipped,
             tokens=result.tokens,
         )
 
@@ -71,6 +75,55 @@ class EmbedderHandlers:
         """Report whether the default model is ready."""
         name, reason = await self.embedding.check_default()
         return HealthCheck(name="model", ready=reason is None, detail=reason or name)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryHandlers:
+    """Handlers of the registry's requests."""
+
+    registry: Registry
+    factory: ModelFactory
+
+    def list_routes(self) -> list[Route]:
+        return [
+            route(contract.LIST_PROVIDERS, self.list_providers),
+            route(contract.GET_PROVIDER, self.get_provider),
+            route(contract.CREATE_PROVIDER, self.registry.create_provider),
+            route(contract.UPDATE_PROVIDER, self.registry.update_provider),
+            route(contract.DELETE_PROVIDER, self.delete_provider),
+            route(contract.TEST_PROVIDER, self.test_provider),
+            route(contract.LIST_MODELS, self.list_models),
+            route(contract.GET_MODEL, self.get_model),
+            route(contract.GET_DEFAULT_MODEL, self.get_default_model),
+            route(contract.CREATE_MODEL, self.registry.create_model),
+            route(contract.UPDATE_MODEL, self.registry.update_model),
+            route(contract.DELETE_MODEL, self.delete_model),
+        ]
+
+    async def list_providers(self, _: Empty) -> ProvidersListed:
+        return ProvidersListed(providers=await self.registry.list_providers())
+
+    async def get_provider(self, request: ProviderSelector) -> ProviderRecord:
+        return await self.registry.get_provider(request.name)
+
+    async def delete_provider(self, request: ProviderSelector) -> RegistryEntryDeleted:
+        await self.registry.delete_provider(request.name)
+        return RegistryEntryDeleted(name=request.name)
+
+    async def test_provider(self, request: TestProvider) -> ProviderTested:
+        return await probe_provider(await self.registry.load_snapshot(), self.factory, request)
+
+    async def list_models(self, _: Empty) -> ModelsListed:
+        return ModelsListed(models=await self.registry.list_models())
+
+    async def get_model(self, request: ModelSelector) -> ModelRecord:
+        return await self.registry.get_model(request.id)
+
+    async def get_default_model(self, _: Empty) -> ModelRecord:
+        return await self.registry.ensure_default()
+
+    async def delete_model(self, request: ModelSelector) -> RegistryEntryDeleted:
+        return RegistryEntryDeleted(name=(await self.registry.delete_model(request.id)).name)
 
 
 def _encode_model(registered: RegisteredModel) -> EmbeddingModel | None:

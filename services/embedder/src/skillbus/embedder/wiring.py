@@ -16,7 +16,6 @@ from skillbus.contracts.embedder.registry import ModelRecord, ProviderKind, Prov
 from skillbus.embedder.adapters.http.model import build_http_model, build_http_spec
 from skillbus.embedder.adapters.local.models import LocalModels, LocalSettings
 from skillbus.embedder.adapters.registry_changes import RegistryAnnouncer, open_registry_watch
-from skillbus.embedder.adapters.registry_handlers import RegistryHandlers
 from skillbus.embedder.adapters.sql.registry_store import open_registry_store
 from skillbus.embedder.domain.embedding import EmbeddingService
 from skillbus.embedder.domain.inference.batcher import VectorCache
@@ -25,7 +24,7 @@ from skillbus.embedder.domain.model import AsyncModel, ModelFactory, ModelSpec
 from skillbus.embedder.domain.registry.errors import RegistryUnavailableError
 from skillbus.embedder.domain.registry.registry import Registry
 from skillbus.embedder.errors_on_the_wire import to_wire
-from skillbus.embedder.service import EmbedderHandlers
+from skillbus.embedder.service import EmbedderHandlers, RegistryHandlers
 from skillbus.embedder.settings import EmbedderSettings
 from skillbus.providers.client import ProviderClients
 from skillbus.relevance.lexical.encoder import LexicalEncoder

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,10 +10,9 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from skillbus.contracts.embedder.embedding import TextRole
+from skillbus.contracts.embedder.embedding import EmbedTexts, SkippedModel, TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, ModelUnknownError
 from skillbus.embedder.domain.inference.batcher import BatchedRows
-from skillbus.embedder.domain.inference.lanes import Priority
 from skillbus.embedder.domain.inference.model_pool import ModelPool
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel, RegistrySnapshot
 from skillbus.relevance.lexical.encoder import LexicalEncoder, LexicalVector
@@ -26,38 +25,6 @@ _LAST_SHARE: Final = 0.9
 _FINGERPRINT: Final = re.compile("[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingRequest:
-    """Texts to embed, and how."""
-
-    texts: Sequence[str]
-    role: TextRole
-    priority: Priority
-    dense: bool = True
-    sparse: bool = False
-    model: str | None = None
-    """Fingerprint, name or `provider/name`; None for the chain."""
-    load_wait_s: float | None = None
-    """Longest wait for a model that is loading, in seconds; None for no limit."""
-    within_s: float | None = None
-    """Seconds until the caller's deadline, or None."""
-    sparse_texts: Sequence[str] = ()
-    """Texts for the sparse vectors, if they differ from `texts`."""
-    asides: Sequence[str] = ()
-    """Secondary text of each document, for its sparse vector; empty or one per text."""
-    mean_terms: float | None = None
-    """Mean length of documents of this kind, in terms; None for the encoder's default."""
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedCandidate:
-    """A model of the chain that could not be used."""
-
-    provider: str
-    model: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingResult:
     """Vectors in the order of the texts. `dense` has shape (n, dim) and rows of length 1."""
@@ -67,7 +34,7 @@ class EmbeddingResult:
     model: RegisteredModel | None = None
     """Model of the dense vectors, if there are any."""
     tokens: int = 0
-    skipped: tuple[SkippedCandidate, ...] = ()
+    skipped: tuple[SkippedModel, ...] = ()
     degraded: str | None = None
     """Reason why requested dense vectors are missing."""
 
@@ -97,8 +64,15 @@ class EmbeddingService:
         first = snapshot.chain[0]
         return first.model.name, await self._find_problem(first)
 
-    async def embed_request(self, request: EmbeddingRequest) -> EmbeddingResult:
+    async def embed_request(
+        self, request: EmbedTexts, *, load_wait_s: float | None = None, within_s: float | None = None
+    ) -> EmbeddingResult:
         """Embed texts. Without a usable model, return the sparse vectors and the reason if sparse ones are requested.
+
+        Args:
+            request: Texts to embed, and how.
+            load_wait_s: Longest wait for a model that is loading, in seconds; None for no limit.
+            within_s: Seconds until the caller's deadline, or None.
 
         Raises:
             ModelUnavailableError: only dense vectors are requested, and no model is usable.
@@ -109,16 +83,16 @@ class EmbeddingService:
         if not request.dense:
             return EmbeddingResult(sparse=sparse)
         loop = asyncio.get_running_loop()
-        deadline = None if request.within_s is None else loop.time() + request.within_s
-        skipped: list[SkippedCandidate] = []
+        deadline = None if within_s is None else loop.time() + within_s
+        skipped: list[SkippedModel] = []
         candidates = await self._list_candidates(request.model)
         for place, model in enumerate(candidates, start=1):
             share = _SHARE if place < len(candidates) else _LAST_SHARE if sparse is not None else 1.0
             try:
-                within_s = None if deadline is None else max(0.0, deadline - loop.time()) * share
-                batched = await self._embed_within(within_s, model, request)
+                share_s = None if deadline is None else max(0.0, deadline - loop.time()) * share
+                batched = await self._embed_within(share_s, model, request, load_wait_s)
             except ModelUnavailableError as error:
-                skipped.append(SkippedCandidate(model.provider.name, model.model.name, str(error)))
+                skipped.append(SkippedModel(provider=model.provider.name, name=model.model.name, reason=str(error)))
                 continue
             return EmbeddingResult(batched.rows, sparse, model, batched.tokens, tuple(skipped))
         reason = "; ".join(one.reason for one in skipped) or _explain_empty_chain(request.model)
@@ -146,17 +120,17 @@ class EmbeddingService:
         return (found,) if found else ()
 
     async def _embed_within(
-        self, within_s: float | None, model: RegisteredModel, request: EmbeddingRequest
+        self, within_s: float | None, model: RegisteredModel, request: EmbedTexts, load_wait_s: float | None
     ) -> BatchedRows:
         """Embed with one model. After the timeout the model goes on, and its late vectors are cached."""
         try:
             async with asyncio.timeout(within_s):
                 try:
-                    batcher = await self._pool.open_batcher(model, request.load_wait_s)
-                    return await batcher.embed_texts(request.texts, request.role, request.priority)
+                    batcher = await self._pool.open_batcher(model, load_wait_s)
+                    return await batcher.embed_texts(request.texts, request.role)
                 except EmbedderClosedError:  # just replaced: the pool has the new one, or is closed itself
-                    batcher = await self._pool.open_batcher(model, request.load_wait_s)
-                    return await batcher.embed_texts(request.texts, request.role, request.priority)
+                    batcher = await self._pool.open_batcher(model, load_wait_s)
+                    return await batcher.embed_texts(request.texts, request.role)
         except TimeoutError as error:
             raise ModelUnavailableError(
                 f"model {model.model.name} gave no vectors within {within_s:.1f} s of the caller's deadline"
@@ -170,7 +144,7 @@ class EmbeddingService:
             return str(error)
         return None
 
-    async def _encode_sparse(self, request: EmbeddingRequest) -> tuple[LexicalVector, ...]:
+    async def _encode_sparse(self, request: EmbedTexts) -> tuple[LexicalVector, ...]:
         texts = request.sparse_texts or request.texts
 
         def encode() -> tuple[LexicalVector, ...]:

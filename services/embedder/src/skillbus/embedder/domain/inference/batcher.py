@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError, TextNotEmbeddableError
-from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, LaneLimits, Lanes, Priority, VectorKey
+from skillbus.embedder.domain.inference.lanes import EmbeddingJob, JobOutcome, Lanes, VectorKey
 from skillbus.embedder.domain.model import AsyncModel, check_rows, estimate_tokens
 from skillbus.relevance.normalization import normalise_text
 
@@ -30,10 +29,6 @@ class BatchedRows:
     """Vectors of one request, shape (n, dim)."""
 
     rows: NDArray[np.float32]
-    inference_ms: float
-    """Duration of the slowest batch with a text of this request; 0 if all were cached."""
-    cached: int
-    """Texts with a cached vector."""
     tokens: int
     """Tokens of all texts: as the provider counted them, or an estimate."""
 
@@ -59,12 +54,12 @@ class VectorCache:
 class Batcher:
     """Async context manager around an open model. The caller that opened the model closes it."""
 
-    def __init__(self, model: AsyncModel, limits: LaneLimits, cache: VectorCache) -> None:
-        """Batch for `model`. The batchers of several models may share `cache`."""
+    def __init__(self, model: AsyncModel, cache: VectorCache, places: int = 4096) -> None:
+        """Batch for `model`, with `places` in each lane. The batchers of several models may share `cache`."""
         self._model = model
         self._spec = model.spec
         self._fingerprint = model.spec.fingerprint
-        self._lanes = Lanes(limits)
+        self._lanes = Lanes(model.spec, places)
         self._cache = cache
         self._in_flight: dict[VectorKey, EmbeddingJob] = {}
         self._running: set[EmbeddingJob] = set()
@@ -76,12 +71,10 @@ class Batcher:
         self._owner = asyncio.create_task(self._own_queue(), name="embedding-batcher")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def embed_texts(self, texts: Sequence[str], role: TextRole, priority: Priority) -> BatchedRows:
+    async def embed_texts(self, texts: Sequence[str], role: TextRole) -> BatchedRows:
         """Embed texts, in their order.
 
         Raises:
@@ -94,18 +87,14 @@ class Batcher:
             raise EmbedderClosedError
         keys = [VectorKey(self._fingerprint, role, normalise_text(text, self._spec.max_chars)) for text in texts]
         rows = {key: row for key in keys if (row := self._cache.find_row(key)) is not None}
-        cached = sum(key in rows for key in keys)
         outcomes: dict[VectorKey, JobOutcome] = {}
-        if cached < len(keys):
-            missing = [key for key in dict.fromkeys(keys) if key not in rows]
-            outcomes = await self._await_jobs(self._enqueue_jobs(missing, priority))
+        if missing := [key for key in dict.fromkeys(keys) if key not in rows]:
+            outcomes = await self._await_jobs(self._enqueue_jobs(missing, role))
         for index, key in enumerate(keys):
             if key not in rows:
                 rows[key] = _get_vector(outcomes[key], index)
         return BatchedRows(
             rows=np.array([rows[key] for key in keys], np.float32).reshape(len(keys), self._spec.dim),
-            inference_ms=max((outcome.inference_ms for outcome in outcomes.values()), default=0.0),
-            cached=cached,
             tokens=round(sum(outcomes[key].tokens if key in outcomes else estimate_tokens(key.text) for key in keys)),
         )
 
@@ -131,19 +120,17 @@ class Batcher:
             self._owner.cancel()
             await asyncio.wait({self._owner})
 
-    def _enqueue_jobs(self, keys: list[VectorKey], priority: Priority) -> dict[VectorKey, EmbeddingJob]:
+    def _enqueue_jobs(self, keys: list[VectorKey], role: TextRole) -> dict[VectorKey, EmbeddingJob]:
         """Return a job for each key: the one in flight, or a new one in the queue."""
         new = [key for key in keys if key not in self._in_flight]
-        self._lanes.check_places(len(new), priority)
+        self._lanes.check_places(len(new), role)
         for key in new:
             outcome = asyncio.get_running_loop().create_future()
-            self._in_flight[key] = job = EmbeddingJob(key, estimate_tokens(key.text), priority, outcome)
+            self._in_flight[key] = job = EmbeddingJob(key, estimate_tokens(key.text), outcome)
             self._lanes.append_job(job)
         jobs = {key: self._in_flight[key] for key in keys}
         for job in jobs.values():
             job.waiters += 1
-            if priority is Priority.QUERY:
-                self._lanes.promote_job(job)
         self._work.set()
         return jobs
 
@@ -214,28 +201,26 @@ async def run_batch(
         estimates = [float(estimate_tokens(text)) for text in texts]
         share = 1.0 if embedded.tokens is None else embedded.tokens / sum(estimates)
     except ModelUnavailableError as error:
-        return [JobOutcome(None, error, _elapsed_ms(started))] * len(texts)
+        return [JobOutcome(None, error)] * len(texts)
     except Exception as error:  # noqa: BLE001 - models raise errors of any class
-        inference_ms = _elapsed_ms(started)
         structlog.get_logger().warning(
             "embedding_batch_failed",
             batch_texts=len(texts),
             model=model.spec.name,
-            inference_ms=inference_ms,
+            inference_ms=(time.perf_counter() - started) * 1e3,
             error=repr(error),
             exc_info=None if halved else error,
         )
         if len(texts) == 1:
-            return [JobOutcome(None, error, inference_ms)]
+            return [JobOutcome(None, error)]
         middle = len(texts) // 2
         first = await run_batch(model, texts[:middle], role, halved=True)
         return first + await run_batch(model, texts[middle:], role, halved=True)
-    inference_ms = _elapsed_ms(started)
     outcomes = []
     for row, estimate in zip(rows, estimates, strict=True):
         vector = row.copy()  # a view would keep its whole batch in memory as long as the cache keeps the row
         vector.setflags(write=False)
-        outcomes.append(JobOutcome(vector, None, inference_ms, estimate * share))
+        outcomes.append(JobOutcome(vector, None, estimate * share))
     return outcomes
 
 
@@ -248,7 +233,3 @@ def _get_vector(outcome: JobOutcome, text_index: int) -> NDArray[np.float32]:
     if isinstance(outcome.failure, ModelUnavailableError):
         raise ModelUnavailableError(str(outcome.failure)) from outcome.failure
     raise TextNotEmbeddableError(text_index, repr(outcome.failure)) from outcome.failure
-
-
-def _elapsed_ms(started: float) -> float:
-    return (time.perf_counter() - started) * 1e3

@@ -1,4 +1,4 @@
-"""Queue in front of a model: one lane for queries and one for bulk work, cut into batches.
+"""Queue in front of a model: one lane for queries and one for documents, cut into batches.
 
 Not thread-safe: the batcher's task owns it.
 """
@@ -7,22 +7,17 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skillbus.contracts.embedder.embedding import TextRole
 from skillbus.embedder.domain.errors import OverloadedError
+from skillbus.embedder.domain.model import ModelSpec
 
-
-class Priority(Enum):
-    """Lane of a request."""
-
-    QUERY = "query"
-    """Somebody waits for it."""
-    BULK = "bulk"
-    """Indexing: queries overtake it but never starve it."""
+_DOCUMENT_TURN: Final = 4
+"""Query batches in a row after which waiting documents get one: they keep a fifth of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,6 @@ class JobOutcome:
 
     vector: NDArray[np.float32] | None
     failure: Exception | None
-    inference_ms: float = 0.0
     tokens: float = 0.0
 
 
@@ -53,7 +47,6 @@ class EmbeddingJob:
 
     key: VectorKey
     tokens: int
-    priority: Priority
     outcome: asyncio.Future[JobOutcome]
     waiters: int = 0
     taken: bool = False
@@ -63,61 +56,42 @@ class EmbeddingJob:
         return self.waiters > 0 and not self.taken
 
 
-@dataclass(frozen=True, slots=True)
-class LaneLimits:
-    """Limits of a queue and its batches, in texts unless the name says tokens."""
-
-    batch_tokens: int
-    batch_texts: int = 64
-    padded: bool = False
-    queued: int = 4096
-    """Places in each lane: bulk work cannot take a query's place."""
-    bulk_turn: int = 4
-    """Query batches in a row after which waiting bulk work gets one: it keeps a fifth of the model."""
-
-
 @dataclass(slots=True)
 class Lanes:
-    """The two lanes of one model."""
+    """The two lanes of one model. Queries overtake documents but never starve them."""
 
-    limits: LaneLimits
-    _lanes: dict[Priority, deque[EmbeddingJob]] = field(
-        default_factory=lambda: {priority: deque() for priority in Priority}
-    )
+    spec: ModelSpec
+    places: int
+    """Texts that may wait in each lane: documents cannot take a query's place."""
+    _lanes: dict[TextRole, deque[EmbeddingJob]] = field(default_factory=lambda: {role: deque() for role in TextRole})
     _queries_in_a_row: int = 0
 
-    def check_places(self, texts: int, priority: Priority) -> None:
+    def check_places(self, texts: int, role: TextRole) -> None:
         """Raise OverloadedError unless the lane has this many free places. No part of a refused request is queued."""
-        lane = self._lanes[priority]
-        if len(lane) + texts > self.limits.queued:
-            self._lanes[priority] = lane = deque(job for job in lane if job.is_wanted)
-        if len(lane) + texts > self.limits.queued:
-            raise OverloadedError(len(lane), self.limits.queued)
+        lane = self._lanes[role]
+        if len(lane) + texts > self.places:
+            self._lanes[role] = lane = deque(job for job in lane if job.is_wanted)
+        if len(lane) + texts > self.places:
+            raise OverloadedError(len(lane), self.places)
 
     def append_job(self, job: EmbeddingJob) -> None:
-        self._lanes[job.priority].append(job)
-
-    def promote_job(self, job: EmbeddingJob) -> None:
-        """Move a bulk job that a query now wants to the query lane. Its bulk place is skipped later."""
-        if job.priority is Priority.BULK and not job.taken:
-            job.priority = Priority.QUERY
-            self._lanes[Priority.QUERY].append(job)
+        self._lanes[job.key.role].append(job)
 
     def take_batch(self) -> list[EmbeddingJob]:
-        """Return the next batch: of one lane and one role, in order of arrival, within the limits; empty if idle.
+        """Return the next batch: of one lane, in order of arrival, within the model's limits; empty if idle.
 
         A text that alone exceeds the token budget gets a batch for itself.
         """
-        bulk_waits = self._has_wanted(Priority.BULK)
-        bulk_first = bulk_waits and self._queries_in_a_row >= self.limits.bulk_turn
-        if self._has_wanted(Priority.QUERY) and not bulk_first:
-            self._queries_in_a_row = self._queries_in_a_row + 1 if bulk_waits else 0
-            return self._cut_batch(self._lanes[Priority.QUERY])
+        documents_wait = self._has_wanted(TextRole.DOCUMENT)
+        documents_first = documents_wait and self._queries_in_a_row >= _DOCUMENT_TURN
+        if self._has_wanted(TextRole.QUERY) and not documents_first:
+            self._queries_in_a_row = self._queries_in_a_row + 1 if documents_wait else 0
+            return self._cut_batch(self._lanes[TextRole.QUERY])
         self._queries_in_a_row = 0
-        return self._cut_batch(self._lanes[Priority.BULK])
+        return self._cut_batch(self._lanes[TextRole.DOCUMENT])
 
     def drain_jobs(self) -> Iterator[EmbeddingJob]:
-        """Remove and yield every job that somebody waits for, each once."""
+        """Remove and yield every job that somebody waits for."""
         for lane in self._lanes.values():
             while lane:
                 job = lane.popleft()
@@ -125,9 +99,9 @@ class Lanes:
                     job.taken = True
                     yield job
 
-    def _has_wanted(self, priority: Priority) -> bool:
-        """Drop abandoned and taken jobs from the head of a lane. Return True if a job is left."""
-        lane = self._lanes[priority]
+    def _has_wanted(self, role: TextRole) -> bool:
+        """Drop abandoned jobs from the head of a lane. Return True if a job is left."""
+        lane = self._lanes[role]
         while lane and not lane[0].is_wanted:
             lane.popleft()
         return bool(lane)
@@ -135,12 +109,12 @@ class Lanes:
     def _cut_batch(self, lane: deque[EmbeddingJob]) -> list[EmbeddingJob]:
         batch: list[EmbeddingJob] = []
         total = longest = 0
-        while lane and len(batch) < self.limits.batch_texts:
+        while lane and len(batch) < self.spec.batch_texts:
             job = lane[0]
             if job.is_wanted:
                 total, longest = total + job.tokens, max(longest, job.tokens)
-                cost = longest * (len(batch) + 1) if self.limits.padded else total
-                if batch and (cost > self.limits.batch_tokens or job.key.role is not batch[0].key.role):
+                cost = longest * (len(batch) + 1) if self.spec.padded else total
+                if batch and cost > self.spec.batch_tokens:
                     break
                 job.taken = True
                 batch.append(job)

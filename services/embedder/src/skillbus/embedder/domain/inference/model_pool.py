@@ -5,14 +5,12 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 import structlog
 
 from skillbus.embedder.domain.errors import EmbedderClosedError, ModelUnavailableError
 from skillbus.embedder.domain.inference.batcher import Batcher, VectorCache
-from skillbus.embedder.domain.inference.lanes import LaneLimits
 from skillbus.embedder.domain.model import AsyncModel, ModelSpec
 from skillbus.embedder.domain.registry.snapshot import RegisteredModel
 
@@ -80,10 +78,7 @@ class _OpenModel:
             )
         load_ms = round((time.perf_counter() - started) * 1e3, 1)
         log.info("embedding_model_ready", fingerprint=model.spec.fingerprint, load_ms=load_ms)
-        limits = LaneLimits(
-            model.spec.batch_tokens, model.spec.batch_texts, padded=model.spec.padded, queued=self._queued
-        )
-        return await self._resources.enter_async_context(Batcher(model, limits, self._cache))
+        return await self._resources.enter_async_context(Batcher(model, self._cache, self._queued))
 
     async def close(self, within_s: float) -> None:
         """Answer waiting requests for at most `within_s`, then release the model."""
@@ -111,9 +106,7 @@ class ModelPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._closed = True
         self._retire_models(list(self._open), _END_S)
         if self._closing:

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from skillbus.contracts.learner.index import FindKnowledge
+from skillbus.contracts.learner.index import FindKnowledge, KnowledgeFilter
 from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
-from skillbus.contracts.retriever.knowledge_search import KnowledgeFilter
 from skillbus.contracts.scope import match_scope, normalize_scope
 from skillbus.retriever.adapters.vector_knowledge import group_scopes, make_knowledge_filter
 from skillbus.retriever.domain.knowledge.ports import WantedKnowledge

@@ -99,7 +99,6 @@ class Health(Message):
 
     service: str
     ready: bool
-    """True if the replica can do its work."""
     checks: tuple[HealthCheck, ...] = Field(default=())
 
 

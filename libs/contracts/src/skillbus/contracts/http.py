@@ -1,6 +1,6 @@
 """Replies of the REST API, where they differ from what crosses the bus. The gateway writes them, clients read them."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -9,11 +9,11 @@ from skillbus.contracts.endpoint import HealthCheck
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.skill_record import Skill
 from skillbus.contracts.indexer.skills import IndexerStatus
-from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolFinding, ToolPutOutcome
-from skillbus.contracts.learner.bulk import KnowledgePutOutcome
+from skillbus.contracts.indexer.tools import AuditDifference, IndexAudited, ToolPut, ToolPutOutcome
+from skillbus.contracts.learner.bulk import KnowledgeItemPut, KnowledgePutOutcome
 from skillbus.contracts.message import Blob, Message, Project
 from skillbus.contracts.sandbox.run_history import OutputStream
-from skillbus.contracts.sandbox.skill_runs import RunLimits, RunStatus, RunUsage
+from skillbus.contracts.sandbox.skill_runs import RunResult
 
 
 class Problem(Message):
@@ -24,7 +24,6 @@ class Problem(Message):
     title: str
     """Meaning of the code, the same for every error with this code."""
     status: int
-    """HTTP status."""
     detail: str
     """Cause of this error and what to do about it, for people."""
     instance: str
@@ -49,39 +48,18 @@ class RunArtifact(Message):
     """Path below `$SKILLBUS_OUT`, with forward slashes."""
     size_bytes: int
     sha256: str
-    """SHA-256 of the file, in hexadecimal."""
     content: Blob | None
     """The file in base64. Absent for files over 1 MiB."""
     url: str | None
     """Path from which the file can be fetched for one day. Absent for small files, which are only in `content`."""
 
 
-class RunReply(Message):
-    """Result of a run."""
+class RunReply(RunResult):
+    """Result of a run. Bytes of its output that are not UTF-8 are replaced by U+FFFD."""
 
-    run_id: str
-    status: RunStatus
-    exit_code: int | None
-    """Exit code of the program. Absent if a limit or a cancellation ended the run."""
     stdout: str
-    """Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."""
     stderr: str
-    """Standard error. Bytes that are not UTF-8 are replaced by U+FFFD."""
-    result: JsonValue = None
-    """Standard output parsed as JSON. Null if it is not JSON."""
     artifacts: tuple[RunArtifact, ...] = ()
-    duration_ms: float
-    """Wall-clock time of the run, in milliseconds."""
-    truncated: bool
-    """True if output was cut at its limit."""
-    isolation: str
-    """Isolation level of the run."""
-    detail: str = ""
-    """Limit that ended the run, or what was left out of the reply, for people."""
-    limits: RunLimits | None = None
-    """Limits that applied to the run."""
-    used: RunUsage | None = None
-    """Resources that the run used."""
 
 
 class RunBegun(Message):
@@ -139,17 +117,14 @@ class AuditReport(Message):
     """Differences that the repair found, each with the number of repaired ones."""
 
 
-class ToolLineImported(Message):
+ImportedLine = Annotated[int, Field(description="Line of the NDJSON body, or position in the array. The first is 1.")]
+
+
+class ToolLineImported(ToolPut):
     """Result for one tool description of an import."""
 
-    line: int
-    """Line of the NDJSON body, or position in the array. The first is 1."""
     id: str | None = None
-    """Id of the tool. Absent if the description has no readable id."""
-    outcome: ToolPutOutcome
-    error: str | None = None
-    """Reason of a rejection."""
-    findings: tuple[ToolFinding, ...] = ()
+    line: ImportedLine
 
     @property
     def is_problem(self) -> bool:
@@ -161,7 +136,6 @@ class ToolsImported(Message):
     """Result of an import of tool descriptions."""
 
     total: int
-    """Number of descriptions in the body."""
     counts: dict[ToolPutOutcome, int] = Field(default_factory=dict)
     """Number of descriptions by outcome. Every outcome is listed, also with 0."""
     indexed: bool
@@ -171,19 +145,10 @@ class ToolsImported(Message):
     """Results in the order of the body. With `only=problems`, lines without a problem are left out."""
 
 
-class KnowledgeLineImported(Message):
+class KnowledgeLineImported(KnowledgeItemPut):
     """Result for one knowledge item of an import."""
 
-    line: int
-    """Line of the NDJSON body, or position in the array. The first is 1."""
-    id: str | None = None
-    """Id of the item. Absent if the item was rejected."""
-    external_id: str | None = None
-    outcome: KnowledgePutOutcome
-    version: int | None = None
-    """Version of the item after the import."""
-    error: str | None = None
-    """Reason of a rejection."""
+    line: ImportedLine
 
     @property
     def is_problem(self) -> bool:
@@ -192,14 +157,12 @@ class KnowledgeLineImported(Message):
 
 
 class KnowledgeImported(Message):
-    """Result of an import of knowledge items."""
+    """Result of an import of knowledge items. With `dry_run` nothing was written."""
 
     total: int
-    """Number of items in the body."""
     counts: dict[KnowledgePutOutcome, int] = Field(default_factory=dict)
     """Number of items by outcome. Every outcome is listed, also with 0."""
     dry_run: bool = False
-    """True if nothing was written."""
     indexed: bool
     """True if the index already holds all of them. Search finds the missing ones once it does."""
     unindexed: int = Field(default=0, ge=0)
@@ -234,7 +197,6 @@ class OpenAiEmbeddings(Message):
     data: tuple[OpenAiEmbedding, ...]
     """One vector for each text, in the order of the input."""
     model: str
-    """Name of the model that made the vectors."""
     usage: OpenAiUsage
 
 

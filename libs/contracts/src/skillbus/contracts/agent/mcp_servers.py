@@ -64,7 +64,6 @@ class RegisterMcpServer(ProjectMessage):
     args: tuple[Annotated[str, StringConstraints(max_length=4_000), WITHOUT_NUL], ...] = Field(
         default=(), max_length=100
     )
-    """Arguments of `command`."""
     env: Annotated[dict[str, SecretText], Field(max_length=100), AfterValidator(_variables)] = Field(
         default_factory=dict
     )
@@ -89,18 +88,15 @@ class McpServerState(StrEnum):
 
 
 class McpServer(ProjectMessage):
-    """Registered MCP server."""
+    """Registered MCP server. Of headers and environment variables only the names are returned, never the values."""
 
     name: McpServerName
     transport: McpTransport
     address: str
     """URL, or command with its arguments."""
     header_names: tuple[str, ...] = ()
-    """Names of its HTTP headers. The values are never returned."""
     env_names: tuple[str, ...] = ()
-    """Names of its environment variables. The values are never returned."""
     timeout_s: float
-    """Timeout of each reply of the server, in seconds."""
     state: McpServerState
     problem: str | None = None
     """Reason why it is not connected, or why its last listing was refused."""
@@ -113,11 +109,9 @@ class McpServer(ProjectMessage):
     tools: int = 0
     """Number of tools in the last listing."""
     quarantined: int = 0
-    """Number of its tools in quarantine."""
     findings: tuple[ToolFinding, ...] = ()
     """Remarks about the server: it changed its name, lists too many tools, or gives two tools one name."""
     listed_at: datetime | None = None
-    """Time of the last listing."""
     registered_at: datetime
 
 
@@ -151,7 +145,6 @@ class McpServerSeen(Message):
     project: Project
     name: McpServerName
     tools: int = 0
-    """Number of listed tools."""
     created: int = 0
     updated: int = 0
     quarantined: int = 0

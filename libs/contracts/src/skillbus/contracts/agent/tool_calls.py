@@ -36,11 +36,9 @@ class ToolCalled(Message):
     content: tuple[JsonValue, ...] = ()
     """All parts of the reply in MCP's format. Large parts are left out, and `truncated` is true then."""
     structured: JsonValue = None
-    """Structured content of the reply."""
     truncated: bool = False
     """True if a part was cut or left out."""
     took_ms: float
-    """Duration of the call, in milliseconds."""
 
 
 class AuditCallable(ProjectMessage):

@@ -64,7 +64,6 @@ class Schemas:
     components: Mapping[str, JsonValue]
     """Schemas by name. They refer to one another as `#/components/schemas/<name>`."""
     names: Mapping[tuple[type[Message], Mode], str]
-    """Name of each message's component."""
 
     def get_component(self, message: WireMessage) -> str:
         """Return the name of the component that describes a message."""

@@ -25,13 +25,9 @@ class EmbedTexts(Message):
     texts: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(
         min_length=1, max_length=512, fail_fast=True
     )
-    """Texts, each at most 32,768 characters long."""
     role: TextRole = TextRole.DOCUMENT
-    """Role of all texts."""
     dense: bool = True
-    """True returns dense vectors."""
     sparse: bool = False
-    """True returns sparse vectors."""
     asides: tuple[Annotated[str, StringConstraints(max_length=32_768)], ...] = Field(default=(), max_length=512)
     """Secondary text of each document, such as its tags. Its words have half weight in sparse vectors and none in dense
     ones. Give one for each text, or none."""
@@ -61,7 +57,6 @@ class EmbeddingModel(Message):
     fingerprint: str
     """Short hash of name, revision and preprocessing. Vectors with different fingerprints are never compared."""
     dimensions: int
-    """Length of the vectors."""
     calibration: Calibration | None = None
     """Map from cosines to scores. Absent means a neutral map."""
 
@@ -80,7 +75,6 @@ class SparseVector(Message):
     indices: tuple[int, ...]
     """Hashes of the terms, as ascending uint32."""
     values: tuple[float, ...]
-    """Value of each index."""
     terms: tuple[str, ...] = ()
     """Term of each index. Queries only."""
 
@@ -97,7 +91,6 @@ class TextsEmbedded(Message):
     degraded: str | None = None
     """Reason why requested dense vectors are missing."""
     skipped: tuple[SkippedModel, ...] = ()
-    """Models that were tried before the one that replied."""
     tokens: int = 0
     """Number of tokens of the texts, as the provider counted them, or an estimate."""
 

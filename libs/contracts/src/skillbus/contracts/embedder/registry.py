@@ -52,7 +52,6 @@ class ProviderFields(Message):
     """Settings of a provider."""
 
     kind: ProviderKind
-    """Protocol of the provider."""
     base_url: BaseUrl | None = None
     """Address of the API. Absent means the usual address of the kind; `local` and `anthropic` have none."""
     api_key: SecretReference | None = None
@@ -130,24 +129,17 @@ class ProviderTested(Message):
     ok: bool
     """True if the provider returned a vector."""
     model: str | None
-    """Model that was tested."""
     dimensions: int | None = None
-    """Length of the returned vector."""
     took_ms: float
-    """Duration of the test, in milliseconds."""
     error: str | None = None
-    """Cause of the failure and what to do about it."""
 
 
 class Calibration(Message):
     """Map from cosine and lexical evidence to a score: σ(slope · logit(cosine) + lexical · BM25/idf₁ + offset)."""
 
     slope: float = Field(gt=0, le=1_000)
-    """Factor of the logit of the cosine."""
     lexical: float = Field(ge=0, le=1_000)
-    """Factor of the lexical evidence."""
     offset: float = Field(ge=-1_000, le=1_000)
-    """Constant term."""
 
 
 class ModelFields(Message):
@@ -160,7 +152,6 @@ class ModelFields(Message):
     priority: int = Field(default=100, ge=0, le=10_000)
     """Order in which models are tried when the default model is not available; lowest first."""
     enabled: bool = True
-    """False skips the model."""
     api_path: PlainText | None = Field(default=None, pattern=r"^/[\w./-]*$", max_length=200)
     """Path below the provider's address. Absent means the usual path of the kind."""
     max_chars: int | None = Field(default=None, ge=1, le=100_000)
@@ -181,11 +172,8 @@ class CreateModel(ModelFields):
     """New model."""
 
     provider: ProviderName
-    """Registered provider of the model."""
     name: ModelName
-    """Name of the model at its provider."""
     is_default: bool = False
-    """True makes it the default model."""
 
 
 class ModelRecord(ModelFields):
@@ -242,7 +230,6 @@ class RegistryEntryDeleted(Message):
     """Deleted provider or model."""
 
     name: str
-    """Name of the deleted entry."""
 
 
 class DefaultModelChanged(Message):

@@ -16,29 +16,23 @@ from skillbus.contracts.message import Message
 MAX_DEAD_LETTERS: Final = 100
 MAX_BODY_CHARACTERS: Final = 100_000
 
-Sequence = Annotated[int, Field(ge=1, le=2**53)]
-"""Number of a dead letter. It is never used again."""
+Sequence = Annotated[int, Field(ge=1, le=2**53, description="Number of the dead letter. It is never used again.")]
 
 
 class DeadLetterSummary(Message):
-    """An event that a consumer gave up on."""
+    """An event that a consumer gave up on: its subject, its project if it belongs to one, and its size."""
 
     sequence: Sequence
-    """Number of the dead letter."""
     stream: str
-    """Stream of the event."""
     consumer: str
     """Consumer of the stream that gave up, such as `learner-uses`."""
     subject: str
-    """Subject of the event."""
     project: str | None = None
-    """Project of the event, if it belongs to one."""
     error: str
     """Error of the last delivery."""
     stored_at: datetime
     """Time when the consumer gave up."""
     size_bytes: int
-    """Size of the event."""
 
 
 class DeadLetter(DeadLetterSummary):
@@ -54,11 +48,8 @@ class ListDeadLetters(Message):
     """Page of dead letters, oldest first."""
 
     consumer: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
-    """Return only dead letters of consumers of this name."""
     after: Annotated[int, Field(ge=0, le=2**53)] = 0
-    """`next` of the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_DEAD_LETTERS)] = MAX_DEAD_LETTERS
-    """Most dead letters in the page."""
 
 
 class DeadLettersListed(Message):
@@ -66,13 +57,11 @@ class DeadLettersListed(Message):
 
     dead_letters: tuple[DeadLetterSummary, ...]
     total: int
-    """Number of dead letters in all pages."""
     next: int | None = None
-    """`after` of the next page. Absent on the last page."""
 
 
 class DeadLetterSelector(Message):
-    """Number of the wanted dead letter."""
+    """Wanted dead letter."""
 
     sequence: Sequence
 

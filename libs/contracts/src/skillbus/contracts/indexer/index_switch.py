@@ -40,7 +40,6 @@ class IndexModel(Message):
     name: str | None
     """Name of the model. Absent if the embedder no longer knows it."""
     dimensions: int
-    """Length of the vectors."""
 
 
 class IndexSwitch(Message):
@@ -51,7 +50,6 @@ class IndexSwitch(Message):
     source: IndexModel | None
     """Collection before the switch. Absent if there was none."""
     target: IndexModel
-    """New collection."""
     done: int
     """Number of tools or items in the new collection."""
     total: int

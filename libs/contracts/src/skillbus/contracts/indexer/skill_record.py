@@ -11,27 +11,19 @@ from skillbus.contracts.network import NetworkPlace
 
 
 class SkillLimits(Message):
-    """Limits that a skill asks for in its SKILL.md.
+    """Limits that a skill asks for in its SKILL.md, as `RunLimits` explains them.
 
     A limit below the operator's default always applies. A higher one applies up to the operator's ceiling.
     """
 
     wall_s: float | None = Field(default=None, gt=0, le=3600)
-    """Wall-clock time of a run, in seconds."""
     cpu_s: int | None = Field(default=None, ge=1, le=3600)
-    """CPU time of each process, in seconds."""
     memory_mib: int | None = Field(default=None, ge=32, le=1_048_576)
-    """Memory of all processes of a run together, in MiB."""
     processes: int | None = Field(default=None, ge=1, le=4096)
-    """Processes and threads at the same time."""
     output_mib: int | None = Field(default=None, ge=1, le=64)
-    """Standard output and standard error together, in MiB."""
     artifacts: int | None = Field(default=None, ge=0, le=1000)
-    """Number of files that a run may leave."""
     artifacts_mib: int | None = Field(default=None, ge=1, le=1024)
-    """Size of all files that a run may leave, in MiB."""
     work_mib: int | None = Field(default=None, ge=1, le=65_536)
-    """Size of the working folder, in MiB."""
 
 
 class Runtime(StrEnum):
@@ -57,7 +49,6 @@ class EntryPoint(Message):
     """Action of a skill and the script that performs it."""
 
     action: str
-    """Name of the action."""
     script: str
     """Path inside the skill, with forward slashes."""
     runtime: Runtime
@@ -86,12 +77,10 @@ class NetworkCallSite(Message):
 
 
 class SkillScan(Message):
-    """Result of a static scan of a package. Nothing in the package is executed."""
+    """Result of a static scan of a package: number, size and kinds of its files. Nothing is executed."""
 
     files: int
-    """Number of files."""
     unpacked_bytes: int
-    """Size of all files, in bytes."""
     scripts: tuple[str, ...] = ()
     """Files that a runtime can execute; the first 100."""
     network: tuple[NetworkCallSite, ...] = ()
@@ -152,7 +141,6 @@ class Skill(ProjectMessage):
     scan: SkillScan | None = None
     """Absent for a skill that was installed before scans existed."""
     limits: SkillLimits | None = None
-    """Limits that the skill asks for."""
     network: tuple[NetworkPlace, ...] = ()
     """Places that the skill asks to reach during a run, as `host:port`."""
     network_approved: tuple[NetworkPlace, ...] = ()

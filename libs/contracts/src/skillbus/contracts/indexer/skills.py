@@ -119,13 +119,9 @@ class ListSkills(ProjectMessage):
     """Query for one page of skills, ordered by name."""
 
     limit: int = Field(default=100, ge=1, le=1000)
-    """Most skills of the page."""
     after: str | None = None
-    """Last name of the previous page."""
     tag: str | None = None
-    """List only skills with this tag."""
     enabled: bool | None = None
-    """List only enabled skills, or only disabled ones. Absent lists both."""
     text: str | None = Field(default=None, max_length=200)
     """List only skills with this text in their name or description, ignoring case."""
 
@@ -135,16 +131,13 @@ class SkillsListed(Message):
 
     skills: tuple[Skill, ...]
     total: int
-    """Number of matching skills on all pages."""
     next: str | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
 class IndexerStatus(Message):
     """State of the indexer."""
 
     skills: int
-    """Installed skills."""
     tools: int = 0
     """Tools other than skills."""
     waiting: int

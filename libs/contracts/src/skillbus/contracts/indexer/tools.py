@@ -38,7 +38,6 @@ class ToolState(StrEnum):
 ToolId = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^\S(.*\S)?$"), WITHOUT_NUL]
 """Unique in a project. skillbus assigns `skill:<name>`, `mcp:<server>/<tool>` and `builtin:<name>`."""
 ToolSource = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
-"""Origin of a description: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
 SKILLS_SOURCE: Final = "skills"
 BUILTIN_SOURCE: Final = "builtin"
 MCP_SOURCE_PREFIX: Final = "mcp:"
@@ -71,7 +70,7 @@ class ToolDescription(Message):
     provider: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] = ""
     """Organization or server that offers the tool."""
     source: ToolSource = IMPORTED_SOURCE
-    """Origin of this description."""
+    """Origin of this description: `mcp:<server>`, `builtin`, `skills`, or a name that an importer chose."""
     tool_type: ToolType = Field(default=ToolType.EXTERNAL, validate_default=True)
     """Type, derived from `source` whatever the description says: `mcp` for `mcp:<server>`, `builtin` for `builtin`,
     `skill` for `skills`, and `external` for every other source."""
@@ -100,14 +99,11 @@ class ToolFinding(Message):
 
 
 class ToolFieldChange(Message):
-    """Changed field of a quarantined tool."""
+    """Changed field of a quarantined tool, with its accepted and its pending value."""
 
     field: str
-    """Name of the field."""
     before: JsonValue
-    """Accepted value."""
     after: JsonValue
-    """Pending value."""
 
 
 class CatalogueTool(ProjectMessage):
@@ -117,12 +113,11 @@ class CatalogueTool(ProjectMessage):
     """Accepted description. Searches and calls use it."""
     state: ToolState = ToolState.ACTIVE
     digest: str
-    """SHA-256 of `tool`, in hexadecimal. Equal digests mean equal descriptions."""
+    """SHA-256 of `tool`, as `pending_digest` of `pending`. Equal digests mean equal descriptions."""
     findings: tuple[ToolFinding, ...] = ()
     pending: ToolDescription | None = None
     """Description that waits to be accepted. Absent if the tool has been in quarantine since it was added."""
     pending_digest: str | None = None
-    """SHA-256 of `pending`, in hexadecimal."""
     changes: tuple[ToolFieldChange, ...] = ()
     """Differences between `tool` and `pending`."""
     created_at: datetime
@@ -157,7 +152,6 @@ class ToolPut(Message):
     """Id of the tool. Absent if the description has no readable id."""
     outcome: ToolPutOutcome
     error: str | None = None
-    """Reason of a rejection."""
     findings: tuple[ToolFinding, ...] = ()
 
 
@@ -180,10 +174,9 @@ class RemoveTools(ProjectMessage):
 
 
 class ToolsRemoved(Message):
-    """Removed tools."""
+    """Ids of the tools that existed and were removed."""
 
     ids: tuple[str, ...]
-    """Ids that existed and were removed."""
 
 
 class GetTool(ProjectMessage):
@@ -196,17 +189,11 @@ class ListTools(ProjectMessage):
     """Query for one page of the catalogue, ordered by id. Skills are listed too."""
 
     limit: int = Field(default=100, ge=1, le=1000)
-    """Most tools of the page."""
     after: str | None = None
-    """Last id of the previous page."""
     tool_types: tuple[ToolType, ...] = Field(default=(), max_length=4)
-    """List only these types. Empty means all."""
     states: tuple[ToolState, ...] = Field(default=(), max_length=3)
-    """List only these states. Empty means all."""
     source: ToolSource | None = None
-    """List only tools of this source."""
     tag: str | None = None
-    """List only tools with this tag."""
     text: str | None = Field(default=None, max_length=200)
     """List only tools with this text in their name or description, ignoring case."""
 
@@ -232,9 +219,7 @@ class ToolsListed(Message):
 
     tools: tuple[ToolSummary, ...]
     total: int
-    """Number of matching tools on all pages."""
     next: str | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
 class AcceptTool(ProjectMessage):
@@ -251,7 +236,6 @@ class SetToolState(ProjectMessage):
 
     id: ToolId
     enabled: bool
-    """True enables the tool, false disables it."""
 
 
 class AuditIndex(Message):
@@ -264,7 +248,7 @@ class AuditIndex(Message):
 
 
 class AuditDifference(Message):
-    """Differences of one kind."""
+    """Differences of one kind: how many there are, and how many of them were repaired."""
 
     kind: str
     """For tools: `not_indexed`, `indexed_otherwise`, `indexed_only`, `package_missing`, `not_callable`,
@@ -273,9 +257,7 @@ class AuditDifference(Message):
     ids: tuple[str, ...]
     """First 100 ids, as `<project>/<tool id>` or `<project>/<item id>`."""
     count: int
-    """Number of differences."""
     fixed: int = 0
-    """Number of repaired differences."""
 
 
 class IndexAudited(Message):
@@ -305,7 +287,6 @@ class ToolHeld(Message):
     digest: str
     """SHA-256 of the description that waits, in hexadecimal."""
     reason: str
-    """Reason of the quarantine."""
 
 
 _TOOL_NOT_FOUND = (ErrorCode.NOT_FOUND,)

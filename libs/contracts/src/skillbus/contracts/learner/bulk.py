@@ -58,9 +58,7 @@ class KnowledgeItemPut(Message):
     external_id: str | None = None
     outcome: KnowledgePutOutcome
     version: int | None = None
-    """Version of the item after the request."""
     error: str | None = None
-    """Reason of a rejection."""
 
 
 class KnowledgePut(Message):
@@ -77,13 +75,9 @@ class ExportKnowledge(ProjectMessage):
     """Query for one page of whole items, ordered by id."""
 
     limit: int = Field(default=100, ge=1, le=200)
-    """Most items of the page."""
     after: KnowledgeId | None = None
-    """Last id of the previous page."""
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
-    """Export only these statuses. Empty means all."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
-    """Export only these types. Empty means all."""
 
 
 class KnowledgeExported(Message):
@@ -91,7 +85,6 @@ class KnowledgeExported(Message):
 
     items: tuple[KnowledgeItem, ...]
     next: str | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
 PUT_KNOWLEDGE: Final = Endpoint(

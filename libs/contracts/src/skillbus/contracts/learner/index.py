@@ -51,11 +51,8 @@ class ListKnowledgeDigests(Message):
     """Query for one page of the items that the index should hold, ordered by project and id."""
 
     project: Project | None = None
-    """List only items of this project. Absent means all projects."""
     after: KnowledgeKey | None = None
-    """Last item of the previous page."""
     limit: int = Field(default=2_000, ge=1, le=5_000)
-    """Most items of the page."""
 
 
 class KnowledgeItemDigest(Message):
@@ -65,7 +62,6 @@ class KnowledgeItemDigest(Message):
     id: KnowledgeId
     version: int
     digest: str
-    """SHA-256 of everything that search uses, in hexadecimal."""
     indexed: bool
     """True if the indexer has reported this version as indexed."""
 
@@ -75,28 +71,30 @@ class KnowledgeDigestsListed(Message):
 
     items: tuple[KnowledgeItemDigest, ...]
     next: KnowledgeKey | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
-class FindKnowledge(ProjectMessage):
-    """Candidates of a search, to be checked against the record."""
+class KnowledgeFilter(ProjectMessage):
+    """Filter of knowledge items."""
 
     inherit: bool = True
     """True finds items of the project's parents too."""
-    ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
-    """Candidates of the index. Those that may not be shown are left out of the reply."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
-    """Find only these types. Empty means all."""
     tags: Tags = ()
-    """Find only items with at least one of these tags."""
     all_tags: Tags = ()
-    """Find only items with all of these tags."""
     sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
-    """Find only items of these sources. Empty means all."""
     scope: Scope | None = None
-    """Find only items that apply to this scope."""
+    """Scope of the caller. A search returns first items of exactly this scope, then items below it if it is a pattern,
+    patterns that cover it, paths above it, and general items. Items of other scopes are not found. Absent means that
+    scopes do not matter."""
     at: Instant | None = None
     """Find only items that are valid at this time. Absent means now."""
+
+
+class FindKnowledge(KnowledgeFilter):
+    """Candidates of a search, to be checked against the record."""
+
+    ids: Annotated[tuple[KnowledgeId, ...], Field(max_length=MAX_IDS)] = ()
+    """Candidates of the index. Those that may not be shown are left out of the reply."""
     content_characters: int = Field(default=4_000, ge=0, le=32_000)
     """Longest content of an item, in characters. Longer contents are cut."""
 
@@ -106,11 +104,9 @@ class FoundItem(Message):
 
     item: KnowledgeItem
     content_cut: bool = False
-    """True if the content was cut."""
     helpful: float = 0.0
-    """Weight of positive votes. The weight of a vote halves every 180 days."""
+    """Weight of positive votes, as `unhelpful` of negative ones. The weight of a vote halves every 180 days."""
     unhelpful: float = 0.0
-    """Weight of negative votes. The weight of a vote halves every 180 days."""
     indexed_version: int = 0
     """Latest version that the index holds. 0 means none."""
 

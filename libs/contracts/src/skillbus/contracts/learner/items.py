@@ -114,23 +114,15 @@ class ListKnowledge(ProjectMessage):
     """Query for one page of items, latest change first."""
 
     limit: int = Field(default=50, ge=1, le=200)
-    """Most items of the page."""
     after: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """`next` of the previous page."""
     types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
-    """List only these types. Empty means all."""
     statuses: Annotated[tuple[KnowledgeStatus, ...], Field(max_length=3)] = (KnowledgeStatus.ACTIVE,)
-    """List only these statuses. Empty means all."""
     tags: Tags = ()
-    """List only items with at least one of these tags."""
     all_tags: Tags = ()
-    """List only items with all of these tags."""
     scope: Scope | None = None
     """List only items with exactly this scope."""
     source: KnowledgeSource | None = None
-    """List only items of this source."""
     owner: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
-    """List only items of this owner."""
     text: Annotated[str, StringConstraints(max_length=200), WITHOUT_NUL] | None = None
     """List only items with all of these words in title or content, ignoring case."""
 
@@ -161,9 +153,7 @@ class KnowledgeListed(Message):
 
     items: tuple[KnowledgeSummary, ...]
     total: int
-    """Number of matching items on all pages."""
     next: str | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
 _FOUND = (ErrorCode.NOT_FOUND,)

@@ -143,7 +143,6 @@ class KnowledgeItem(KnowledgeDraft):
     project: Project = DEFAULT_PROJECT
     status: KnowledgeStatus = KnowledgeStatus.ACTIVE
     version: int = Field(ge=1)
-    """Number of the current version, starting at 1."""
     digest: str
     """SHA-256 of everything that search uses, in hexadecimal. Equal digests mean equal points in the index."""
     created_at: Instant

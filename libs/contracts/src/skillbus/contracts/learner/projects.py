@@ -12,22 +12,18 @@ from skillbus.contracts.message import Message, Project, ProjectMessage
 
 
 class KnowledgeAuditEntry(Message):
-    """Entry of the audit log."""
+    """Entry of the audit log. An action on one item has its id, and its version and digest after the action."""
 
     sequence: int
     """Number of the entry. Numbers increase."""
     at: Instant
-    """Time of the action."""
     actor: str
     action: str
     """A `KnowledgeChangeKind`, `imported`, `exported` or `parent_set`."""
     project: Project
     id: str | None = None
-    """Id of the item, for actions on one item."""
     version: int | None = None
-    """Version of the item after the action."""
     digest: str | None = None
-    """Digest of the item after the action."""
     reason: str = ""
 
 
@@ -35,11 +31,8 @@ class ListKnowledgeAudit(ProjectMessage):
     """Query for one page of the audit log, oldest entry first. Entries are never changed or deleted."""
 
     id: KnowledgeId | None = None
-    """List only entries about this item."""
     after: int = Field(default=0, ge=0, le=2**63 - 1)
-    """Last `sequence` of the previous page."""
     limit: int = Field(default=100, ge=1, le=1000)
-    """Most entries of the page."""
 
 
 class KnowledgeAuditListed(Message):
@@ -47,7 +40,6 @@ class KnowledgeAuditListed(Message):
 
     entries: tuple[KnowledgeAuditEntry, ...]
     next: int | None = None
-    """Value of `after` for the next page. Absent on the last page."""
 
 
 class SetKnowledgeParent(Message):

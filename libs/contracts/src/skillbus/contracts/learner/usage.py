@@ -37,7 +37,6 @@ class KnowledgeUse(Message):
 
     id: KnowledgeId
     project: Project = DEFAULT_PROJECT
-    """Project of the item."""
     version: int = Field(ge=1)
     position: int = Field(ge=1)
     """Position in the reply. The first is 1."""
@@ -53,16 +52,13 @@ class AnsweredRequest(Message):
     applied: bool = False
     """True if the items went into a context, false if they were hits of a search."""
     at: Instant
-    """Time of the request."""
     uses: Annotated[tuple[KnowledgeUse, ...], Field(max_length=100)] = ()
-    """Items of the reply. Empty if nothing was found."""
 
 
 class KnowledgeUsed(Message):
     """Answered requests of a project, in their order."""
 
     project: Project = DEFAULT_PROJECT
-    """Project of the requests."""
     requests: Annotated[tuple[AnsweredRequest, ...], Field(min_length=1, max_length=MAX_ANSWERED)]
 
 
@@ -71,7 +67,6 @@ class GiveFeedback(ProjectMessage):
 
     id: KnowledgeId
     helpful: bool
-    """True if the item helped with the query."""
     query: UsedFor = ""
     """Query that the item was found for."""
     request_id: Annotated[str, StringConstraints(max_length=64), WITHOUT_NUL] = ""
@@ -82,20 +77,17 @@ class GiveFeedback(ProjectMessage):
 
 
 class HelpfulRate(Message):
-    """Share of helpful feedback with its 95 % confidence interval (Wilson)."""
+    """Share of positive votes, from 0 to 1, with its 95 % confidence interval (Wilson). Absent without votes."""
 
     share: float
-    """Share from 0 to 1."""
     low: float
-    """Lower end of the interval."""
     high: float
-    """Upper end of the interval."""
     count: int
     """Number of votes."""
 
 
 class ItemUsage(Message):
-    """Usage of one item."""
+    """Usage of one item, and the votes on it."""
 
     id: KnowledgeId
     title: str = ""
@@ -104,11 +96,8 @@ class ItemUsage(Message):
     applied: int = 0
     """Number of contexts that contain it."""
     helpful: int = 0
-    """Number of positive votes."""
     unhelpful: int = 0
-    """Number of negative votes."""
     rate: HelpfulRate | None = None
-    """Share of positive votes. Absent without votes."""
     mean_position: float | None = None
     """Mean position in replies. The first position is 1."""
     scenes: dict[str, int] = Field(default_factory=dict)
@@ -136,9 +125,7 @@ class UnansweredQuery(Message):
 
     query: str
     count: int
-    """Number of requests."""
     last_at: Instant
-    """Time of the last request."""
 
 
 class KnowledgeStats(Message):
@@ -146,33 +133,24 @@ class KnowledgeStats(Message):
 
     project: Project
     total: int
-    """Number of items in every status."""
     by_status: dict[KnowledgeStatus, int]
-    """Number of items by status."""
     by_type: dict[KnowledgeType, int]
     """Number of active items by type."""
     unindexed: int
     """Number of active items that the index lacks or holds at an older version."""
     searches: int
-    """Number of searches."""
     contexts: int
-    """Number of contexts."""
     feedback: HelpfulRate | None = None
-    """Share of positive votes on all items. Absent without votes."""
     most_used: tuple[ItemUsage, ...] = ()
-    """Items that were used most."""
     never_used: tuple[ItemUsage, ...] = ()
     """Active items that were never shown or applied, oldest first."""
     never_used_count: int = 0
-    """Number of items that were never used."""
     stale: tuple[ItemUsage, ...] = ()
     """Active items without a recent change or positive feedback."""
     stale_count: int = 0
-    """Number of stale items."""
     least_helpful: tuple[ItemUsage, ...] = ()
     """Items with the lowest upper end of their rate's interval."""
     unanswered: tuple[UnansweredQuery, ...] = ()
-    """Queries without a result."""
 
 
 GIVE_FEEDBACK: Final = Endpoint(

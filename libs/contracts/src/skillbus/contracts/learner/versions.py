@@ -29,25 +29,19 @@ class ListKnowledgeVersions(ProjectMessage):
 
     id: KnowledgeId
     limit: int = Field(default=50, ge=1, le=200)
-    """Most versions of the page."""
     before: VersionNumber | None = Field(default=None, ge=2)
     """List only older versions than this one: `next` of the previous page."""
 
 
 class KnowledgeVersion(Message):
-    """Version of an item."""
+    """Version of an item in full, and the change that made it."""
 
     version: int
     change: KnowledgeChangeKind
-    """Kind of the change that made the version."""
     at: Instant
-    """Time of the change."""
     by: str
-    """Actor of the change."""
     reason: str = ""
-    """Reason that the actor gave."""
     item: KnowledgeItem
-    """The whole item at this version."""
 
 
 class KnowledgeVersionsListed(Message):
@@ -56,7 +50,6 @@ class KnowledgeVersionsListed(Message):
     id: KnowledgeId
     versions: tuple[KnowledgeVersion, ...]
     total: int
-    """Number of versions on all pages."""
     next: int | None = None
     """Value of `before` for the next page. Absent on the last page."""
 
@@ -77,14 +70,11 @@ class TextSpan(Message):
 
 
 class KnowledgeFieldDiff(Message):
-    """Changed field."""
+    """Changed field, with its values in the first and in the second version."""
 
     field: str
-    """Name of the field."""
     before: JsonValue
-    """Value in the first version."""
     after: JsonValue
-    """Value in the second version."""
     spans: tuple[TextSpan, ...] = ()
     """Differences inside title and content, by word, or by character for Chinese."""
 
@@ -115,19 +105,15 @@ class ReviewKnowledge(ProjectMessage):
 
 
 class ItemReviewed(Message):
-    """Result for one item."""
+    """Result for one item: its status and version after the review, or the error."""
 
     id: str
     ok: bool
     """True if the decision was applied."""
     status: KnowledgeStatus | None = None
-    """Status of the item after the review."""
     version: int | None = None
-    """Version of the item after the review."""
     code: ErrorCode | None = None
-    """Error code of a failure."""
     error: str | None = None
-    """Cause of a failure."""
 
 
 class KnowledgeReviewed(Message):
@@ -135,9 +121,7 @@ class KnowledgeReviewed(Message):
 
     results: tuple[ItemReviewed, ...]
     succeeded: int
-    """Number of successful reviews."""
     failed: int
-    """Number of failed reviews."""
     indexed: bool = False
     """True if the index has all items that were reviewed."""
 

@@ -6,45 +6,23 @@ from pydantic import Field, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
-from skillbus.contracts.learner.knowledge import Instant, KnowledgeItem, KnowledgeSource, KnowledgeType, Tags
+from skillbus.contracts.learner.index import KnowledgeFilter
+from skillbus.contracts.learner.knowledge import KnowledgeItem, KnowledgeType
 from skillbus.contracts.learner.usage import SHOWN, Scene
-from skillbus.contracts.message import Message, Project, ProjectMessage
+from skillbus.contracts.message import Message, Project
 from skillbus.contracts.retriever import SERVICE
-from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchStage
-from skillbus.contracts.scope import Scope, ScopeMatch
+from skillbus.contracts.retriever.tool_search import MatchReason, Query, SearchReply, SearchStage
+from skillbus.contracts.scope import ScopeMatch
 
 MAX_BUDGET: Final = 1_000_000
 """Largest token budget of a context."""
-
-
-class KnowledgeFilter(ProjectMessage):
-    """Filter of knowledge items."""
-
-    inherit: bool = True
-    """True finds items of the project's parents too."""
-    types: Annotated[tuple[KnowledgeType, ...], Field(max_length=4)] = ()
-    """Find only these types. Empty means all."""
-    tags: Tags = ()
-    """Find only items with at least one of these tags."""
-    all_tags: Tags = ()
-    """Find only items with all of these tags."""
-    sources: Annotated[tuple[KnowledgeSource, ...], Field(max_length=50)] = ()
-    """Find only items of these sources. Empty means all."""
-    scope: Scope | None = None
-    """Scope of the caller. Items of exactly this scope come first, then items below it if it is a pattern, patterns
-    that cover it, paths above it, and general items. Items of other scopes are not found. Absent means that scopes do
-    not matter."""
-    at: Instant | None = None
-    """Find only items that are valid at this time. Absent means now."""
 
 
 class SearchKnowledge(KnowledgeFilter):
     """Search for knowledge."""
 
     query: Query
-    """Question or topic in plain words, in any language."""
     top_k: int = Field(default=5, ge=1, le=100)
-    """Most hits of the reply."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
     """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit;
     with a `scope`, every hit that is unlikely to fit is left out. 0 returns the nearest items in any case."""
@@ -57,31 +35,26 @@ class SearchKnowledge(KnowledgeFilter):
     record_use: bool = True
     """False leaves the search out of the statistics."""
     explain: bool = False
-    """True adds an explanation of the search and of each score."""
 
 
 class ScoreFactors(Message):
-    """Adjustments of a hit's score apart from its relevance, as bounded log-odds."""
+    """Adjustments of a hit's score apart from its relevance, as bounded log-odds.
+
+    They are for the match of the scopes, a tag in the query, the priority and age of the item, and feedback.
+    """
 
     scope: float = 0.0
-    """Adjustment for the match of the scopes."""
     tag: float = 0.0
-    """Adjustment for a tag that occurs in the query."""
     priority: float = 0.0
-    """Adjustment for the priority of the item."""
     freshness: float = 0.0
-    """Adjustment for the age of the item."""
     feedback: float = 0.0
-    """Adjustment for feedback of people."""
 
 
 class KnowledgeHit(Message):
     """Item that fits the query."""
 
     item: KnowledgeItem
-    """The item, in its current version."""
     content_cut: bool = False
-    """True if the content was cut."""
     score: float
     """Calibrated relevance from 0 to 1, with its adjustments. Hits are ordered by it, highest first; with a
     `scope`, by `scope_match` first."""
@@ -108,9 +81,7 @@ class KnowledgeSearchExplanation(Message):
     indexed: int = 0
     """Points in the index of knowledge, in all projects."""
     threshold: float
-    """Threshold that was applied."""
     below_threshold: int
-    """Number of candidates below the threshold."""
     not_shown: int
     """Number of candidates that the record refused: archived, changed or moved since they were indexed."""
     best_score: float | None = None
@@ -118,35 +89,30 @@ class KnowledgeSearchExplanation(Message):
     terms: tuple[str, ...] = ()
     """Terms that the lexical side searched for."""
     projects: tuple[Project, ...] = ()
-    """Searched projects."""
 
 
-class KnowledgeFound(Message):
-    """Items that fit the query, best first."""
+class KnowledgeReply(SearchReply):
+    """Reply made of the knowledge that fits a query."""
 
-    results: tuple[KnowledgeHit, ...]
     request_id: str
     """Id of the request. Send it with feedback."""
-    degraded: Literal["lexical"] | None = None
-    """Set if no dense vector was available and only words were compared."""
-    model: str | None = None
-    """Name of the model that embedded the query."""
     index_behind: int = 0
     """Number of items of the searched projects that the index lacks or holds at an older version. The search may have
     missed them."""
+
+
+class KnowledgeFound(KnowledgeReply):
+    """Items that fit the query, best first."""
+
+    results: tuple[KnowledgeHit, ...]
     explanation: KnowledgeSearchExplanation | None = None
-    """Explanation of the search. Only with `explain`."""
-    took_ms: float
-    """Duration of the search, in milliseconds."""
 
 
 class BuildContext(KnowledgeFilter):
     """Context for a model, made of the knowledge that fits a query."""
 
     query: Query
-    """Question or topic in plain words, in any language."""
     budget_tokens: int = Field(default=4_000, ge=1, le=MAX_BUDGET)
-    """Most tokens of the whole text."""
     tokenizer: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] | None = None
     """Name of the tokenizer that counts tokens: a file `<name>.json` in the retriever's tokenizer folder. Absent means
     an upper bound that holds for every tokenizer that falls back to bytes."""
@@ -180,7 +146,6 @@ class ContextItem(Message):
     """Calibrated relevance from 0 to 1."""
     priority: int
     tokens: int
-    """Number of tokens of the item in the text."""
 
 
 class OmittedItems(Message):
@@ -194,28 +159,17 @@ class OmittedItems(Message):
     """First 100 ids."""
 
 
-class ContextBuilt(Message):
+class ContextBuilt(KnowledgeReply):
     """Context. The same request over the same knowledge gives the same context."""
 
     text: str
     tokens: int
-    """Number of tokens of the text, at most `budget_tokens`."""
     budget_tokens: int
     counted_by: str
     """Name of the tokenizer, or `upper_bound`."""
     items: tuple[ContextItem, ...]
     """Items in the order of the text: by priority, then in the order of a search."""
     omitted: OmittedItems
-    index_behind: int = 0
-    """Number of items of the searched projects that the index lacks or holds at an older version."""
-    request_id: str
-    """Id of the request. Send it with feedback."""
-    degraded: Literal["lexical"] | None = None
-    """Set if no dense vector was available and only words were compared."""
-    model: str | None = None
-    """Name of the model that embedded the query."""
-    took_ms: float
-    """Duration of the request, in milliseconds."""
 
 
 SEARCH_KNOWLEDGE: Final = Endpoint(

@@ -17,33 +17,33 @@ def _not_blank(value: str) -> str:
     return value
 
 
-Query = Annotated[str, StringConstraints(min_length=1, max_length=8_000), WITHOUT_NUL, AfterValidator(_not_blank)]
-"""Query in any language, at most 8,000 characters."""
+Query = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=8_000),
+    WITHOUT_NUL,
+    AfterValidator(_not_blank),
+    Field(description="Need, question or topic in plain words, in any language."),
+]
 
 
 class SearchTools(Message):
     """Search for tools."""
 
     query: Query
-    """The user's need in plain words, in any language."""
     limit: int = Field(default=5, ge=1, le=100)
-    """Most hits of the reply."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
     """Lowest `score` of a hit. Absent means a threshold that returns nothing if even the best hit is unlikely to fit.
     0 returns the nearest tools in any case."""
     tool_types: Annotated[tuple[ToolType, ...], Field(fail_fast=True)] = ()
-    """Find only these types. Empty means all."""
     tags: Annotated[tuple[str, ...], Field(max_length=50, fail_fast=True)] = ()
     """Find only tools with at least one of these tags. Empty means all."""
     sources: Annotated[tuple[ToolSource, ...], Field(max_length=50, fail_fast=True)] = ()
-    """Find only tools of these sources. Empty means all."""
     quotas: dict[ToolType, Annotated[int, Field(ge=0, le=100)]] = Field(default_factory=dict)
     """Most hits of each named type. Other types have no quota."""
     split: bool | None = None
     """True searches each part of a query that asks for several things; false searches the query as a whole. Absent
     means that the retriever decides."""
     explain: bool = False
-    """True adds an explanation of what each stage did and how long it took."""
     project: Project = DEFAULT_PROJECT
 
 
@@ -80,7 +80,6 @@ class ToolHit(Message):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """Additional data of the tool. `type` repeats `tool_type` for older callers."""
     reasons: tuple[MatchReason, ...] = ()
-    """Reasons why the tool was found."""
     repeats: str | None = None
     """Id of a better hit with nearly the same meaning. The score is lowered for it."""
 
@@ -91,7 +90,6 @@ class SearchStage(Message):
     name: str
     """`embed`, `candidates`, `rank` or `fetch`."""
     took_ms: float
-    """Duration of the stage, in milliseconds."""
     candidates: int
     """Number of candidates after the stage."""
 
@@ -101,29 +99,30 @@ class ToolSearchExplanation(Message):
 
     stages: tuple[SearchStage, ...]
     threshold: float
-    """Threshold that was applied."""
     below_threshold: int
-    """Number of candidates below the threshold."""
     best_score: float | None
     """Best score of all candidates, also those below the threshold."""
     terms: tuple[str, ...] = ()
     """Terms that the lexical side searched for, including translations."""
 
 
-class ToolsFound(Message):
-    """Tools that fit the query, best first."""
+class SearchReply(Message):
+    """Reply to a query: the model that embedded it, and the time that it took."""
 
-    results: tuple[ToolHit, ...]
     degraded: Literal["lexical"] | None = None
     """Set if no dense vector was available and only words were compared."""
     model: str | None = None
     """Name of the model that embedded the query."""
+    took_ms: float
+
+
+class ToolsFound(SearchReply):
+    """Tools that fit the query, best first."""
+
+    results: tuple[ToolHit, ...]
     split: tuple[str, ...] = ()
     """Parts of the query that were searched separately. Empty if the query was searched as a whole."""
     explanation: ToolSearchExplanation | None = None
-    """Explanation of the search. Only with `explain`."""
-    took_ms: float
-    """Duration of the search, in milliseconds."""
 
 
 SEARCH_TOOLS: Final = Endpoint(

@@ -90,13 +90,13 @@ class RunFile(Message):
 
 
 class RunRecord(Message):
-    """Record of a run. It never holds arguments or output."""
+    """Record of a run. It never holds arguments or output. `RunResult` explains the fields that both have; those of the
+    result are absent before the end of the run."""
 
     run_id: RunId
     project: Project = DEFAULT_PROJECT
     skill: SkillName
     content_digest: str
-    """SHA-256 of the package that ran, in hexadecimal."""
     action: str
     state: RunState
     began_at: datetime
@@ -104,17 +104,11 @@ class RunRecord(Message):
     ends_by: datetime
     """Latest time at which the run ends."""
     exit_code: int | None = None
-    """Exit code of the program. Absent if a limit or a cancellation ended the run."""
     isolation: str | None = None
-    """Isolation level of the run. Absent before its end."""
     limits: RunLimits
-    """Limits that apply to the run."""
     used: RunUsage | None = None
-    """Resources that the run used. Absent before its end."""
     truncated: bool = False
-    """True if output was cut at its limit."""
     detail: str = ""
-    """Limit that ended the run, or what was left out of the reply, for people."""
     artifacts: tuple[RunFile, ...] = ()
     """Files that the run left. They are in the bucket `runs` for one day, as `<run id>/out/<name>`."""
 
@@ -123,13 +117,9 @@ class ListRuns(ProjectMessage):
     """Query for one page of runs, newest first. Ended runs are ordered by their end, others by their start."""
 
     limit: int = Field(default=50, ge=1, le=200)
-    """Most runs of the page."""
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
-    """`next` of the previous page."""
     skill: SkillName | None = None
-    """List only runs of this skill."""
     state: RunState | None = None
-    """List only runs in this state."""
 
 
 class RunsListed(Message):

@@ -74,11 +74,8 @@ class RunUsage(Message):
     peak_bytes: int | None = None
     """Most memory of all processes together. Absent if it was not measured."""
     output_bytes: int
-    """Standard output and standard error together."""
     artifacts: int
-    """Number of files that the run left."""
     artifacts_bytes: int
-    """Size of all files that the run left."""
 
 
 class RunSkill(ProjectMessage):
@@ -120,23 +117,16 @@ class Artifact(Message):
     """The file. Objects are in the bucket `runs`."""
 
 
-class SkillRan(Message):
-    """Result of a run."""
+class RunResult(Message):
+    """Result of a run, apart from its output and files."""
 
     run_id: str
     status: RunStatus
     exit_code: int | None
     """Exit code of the program. Absent if a limit or a cancellation ended the run."""
-    stdout: Content
-    """Standard output."""
-    stderr: Content
-    """Standard error."""
     result: JsonValue = None
     """Standard output parsed as JSON. Null if it is not JSON."""
-    artifacts: tuple[Artifact, ...] = ()
-    """Files that the run left."""
     duration_ms: float
-    """Wall-clock time of the run, in milliseconds."""
     truncated: bool
     """True if output was cut at its limit."""
     isolation: str
@@ -144,44 +134,39 @@ class SkillRan(Message):
     detail: str = ""
     """Limit that ended the run, or what was left out of the reply, for people."""
     limits: RunLimits | None = None
-    """Limits that applied to the run."""
     used: RunUsage | None = None
-    """Resources that the run used."""
+
+
+class SkillRan(RunResult):
+    """Result of a run, with its output and the files that it left."""
+
+    stdout: Content
+    stderr: Content
+    artifacts: tuple[Artifact, ...] = ()
 
 
 class SandboxLimits(Message):
-    """Limits, isolation level and load of one replica of the sandbox."""
+    """Limits, isolation level and load of one replica of the sandbox. `RunLimits` explains the default limits."""
 
     isolation: str | None
     """Isolation level of runs. Absent if this machine cannot isolate runs; then nothing runs."""
     reason: str = ""
     """Reason why the machine cannot isolate runs."""
     runtimes: tuple[str, ...]
-    """Installed interpreters."""
     wall_s: float
-    """Default wall-clock limit, in seconds."""
     cpu_s: float
-    """Default CPU limit of each process, in seconds."""
     memory_bytes: int
-    """Default memory limit of all processes together."""
     processes: int
-    """Default limit of processes and threads."""
     output_bytes: int
-    """Default limit of standard output and standard error together."""
     artifacts: int
-    """Default number of files that a run may leave."""
     artifacts_bytes: int
-    """Default size of all files that a run may leave."""
     work_bytes: int
-    """Default size of the working folder."""
     slots: int
     """Most runs at the same time."""
     waiting: int = 0
     """Most runs that may wait for a slot. Further runs are refused with `overloaded`."""
     running_now: int = 0
-    """Current number of running runs."""
     waiting_now: int = 0
-    """Current number of waiting runs."""
     ceiling: RunLimits | None = None
     """Highest limits that a skill can ask for. They equal the default limits unless the operator allows more."""
 

@@ -4,14 +4,9 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from skillbus.contracts.learner.index import KnowledgeMatched
+from skillbus.contracts.learner.index import KnowledgeFilter, KnowledgeMatched
 from skillbus.contracts.message import Project
-from skillbus.contracts.retriever.knowledge_search import (
-    KnowledgeFilter,
-    KnowledgeHit,
-    KnowledgeSearchExplanation,
-    SearchKnowledge,
-)
+from skillbus.contracts.retriever.knowledge_search import KnowledgeHit, KnowledgeSearchExplanation, SearchKnowledge
 from skillbus.retriever.domain.index import EmbeddedQuery, IndexCandidate, LiveIndex
 
 

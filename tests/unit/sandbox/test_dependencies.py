@@ -66,9 +66,10 @@ def test_what_the_script_itself_says_comes_before_files_and_the_nearest_file_bef
 
 
 def test_markers_and_hashes_are_kept() -> None:
-    marker = "python_version < '3.11' and (os_name == \"nt\" or extra == 'x')"
+    marker = 'python_version < "3.11" and (os_name == "nt" or extra == "x")'
     listed = needs({"requirements.txt": f"tomli>=1; {marker} \\\n --hash=sha256:{SHA} --hash sha512:{SHA}"})
     assert listed == f"tomli>=1 ; {marker} --hash=sha256:{SHA} --hash=sha512:{SHA}\n"
+    assert needs({"requirements.txt": "tomli>=1;python_version<'3.11'"}) == 'tomli>=1 ; python_version < "3.11"\n'
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,7 @@ def test_markers_and_hashes_are_kept() -> None:
         "git+ssh://git@host.example/a.git", "./a-1.0-py3-none-any.whl", "a-1.0-py3-none-any.whl", "a.tar.gz", "../a",
         "/srv/a", "~/a", "C:\\a", ".", "a[b", "a==", "a>=1,,", "a b", "a=1", "a; import os", "a; x == '1'",
         "a==1 --config-settings=x", f"a --hash=md5:{SHA}", "a --hash=sha256:xyz", "$HOME", "${INDEX}", "ä",
+        "a@b", "a @ b",
     ],
 )  # fmt: skip
 def test_what_reaches_elsewhere_or_is_no_requirement_is_refused_with_its_line(line: str) -> None:
@@ -120,6 +122,7 @@ def test_a_block_is_read_as_pep_723_says() -> None:
         (('dependencies = ["-e ."]',), "options"),
         (('requires-python = "three"',), "requires-python"),
         (("requires-python = 3",), "requires-python"),
+        (('requires-python = [">=3"]',), "requires-python"),
         (("[tool.uv]", 'index = [{url = "https://x.example"}]'), "operator"),
     ],
 )

@@ -1,40 +1,29 @@
 """Parser of `requirements.txt` and of inline script metadata (PEP 723).
 
-It accepts names, extras, versions, markers and hashes. It refuses everything that would reach beyond the index: URLs,
-paths, editable packages, other files, options. The grammar is PEP 508 without URLs; the resolver judges versions and
-markers.
+It accepts names, extras, versions, markers (PEP 508) and hashes. It refuses everything that would reach beyond the
+index: URLs, paths, editable packages, other files, options.
 """
 
-import operator as op
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import DependenciesInvalid
 from skillbus.sandbox.domain.packages.requirements import REQUIREMENTS_MAX, Requirements, excerpt
 
-_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_CLAUSE: Final = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9_.*+!-]+"
-_CLAUSES: Final = re.compile(rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*\s*,?")
-_HEAD: Final = re.compile(rf"(?P<name>{_NAME})\s*(?:\[(?P<extras>[A-Za-z0-9._,\s-]*)\])?(?P<versions>[^\[\]]*)")
-_MARKER_TOKEN: Final = re.compile(
-    r"\s*(?:(?:python_version|python_full_version|os_name|sys_platform|platform_release|platform_system|"
-    r"platform_version|platform_machine|platform_python_implementation|implementation_name|implementation_version|"
-    r"extra|and|or|not|in)\b|===|==|~=|!=|<=|>=|<|>|\(|\)|\"[^\"\\]*\"|'[^'\\]*')\s*"
-)
+_REQUIREMENT_CHARACTERS: Final = 4096
+"""Longest requirement without its hashes."""
 _HASH: Final = re.compile(r"--hash[= ]\s*((?:sha256|sha384|sha512):[0-9a-f]+)\s*")
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*$")
 _ARCHIVES: Final = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".egg")
 _BLOCK: Final = re.compile(r"# /// ([A-Za-z0-9-]+)")
-_HINT: Final = "write it as `name[extra]>=1,<2; marker`"
-_Compare: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...]], bool]
-_OPERATORS: Final[Mapping[str, _Compare]] = {
-    "===": op.eq, "==": op.eq, "!=": op.ne, ">=": op.ge, "<=": op.le, ">": op.gt, "<": op.lt,
-}  # fmt: skip
-_RELEASE_CLAUSE: Final = re.compile(r"(===|==|~=|!=|<=|>=|<|>)(\d+(?:\.\d+)*)(\.\*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +89,14 @@ def parse_script_block(block: str, where: str) -> Requirements | None:
     listed, python, tools = table.get("dependencies", []), table.get("requires-python", ""), table.get("tool", {})
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise DependenciesInvalid(f"{where}: `dependencies` must be a list of strings")
-    if not isinstance(python, str) or (python and not _CLAUSES.fullmatch(python.strip())):
-        raise DependenciesInvalid(f"{where}: `requires-python` must be versions like `>=3.11`")
+    try:
+        supported = SpecifierSet(str(python))
+    except InvalidSpecifier as error:
+        raise DependenciesInvalid(f"{where}: `requires-python` must be versions like `>=3.11`") from error
     if isinstance(tools, dict) and "uv" in tools:
         raise DependenciesInvalid(f"{where}: remove `[tool.uv]`: the operator chooses the package index")
     entries = [_normalize(_Place(where, number, item.strip())) for number, item in enumerate(listed, start=1)]
-    return _requirements(entries, where, python.replace(" ", ""))
+    return _requirements(entries, where, str(supported))
 
 
 def _requirements(entries: list[str], where: str, python: str = "") -> Requirements | None:
@@ -134,22 +125,21 @@ def _lines(text: str, where: str) -> Iterator[_Place]:
 
 def _normalize(place: _Place) -> str:
     wanted, _, options = place.line.partition(" --")
-    wanted, _, marker = wanted.partition(";")
-    head = _HEAD.fullmatch(wanted.strip())
-    reason = _find_refusal(place.line, wanted)
+    reason = _find_refusal(place.line, wanted.partition(";")[0])
     if reason:
         raise place.refused(reason)
-    versions = "" if head is None else head["versions"].strip()
-    if versions.startswith("(") and versions.endswith(")"):
-        versions = versions[1:-1].strip()
-    if head is None or (versions and not _CLAUSES.fullmatch(versions)):
-        raise place.refused(f"this is not a requirement: {_HINT}")
-    name = _canonical(head["name"])
-    extras = sorted({_canonical(extra.strip()) for extra in (head["extras"] or "").split(",") if extra.strip()})
-    clauses = sorted(re.sub(r"\s", "", clause) for clause in versions.split(",") if clause.strip())
-    said = f"{name}[{','.join(extras)}]" if extras else name
-    said += ",".join(clauses)
-    said += f" ; {_marker(marker, place)}" if marker.strip() else ""
+    if len(wanted) > _REQUIREMENT_CHARACTERS:
+        raise place.refused(f"a requirement has at most {_REQUIREMENT_CHARACTERS} characters")
+    try:
+        requirement = Requirement(wanted)
+    except (InvalidRequirement, RecursionError) as error:
+        raise place.refused("this is not a requirement: write it as `name[extra]>=1,<2; marker`") from error
+    if requirement.url is not None:
+        raise place.refused("packages come from the index only, not from a URL")
+    extras = ",".join(sorted(map(canonicalize_name, requirement.extras)))
+    said = canonicalize_name(requirement.name) + (f"[{extras}]" if extras else "") + str(requirement.specifier)
+    if requirement.marker is not None:
+        said += f" ; {requirement.marker}"
     return " ".join((said, *_hashes(f"--{options}" if options else "", place)))
 
 
@@ -157,21 +147,11 @@ def _find_refusal(line: str, wanted: str) -> str:
     """Return the reason to refuse a line that reaches beyond the index, empty if it does not."""
     if line.startswith("-"):
         return "options, other files and editable packages are not supported: list each package by name"
-    if "://" in line or " @" in wanted or "@ " in wanted:
+    if "://" in line:
         return "packages come from the index only, not from a URL"
     if "/" in wanted or "\\" in wanted or wanted.startswith(".") or wanted.strip().lower().endswith(_ARCHIVES):
         return "packages come from the index only, not from a file"
     return ""
-
-
-def _marker(marker: str, place: _Place) -> str:
-    at = 0
-    while at < len(marker):
-        token = _MARKER_TOKEN.match(marker, at)
-        if token is None:
-            raise place.refused(f"the marker cannot be parsed at `{excerpt(marker[at:])}`")
-        at = token.end()
-    return " ".join(marker.split())
 
 
 def _hashes(options: str, place: _Place) -> Iterator[str]:
@@ -185,29 +165,6 @@ def _hashes(options: str, place: _Place) -> Iterator[str]:
     yield from (f"--hash={digest}" for digest in sorted(found))
 
 
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def is_python_supported(version: Sequence[int], wanted: str) -> bool:
-    """Return True if `version`, like (3, 11, 2), satisfies `requires-python`, like `>=3.11,<4`.
-
-    Only releases are compared: a clause with another kind of version, like `>=3.12rc1`, is never satisfied.
-    """
-    return all(_fits_clause(tuple(version), clause) for clause in wanted.split(",") if clause)
-
-
-def _fits_clause(version: tuple[int, ...], clause: str) -> bool:
-    found = _RELEASE_CLAUSE.fullmatch(clause)
-    if found is None:
-        return False
-    operator, release, wildcard = found.groups()
-    named = tuple(map(int, release.split(".")))
-    if wildcard and operator not in {"==", "!="}:
-        return False
-    ours = version[: len(named)] if wildcard else version
-    length = max(len(ours), len(named))
-    ours, theirs = (numbers + (0,) * (length - len(numbers)) for numbers in (ours, named))
-    if operator == "~=":  # `~=3.11` is `>=3.11,==3.*`
-        return len(named) > 1 and ours >= theirs and ours[: len(named) - 1] == theirs[: len(named) - 1]
-    return _OPERATORS[operator](ours, theirs)
+    """Return True if `version`, like (3, 11, 2), satisfies `requires-python`, like `>=3.11,<4`."""
+    return SpecifierSet(wanted).contains(".".join(map(str, version)), prereleases=True)

@@ -9,11 +9,11 @@ import pytest_asyncio
 from skillbus.sandbox.adapters.bubblewrap.installation import find_installation
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
-from skillbus.sandbox.domain.run.spec import IsolationLevel, find_runtime
+from skillbus.sandbox.domain.run.spec import IsolationLevel
 
 from .canaries import Planted, planted
 from .harness import USER, WAYS, Harness, Way, opened
-from .model import Abuse
+from .model import Abuse, find_runtime
 
 
 @pytest.fixture(scope="package")

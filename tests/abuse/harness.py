@@ -18,11 +18,11 @@ from skillbus.sandbox.adapters.kernel.watchdog import list_process_tree
 from skillbus.sandbox.domain.egress import HostPort
 from skillbus.sandbox.domain.run.limits import Limits
 from skillbus.sandbox.domain.run.result import parse_result
-from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunOutcome, RunSpec, find_runtime, is_safe_name
+from skillbus.sandbox.domain.run.spec import ISOLATING, IsolationLevel, RunOutcome, RunSpec, is_safe_name
 
 from .canaries import Planted
 from .leftovers import Traces
-from .model import Abuse
+from .model import Abuse, find_runtime
 from .weakening import Weakened
 
 PAYLOADS: Final = Path(__file__).parent / "payloads"

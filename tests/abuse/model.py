@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
+from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.contracts.sandbox.skill_runs import RunStatus
 from skillbus.sandbox.adapters.bubblewrap.profile import SandboxPlan
 from skillbus.sandbox.domain.run.limits import Limits
@@ -15,8 +17,21 @@ USUAL = Limits(wall_s=20)
 ANY_INODES = replace(USUAL, inodes=10**12)
 """For a sandbox that is shown a file system of the host, with all that is on it."""
 
+_RUNTIMES = {
+    ".py": Runtime.PYTHON,
+    ".js": Runtime.NODE,
+    ".mjs": Runtime.NODE,
+    ".cjs": Runtime.NODE,
+    ".sh": Runtime.BASH,
+}
+
 Step = Callable[[list[str], SandboxPlan, Planted], list[str]]
 """A change of the command line of a sandbox, or of what it is started with."""
+
+
+def find_runtime(script: str) -> Runtime:
+    """Return the runtime of a script by its suffix."""
+    return _RUNTIMES[PurePosixPath(script).suffix]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec, find_runtime
+from skillbus.sandbox.domain.run.spec import RunOutcome, RunSpec
 
 from ...abuse.leftovers import list_sandbox_mounts
+from ...abuse.model import find_runtime
 
 Run = Callable[..., Coroutine[object, object, RunOutcome]]
 

@@ -21,7 +21,9 @@ from skillbus.sandbox.adapters.bubblewrap.probe import end_left_processes
 from skillbus.sandbox.adapters.bubblewrap.profile import change_user
 from skillbus.sandbox.adapters.kernel.watchdog import is_ending
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, find_runtime
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
+
+from ...abuse.model import find_runtime
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]
 Check = Callable[[], Coroutine[object, object, None]]

@@ -18,8 +18,9 @@ from skillbus.sandbox.adapters.bubblewrap.isolation import BubblewrapIsolation
 from skillbus.sandbox.domain.errors import RunRejected, SandboxUnavailable
 from skillbus.sandbox.domain.isolation import Isolation
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec, find_runtime
+from skillbus.sandbox.domain.run.spec import RunControl, RunOutcome, RunSpec
 
+from ...abuse.model import find_runtime
 from .engines import ENGINES, engine_isolation
 
 Run = Callable[..., "asyncio.Future[RunOutcome]"]

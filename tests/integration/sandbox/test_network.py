@@ -15,7 +15,9 @@ from skillbus.sandbox.adapters.kernel.watchdog import Watchdog
 from skillbus.sandbox.domain.egress import EgressPolicy, HostPort, parse_networks
 from skillbus.sandbox.domain.errors import SandboxUnavailable
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec, find_runtime
+from skillbus.sandbox.domain.run.spec import ISOLATING, RunOutcome, RunSpec
+
+from ...abuse.model import find_runtime
 
 POLICY = EgressPolicy(private_networks=parse_networks("127.0.0.0/8"), head_s=1.0, idle_s=2.0)
 MODULE = """

@@ -5,21 +5,7 @@ import pytest
 from skillbus.contracts.indexer.skill_record import Runtime
 from skillbus.sandbox.domain.errors import RunRejected
 from skillbus.sandbox.domain.run.limits import Limits
-from skillbus.sandbox.domain.run.spec import RunSpec, check_names, find_runtime
-
-
-@pytest.mark.parametrize(
-    ("script", "runtime"),
-    [("scripts/a.py", Runtime.PYTHON), ("a.MJS", Runtime.NODE), ("a.cjs", Runtime.NODE), ("x/a.sh", Runtime.BASH)],
-)
-def test_a_script_s_suffix_names_its_runtime(script: str, runtime: Runtime) -> None:
-    assert find_runtime(script) is runtime
-
-
-@pytest.mark.parametrize("script", ["a.rb", "a", "py", ""])
-def test_another_suffix_is_refused(script: str) -> None:
-    with pytest.raises(RunRejected):
-        find_runtime(script)
+from skillbus.sandbox.domain.run.spec import RunSpec, check_names
 
 
 def spec(**given: object) -> RunSpec:

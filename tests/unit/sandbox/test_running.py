@@ -15,7 +15,7 @@ from skillbus.contracts.sandbox.skill_runs import RunSkill, RunStatus
 from skillbus.sandbox.domain.egress import HostPort
 from skillbus.sandbox.domain.isolation import IsolationReport
 from skillbus.sandbox.domain.run.limits import MIB, Limits
-from skillbus.sandbox.domain.run.runner import SkillRunner, WaitedOutcome
+from skillbus.sandbox.domain.run.runner import SkillRunner
 from skillbus.sandbox.domain.run.spec import IsolationLevel, RunControl, RunOutcome, RunSpec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -71,7 +71,7 @@ class FakeIsolation:
         return RunOutcome(RunStatus.OK, 0, b"", b"", (), 1.0, 1.0, truncated=False, level=IsolationLevel.FULL)
 
 
-async def ran(runner: SkillRunner, at_most_s: float = 10, control: RunControl | None = None) -> WaitedOutcome:
+async def ran(runner: SkillRunner, at_most_s: float = 10, control: RunControl | None = None) -> RunOutcome:
     request, until = RunSkill(name="a"), asyncio.get_running_loop().time() + at_most_s
     return await runner.run(request, await runner.plan_run(request, until), {}, until, control)
 
@@ -109,7 +109,7 @@ async def test_a_run_whose_caller_left_while_it_waited_is_not_begun_and_frees_it
     isolation.let_go.set()
     await first
     assert len(isolation.specs) == 1
-    assert (await ran(runner)).outcome.status is RunStatus.OK
+    assert (await ran(runner)).status is RunStatus.OK
 
 
 async def test_a_run_has_what_is_left_of_its_caller_s_time() -> None:
@@ -129,7 +129,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_is_never_begun() -> None:
     assert (runner.running, runner.waiting) == (1, 1)
     control.cancelled.set()
     cancelled = await second
-    assert (cancelled.outcome.status, cancelled.outcome.exit_code) == (RunStatus.CANCELLED, None)
+    assert (cancelled.status, cancelled.exit_code) == (RunStatus.CANCELLED, None)
     isolation.let_go.set()
     await first
     assert (len(isolation.specs), runner.running, runner.waiting) == (1, 0, 0)
@@ -149,7 +149,7 @@ async def test_a_task_that_is_cancelled_while_it_waits_keeps_no_slot(moment: int
     second.cancel()
     await asyncio.wait([first, second])
     async with asyncio.timeout(5):
-        assert (await ran(runner)).outcome.status is RunStatus.OK
+        assert (await ran(runner)).status is RunStatus.OK
 
 
 async def test_a_run_has_the_limits_that_its_skill_wishes_for() -> None:

@@ -57,7 +57,29 @@ async def open_sandbox(
         with suppress(SandboxUnavailable):  # logged by the probe; each run probes again or is refused
             await isolation.probe()
         dependencies = await stack.enter_async_context(_dependencies(bus, settings, skills, isolation))
-        yield await stack.enter_async_context(_serving(bus, settings, skills, isolation, dependencies))
+        bounds = settings.bounds
+        files = BusRunFiles(await open_object_store(bus, RUN_FILES))
+        history = StreamHistory(bus.client, bus.jetstream)
+        recorder = RunRecorder(
+            runner=SkillRunner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
+            files=files,
+            history=history,
+            lines=BusRunLines(bus.client),
+            input_bytes=bounds.default.input_bytes,
+            now=_now,
+            to_wire=to_wire,
+        )
+        handlers = SandboxHandlers(recorder, isolation, files, history, bounds, _now)
+        health = ServiceHealth(SERVICE, (handlers.check_isolation,))
+        routes = [
+            route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),
+            route(contract.GET_LIMITS, handlers.get_limits),
+            route(CANCEL_RUN, handlers.cancel_run),
+            route(LIST_RUNS, handlers.list_runs, permits=_LISTINGS),
+            route(GET_RUN, handlers.get_run),
+        ]
+        await stack.enter_async_context(serve_routes(bus, SERVICE, routes, health, to_wire))
+        yield health
 
 
 @asynccontextmanager
@@ -72,35 +94,6 @@ async def _isolation(settings: SandboxSettings) -> AsyncGenerator[Isolation]:
         warm=settings.warm, metering=metering, egress=settings.egress, forks=settings.forks
     ) as isolation:
         yield isolation
-
-
-@asynccontextmanager
-async def _serving(
-    bus: Bus, settings: SandboxSettings, skills: SkillSource, isolation: Isolation, dependencies: Dependencies
-) -> AsyncGenerator[ServiceHealth]:
-    bounds = settings.bounds
-    files = BusRunFiles(await open_object_store(bus, RUN_FILES))
-    history = StreamHistory(bus.client, bus.jetstream)
-    recorded = RunRecorder(
-        runner=SkillRunner(skills, isolation, bounds.default, bounds.slots, bounds.ceiling, dependencies),
-        files=files,
-        history=history,
-        lines=BusRunLines(bus.client),
-        input_bytes=bounds.default.input_bytes,
-        now=_now,
-        to_wire=to_wire,
-    )
-    handlers = SandboxHandlers(recorded, isolation, files, history, bounds, _now)
-    health = ServiceHealth(SERVICE, (handlers.check_isolation,))
-    routes = [
-        route(contract.RUN_SKILL, handlers.run_skill, permits=bounds.slots + bounds.waiting),
-        route(contract.GET_LIMITS, handlers.get_limits),
-        route(CANCEL_RUN, handlers.cancel_run),
-        route(LIST_RUNS, handlers.list_runs, permits=_LISTINGS),
-        route(GET_RUN, handlers.get_run),
-    ]
-    async with serve_routes(bus, SERVICE, routes, health, to_wire):
-        yield health
 
 
 @asynccontextmanager

@@ -135,7 +135,11 @@ def is_reachable(address: Address, private_networks: Sequence[Network]) -> bool:
         return is_reachable(carried, private_networks)
     if address in METADATA:
         return False
-    return _is_public(address) or any(address in network for network in private_networks)
+    if any(address in network for network in private_networks):
+        return True
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _SPECIAL_V4)
+    return address in _UNICAST_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
 def is_own_machine(address: Address, own: str, private_networks: Sequence[Network]) -> bool:
@@ -153,9 +157,3 @@ def extract_ipv4(address: Address) -> IPv4Address | None:
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in _SPECIAL_V4)
-    return address in _UNICAST_V6 and not any(address in network for network in _SPECIAL_V6)

@@ -14,6 +14,7 @@ PAGE_BYTES: Final = 512 * 1024
 """Size limit of a page of records: with its envelope it fits into a NATS message of 1 MiB."""
 _SCANNED: Final = 20
 """Portions of the history that are scanned for one page."""
+_DETAIL_CHARACTERS: Final = 2000
 _GRACE: Final = timedelta(seconds=30)
 """Allowance for clock differences and for writing the end of a run."""
 
@@ -49,26 +50,10 @@ class RunHistory(Protocol):
         """Return the next records of all projects below position `before`, or the newest."""
 
 
-def build_ended_record(record: RunRecord, outcome: RunOutcome, waited_ms: float) -> RunRecord:
+def build_ended_record(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     """Return the record of a run that has ended."""
-    sizes = [RunFile(name=artifact.name, size_bytes=len(artifact.content)) for artifact in outcome.artifacts]
-    return record.model_copy(
-        update={
-            "state": RunState(outcome.status),
-            "exit_code": outcome.exit_code,
-            "isolation": outcome.level.value,
-            "truncated": outcome.truncated,
-            "detail": outcome.detail,
-            "artifacts": tuple(sizes),
-            "used": measure_usage(outcome, waited_ms),
-        }
-    )
-
-
-def measure_usage(outcome: RunOutcome, waited_ms: float) -> RunUsage:
-    """Return the resources that a run used."""
-    return RunUsage(
-        waited_ms=waited_ms,
+    used = RunUsage(
+        waited_ms=outcome.waited_ms,
         wall_ms=outcome.duration_ms,
         cpu_ms=outcome.cpu_ms,
         peak_bytes=outcome.peak_bytes,
@@ -76,14 +61,22 @@ def measure_usage(outcome: RunOutcome, waited_ms: float) -> RunUsage:
         artifacts=len(outcome.artifacts),
         artifacts_bytes=sum(len(artifact.content) for artifact in outcome.artifacts),
     )
+    sizes = [RunFile(name=artifact.name, size_bytes=len(artifact.content)) for artifact in outcome.artifacts]
+    return record.model_copy(
+        update={
+            "state": RunState(outcome.status),
+            "exit_code": outcome.exit_code,
+            "isolation": outcome.level.value,
+            "truncated": outcome.truncated,
+            "detail": outcome.detail[:_DETAIL_CHARACTERS],
+            "artifacts": tuple(sizes),
+            "used": used,
+        }
+    )
 
 
 async def find_run(history: RunHistory, wanted: RunSelector, now: datetime) -> RunRecord:
-    """Return a run of a project.
-
-    Raises:
-        RunUnknown: There is none, or it belongs to another project.
-    """
+    """Return a run of a project. Raises RunUnknown if there is none, or it belongs to another project."""
     record = await history.get_record(wanted.run_id)
     if record is None or record.project != wanted.project:
         raise RunUnknown(f"there is no run {wanted.run_id}: runs are remembered for a day")

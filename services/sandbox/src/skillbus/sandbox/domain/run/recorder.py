@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 import structlog
@@ -20,8 +20,6 @@ from skillbus.sandbox.domain.run.history import RunHistory, build_ended_record, 
 from skillbus.sandbox.domain.run.limits import describe_limits
 from skillbus.sandbox.domain.run.runner import PlannedRun, SkillRunner
 from skillbus.sandbox.domain.run.spec import CollectedArtifact, RunControl, RunOutcome
-
-_DETAIL_CHARACTERS: Final = 2000
 
 log = structlog.get_logger(__name__)
 
@@ -64,16 +62,11 @@ class RunLines(Protocol):
     def open(self, run_id: str, project: str, *, streamed: bool) -> AbstractAsyncContextManager[RunLine]:
         """Open the line of a run that starts here; with `streamed`, its output is sent to listeners.
 
-        Raises:
-            RunKnown: A run with that id is running here.
+        Raises RunKnown if a run with that id is running here.
         """
 
     async def cancel(self, run_id: str, project: str) -> bool:
-        """Cancel a run of that project on any replica. Return False if none runs it.
-
-        Raises:
-            RequestError: The bus is unavailable.
-        """
+        """Cancel a run of that project on any replica; return False if none runs it. Raises RequestError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +110,20 @@ class RunRecorder:
             try:
                 with structlog.contextvars.bound_contextvars(run_id=run_id, skill=order.skill.name):
                     control = replace(line.control, ends=stack)
-                    ran = await self.runner.run(request, order, files, until, control)
+                    outcome = await self.runner.run(request, order, files, until, control)
             except (SandboxError, RequestError) as error:
                 refused = error if isinstance(error, RequestError) else self.to_wire(error)
                 code = "" if refused is None else refused.code.value
                 await line.announce_end(RunState.NOT_RUN)
                 await self._remember(record.model_copy(update={"state": RunState.NOT_RUN, "detail": code}))
                 raise
-            ended = build_ended_record(record, ran.outcome, ran.waited_ms)
-            ended = ended.model_copy(update={"detail": ended.detail[:_DETAIL_CHARACTERS]})
+            ended = build_ended_record(record, outcome)
             await line.announce_end(ended.state)
             await self._remember(ended)
-            return RecordedRun(ended, ran.outcome)
+            return RecordedRun(ended, outcome)
 
     async def cancel(self, wanted: RunSelector) -> RunCancelled:
-        """Cancel a run on whichever replica it runs.
-
-        Raises:
-            RunUnknown: The project has no run with that id.
-        """
+        """Cancel a run on whichever replica it runs. Raises RunUnknown if the project has no run with that id."""
         ending = await self.lines.cancel(wanted.run_id, wanted.project)
         if not ending:
             await find_run(self.history, wanted, self.now())

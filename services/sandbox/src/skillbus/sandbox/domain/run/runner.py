@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal
 
 from skillbus.contracts.errors import ErrorCode, RequestError
@@ -32,14 +31,6 @@ class PlannedRun:
     argv: tuple[str, ...]
     stdin: bytes
     limits: Limits
-
-
-@dataclass(frozen=True, slots=True)
-class WaitedOutcome:
-    """Outcome of a run, and the milliseconds that it waited for a slot."""
-
-    outcome: RunOutcome
-    waited_ms: float
 
 
 class SkillRunner:
@@ -88,15 +79,11 @@ class SkillRunner:
         files: Mapping[str, bytes],
         until: float,
         control: RunControl | None = None,
-    ) -> WaitedOutcome:
-        """Run an action to its end or to a limit.
+    ) -> RunOutcome:
+        """Run an action, as planned by `plan_run`, to its end or to a limit.
 
-        Args:
-            request: The request.
-            order: The request resolved by `plan_run`.
-            files: The request's files.
-            until: The caller's deadline, in loop time; waiting for a slot counts.
-            control: Receives the output and cancels the run, also one that still waits for a slot.
+        Waiting for a slot counts against `until`, the caller's deadline in loop time. `control` also cancels a run that
+        still waits for a slot.
 
         Raises:
             SandboxError: The action was not run.
@@ -121,19 +108,39 @@ class SkillRunner:
                 )
             except DependenciesUnavailable:
                 if control.cancelled.is_set():
-                    return WaitedOutcome(await self._cancel_before_start(), _ms_since(began))
+                    return await self._cancel_before_start(_ms_since(began))
                 raise
             has_slot = await stack.enter_async_context(self._slot(until, control.cancelled))
             waited_ms = _ms_since(began)
             if not has_slot:
-                return WaitedOutcome(await self._cancel_before_start(), waited_ms)
-            spec = _spec(order, folder, layer, files, until)
-            return WaitedOutcome(await self._isolation.run(spec, control), waited_ms)
+                return await self._cancel_before_start(waited_ms)
+            spec = RunSpec(
+                skill_root=folder,
+                script=entry.script,
+                runtime=entry.runtime,
+                argv=order.argv,
+                stdin=order.stdin,
+                files=files,
+                network=tuple(map(HostPort.parse, order.skill.network_approved)),
+                layer=layer,
+                limits=replace(order.limits, wall_s=min(order.limits.wall_s, _left_s(until))),
+            )
+            return replace(await self._isolation.run(spec, control), waited_ms=waited_ms)
 
-    async def _cancel_before_start(self) -> RunOutcome:
+    async def _cancel_before_start(self, waited_ms: float) -> RunOutcome:
         level = (await self._isolation.probe()).level
         return RunOutcome(
-            RunStatus.CANCELLED, None, b"", b"", (), 0.0, 0.0, False, level, "cancelled before it started"
+            RunStatus.CANCELLED,
+            exit_code=None,
+            stdout=b"",
+            stderr=b"",
+            artifacts=(),
+            duration_ms=0.0,
+            cpu_ms=0.0,
+            truncated=False,
+            level=level,
+            detail="cancelled before it started",
+            waited_ms=waited_ms,
         )
 
     @asynccontextmanager
@@ -154,49 +161,29 @@ class SkillRunner:
             return False
         if not self._slots.locked():
             return await self._slots.acquire()
-        self.waiting += 1
-        try:
-            acquired = await self._acquire_before(until, cancelled)
-        finally:
-            self.waiting -= 1
-        if not acquired and not cancelled.is_set():
-            raise RequestError(
-                ErrorCode.DEADLINE_EXCEEDED, "No sandbox slot became free before the deadline: try again later."
-            )
-        return acquired
-
-    async def _acquire_before(self, until: float, cancelled: asyncio.Event) -> bool:
         acquiring = asyncio.ensure_future(self._slots.acquire())
         leaving = asyncio.ensure_future(cancelled.wait())
         left_s = until - asyncio.get_running_loop().time()
+        self.waiting += 1
         try:
             await asyncio.wait({acquiring, leaving}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             acquiring.add_done_callback(self._give_back)
             raise
         finally:
+            self.waiting -= 1
             acquiring.cancel()
             leaving.cancel()
         await asyncio.wait({acquiring, leaving})
+        if acquiring.cancelled() and not cancelled.is_set():
+            raise RequestError(
+                ErrorCode.DEADLINE_EXCEEDED, "No sandbox slot became free before the deadline: try again later."
+            )
         return not acquiring.cancelled()
 
     def _give_back(self, acquiring: asyncio.Task[Literal[True]]) -> None:
         if not acquiring.cancelled():
             self._slots.release()
-
-
-def _spec(order: PlannedRun, folder: Path, layer: Path | None, files: Mapping[str, bytes], until: float) -> RunSpec:
-    return RunSpec(
-        skill_root=folder,
-        script=order.entry.script,
-        runtime=order.entry.runtime,
-        argv=order.argv,
-        stdin=order.stdin,
-        files=files,
-        network=tuple(map(HostPort.parse, order.skill.network_approved)),
-        layer=layer,
-        limits=replace(order.limits, wall_s=min(order.limits.wall_s, _left_s(until))),
-    )
 
 
 def _left_s(until: float) -> float:

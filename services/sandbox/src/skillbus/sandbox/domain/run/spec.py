@@ -32,32 +32,11 @@ class IsolationLevel(StrEnum):
 ISOLATING: Final = (IsolationLevel.FULL, IsolationLevel.FILTERED, IsolationLevel.CONTAINER)
 """Levels that are tried automatically, in this order."""
 
-
 NAME_BYTES_MAX: Final = 240
 SEGMENT_BYTES_MAX: Final = 128
 DEPTH_MAX: Final = 8
 _FORBIDDEN: Final = frozenset('\\:*?"<>|')
 _BIDI: Final = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_SUFFIXES = {
-    ".py": Runtime.PYTHON,
-    ".js": Runtime.NODE,
-    ".mjs": Runtime.NODE,
-    ".cjs": Runtime.NODE,
-    ".sh": Runtime.BASH,
-    ".bash": Runtime.BASH,
-}
-
-
-def find_runtime(script: str) -> Runtime:
-    """Return the runtime for a script's suffix.
-
-    Raises:
-        RunRejected: The suffix is unknown.
-    """
-    runtime = _SUFFIXES.get(PurePosixPath(script).suffix.lower())
-    if runtime is None:
-        raise RunRejected(f"{script!r} is not a runnable script: use a suffix of {', '.join(_SUFFIXES)}")
-    return runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +89,8 @@ class RunOutcome:
     """Explanation for people: the limit or signal that ended the run, or the artifacts that were left out."""
     peak_bytes: int | None = None
     """Peak memory of the whole process tree; None if it was not measured."""
+    waited_ms: float = 0.0
+    """Time that the run waited for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +129,7 @@ def _is_safe_segment(segment: str) -> bool:
 
 
 def check_names(spec: RunSpec) -> None:
-    """Check the names and sizes in a spec, without looking at the file system.
-
-    Raises:
-        RunRejected: A name or size is out of bounds.
-    """
+    """Check names and sizes without looking at the file system. Raises RunRejected if one is out of bounds."""
     limits = spec.limits
     if not is_safe_name(spec.script):
         raise RunRejected(f"script {spec.script!r} must be a plain relative path inside the skill")

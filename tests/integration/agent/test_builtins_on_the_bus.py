@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skillbus.agent.adapters.builtin_tools import make_builtin_tools
-from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue
+from skillbus.agent.adapters.bus_catalogue import BusCatalogue
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.responder import Responder, route
@@ -112,7 +112,7 @@ async def running(cataloguer: BuiltinPublisher) -> AsyncGenerator[None]:
 
 async def test_an_indexer_that_starts_later_gets_all_builtin_tools_without_review(bus: Bus, tmp_path: Path) -> None:
     described = make_builtin_tools(bus.caller, tmp_path).describe()
-    cataloguer = BuiltinPublisher(BusBuiltinCatalogue(bus.caller), described, first_retry_s=0.01)
+    cataloguer = BuiltinPublisher(BusCatalogue(bus.caller), described, first_retry_s=0.01)
     cataloguer.add_project("default")
     async with running(cataloguer):
         with pytest.raises(RequestError):
@@ -129,7 +129,7 @@ async def test_builtin_tools_of_another_version_go_and_those_of_others_stay(bus:
             tool = ToolDescription(id=id_, name=id_, tool_type=ToolType.BUILTIN, source=source)
             indexer.tools[("default", id_)] = tool
         described = make_builtin_tools(bus.caller, tmp_path).describe()
-        await BuiltinPublisher(BusBuiltinCatalogue(bus.caller), described).sync_project("default")
+        await BuiltinPublisher(BusCatalogue(bus.caller), described).sync_project("default")
         assert {id_ for _, id_ in indexer.tools} == IDS | {"weather"}
 
 

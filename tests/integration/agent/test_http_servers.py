@@ -35,7 +35,7 @@ from skillbus.contracts.resources import MCP_SERVERS
 
 from .conftest import Agent
 
-BuiltinAnswer = Callable[[Request, Mapping[str, JsonValue]], Response]
+ServerAnswer = Callable[[Request, Mapping[str, JsonValue]], Response]
 _GREETING: Final[dict[str, JsonValue]] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"tools": {}},
@@ -76,7 +76,7 @@ async def served(server: FastMCP) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def answering(answer: BuiltinAnswer) -> AsyncGenerator[str]:
+async def answering(answer: ServerAnswer) -> AsyncGenerator[str]:
     """A server that answers each message as it is told to."""
 
     async def on_post(request: Request) -> Response:
@@ -299,7 +299,7 @@ async def test_an_answer_without_end_is_not_kept(agent: Agent, kind: str, chunk:
         lambda _, __: Response(b"", media_type="application/json", headers={"content-encoding": "gzip"}),
     ],
 )
-async def test_what_is_no_mcp_is_a_failed_server_with_its_problem_told(agent: Agent, answer: BuiltinAnswer) -> None:
+async def test_what_is_no_mcp_is_a_failed_server_with_its_problem_told(agent: Agent, answer: ServerAnswer) -> None:
     async with answering(answer) as url:
         server = await agent.register("raw", url=url, timeout_s=5)
     assert server.state is McpServerState.FAILED

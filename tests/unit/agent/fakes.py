@@ -15,6 +15,7 @@ from skillbus.agent.domain.servers.registration import RegisteredServer, ServerK
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common.records import StoredRecord, WriteConflictError
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.endpoint import Event
 from skillbus.contracts.errors import ErrorCode, RequestError
 from skillbus.contracts.indexer.tools import (
     CatalogueTool,
@@ -171,19 +172,6 @@ def _summary(tool: ToolDescription, state: ToolState) -> ToolSummary:
     )
 
 
-class AnnouncerInMemory:
-    """Facts, in order."""
-
-    def __init__(self) -> None:
-        self.facts: list[tuple[str, McpServerSeen]] = []
-
-    async def listed(self, fact: McpServerSeen) -> None:
-        self.facts.append(("listed", fact))
-
-    async def failed(self, fact: McpServerSeen) -> None:
-        self.facts.append(("failed", fact))
-
-
 class FeedInMemory:
     """Nothing but what a test says."""
 
@@ -201,11 +189,15 @@ class World:
     server: Server = field(default_factory=Server)
     store: Store = field(default_factory=Store)
     catalogue: CatalogueInMemory = field(default_factory=CatalogueInMemory)
-    announcer: AnnouncerInMemory = field(default_factory=AnnouncerInMemory)
+    facts: list[tuple[str, McpServerSeen]] = field(default_factory=list)
+    """Kinds of events and their facts, in order."""
     changes: FeedInMemory = field(default_factory=FeedInMemory)
 
     def ports(self) -> FollowerPorts:
-        return FollowerPorts(self.store, self.server, self.catalogue, self.announcer, lambda: NOW)
+        return FollowerPorts(self.store, self.server.open, self.catalogue, self.announce, lambda: NOW)
+
+    async def announce(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
+        self.facts.append((event.fact, fact))
 
 
 def tool(name: str, description: str = "Does something.") -> JsonValue:

@@ -51,7 +51,7 @@ async def test_a_server_is_listed_when_it_is_registered(world: World, servers: S
     server = await servers.register(RAW, WAIT_S)
     assert (server.seen.state, server.seen.tools, server.seen.known_as) == (McpServerState.CONNECTED, 2, "raw")
     assert world.catalogue.list_ids() == ["mcp:raw/one", "mcp:raw/two"]
-    ((kind, fact),) = world.announcer.facts
+    ((kind, fact),) = world.facts
     assert (kind, fact.created) == ("listed", 2)
 
 
@@ -87,7 +87,7 @@ async def test_many_who_register_one_server_at_once_leave_one_session_and_none_w
         registered = await asyncio.gather(*(servers.register(RAW, NEVER_S) for _ in range(3)))
     assert len({server.id for server in registered}) == 3
     follower = await servers.find_follower(KEY)
-    await follower.wait_listed(WAIT_S)
+    await follower.wait_for_listing(WAIT_S)
     assert follower.server.id == world.store.kept[KEY].record.id
     assert (follower.server.seen.state, world.server.open_now) == (McpServerState.CONNECTED, 1)
 
@@ -105,7 +105,7 @@ async def test_a_registration_that_another_replaces_is_not_waited_for(world: Wor
 async def test_nobody_waits_for_a_follower_that_was_stopped_before_its_first_step(world: World) -> None:
     stored = await world.store.save_server(RegisteredServer(registration=RAW, id="first", registered_at=NOW), 0)
     follower = ServerFollower(stored.record, world.ports(), QUICK)
-    waiting = asyncio.create_task(follower.wait_listed(NEVER_S))
+    waiting = asyncio.create_task(follower.wait_for_listing(NEVER_S))
     await asyncio.sleep(0)
     follower.start()
     async with asyncio.timeout(WAIT_S):
@@ -124,7 +124,7 @@ async def test_a_server_that_has_to_be_started_is_refused_where_that_is_not_allo
 async def test_nothing_is_told_twice(world: World, servers: ServerRegistry) -> None:
     await servers.register(RAW, WAIT_S)
     await servers.refresh(KEY, WAIT_S)
-    assert len(world.announcer.facts) == 1
+    assert len(world.facts) == 1
 
 
 async def test_a_server_that_says_its_list_changed_is_listed_again(world: World, servers: ServerRegistry) -> None:
@@ -178,7 +178,7 @@ async def test_a_server_that_hangs_at_its_list_changes_nothing(world: World, ser
     server = await servers.refresh(KEY, WAIT_S)
     assert (server.seen.state, server.seen.tools) == (McpServerState.FAILED, 2)
     assert world.catalogue.list_ids() == ["mcp:raw/one", "mcp:raw/two"]
-    assert [kind for kind, _ in world.announcer.facts] == ["listed", "failed"]
+    assert [kind for kind, _ in world.facts] == ["listed", "failed"]
 
 
 async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World, servers: ServerRegistry) -> None:
@@ -187,8 +187,8 @@ async def test_a_server_that_fails_is_tried_again_and_told_of_once(world: World,
     assert (server.seen.state, server.seen.problem) == (McpServerState.FAILED, "no route")
     world.server.fails = None
     assert await holds(lambda: world.store.kept[KEY].record.seen.state is McpServerState.CONNECTED)
-    assert [kind for kind, _ in world.announcer.facts] == ["failed", "listed"]
-    assert world.announcer.facts[0][1].problem == "no route"
+    assert [kind for kind, _ in world.facts] == ["failed", "listed"]
+    assert world.facts[0][1].problem == "no route"
 
 
 async def test_a_catalogue_that_is_away_is_tried_again_in_the_same_session(
@@ -223,7 +223,7 @@ async def test_every_replica_follows_what_one_registered_and_none_what_one_remov
         feeds[1].queue.put_nowait(KEY)
         assert await holds(lambda: world.server.opened == 2)
         follower = await other.find_follower(KEY)
-        await follower.wait_listed(WAIT_S)
+        await follower.wait_for_listing(WAIT_S)
 
         await one.unregister(KEY)
         world.server.on_change()  # the other has not heard of it: it lists once more, and takes back what it put

@@ -1,11 +1,12 @@
 """Which tools may be called, and with what."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 
 import pytest
 from pydantic import JsonValue
 
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, BuiltinTools, FunctionTool
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
@@ -20,7 +21,7 @@ from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.agent.domain.tool_caller import ToolCaller
 from skillbus.contracts.agent.mcp_servers import RegisterMcpServer
-from skillbus.contracts.indexer.tools import ToolDescription, ToolState, ToolType
+from skillbus.contracts.indexer.tools import ToolDescription, ToolState
 
 from .fakes import World
 from .test_registry import QUICK, RAW, WAIT_S
@@ -32,21 +33,16 @@ SCHEMA: dict[str, JsonValue] = {
 }
 
 
-class BuiltinToolbox:
-    """One tool that waits as long as it is told."""
+class WaitArguments(BuiltinArguments):
+    seconds: float
 
-    def names(self) -> tuple[str, ...]:
-        return ("wait",)
 
-    def describe(self) -> tuple[ToolDescription, ...]:
-        parameters: dict[str, JsonValue] = {"type": "object", "properties": {"seconds": {"type": "number"}}}
-        return (ToolDescription(id="builtin:wait", name="wait", tool_type=ToolType.BUILTIN, parameters=parameters),)
+async def wait(project: str, arguments: WaitArguments) -> ToolAnswer:
+    await asyncio.sleep(arguments.seconds)
+    return ToolAnswer(text=f"{project} wait")
 
-    async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
-        seconds = arguments["seconds"]
-        assert isinstance(seconds, int | float)
-        await asyncio.sleep(seconds)
-        return ToolAnswer(text=f"{project} {name}")
+
+BUILTINS = BuiltinTools([FunctionTool(BuiltinProfile("wait", "Wait.", "等待。", (), ()), WaitArguments, wait)])
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ async def caller(world: World) -> AsyncGenerator[ToolCaller]:
     servers = ServerRegistry(world.ports(), QUICK, stdio_allowed=False)
     async with servers.follow_all(world.changes):
         await servers.register(RAW, WAIT_S)
-        yield ToolCaller(world.catalogue, servers, BuiltinToolbox())
+        yield ToolCaller(world.catalogue, servers, BUILTINS)
 
 
 async def test_a_tool_is_called_by_its_own_name(world: World, caller: ToolCaller) -> None:
@@ -109,7 +105,7 @@ async def test_a_server_that_is_away_is_tried_at_once_and_told(world: World) -> 
         await slow.register(RAW, WAIT_S)
         world.server.fails = "no route"
         world.server.on_change()
-        caller = ToolCaller(world.catalogue, slow, BuiltinToolbox())
+        caller = ToolCaller(world.catalogue, slow, BUILTINS)
         with pytest.raises(ServerFailedError, match="no route"):
             await caller.call("default", "mcp:raw/read", {"path": "a"}, WAIT_S)
         world.server.fails = None

@@ -22,10 +22,7 @@ def children(of: int | str = "self") -> set[int]:
         try:
             tasks = list(Path(f"/proc/{of}/task").iterdir())
             return {int(pid) for task in tasks for pid in (task / "children").read_text().split()} - _EARLIER
-        except (
-            FileNotFoundError,
-            ProcessLookupError,
-        ):  # a thread ended meanwhile, and another one has its children now
+        except (FileNotFoundError, ProcessLookupError):  # a thread ended, and another one has its children now
             if not Path(f"/proc/{of}").exists():
                 raise
 

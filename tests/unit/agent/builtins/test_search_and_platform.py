@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from skillbus.agent.adapters.builtin_tools import ThisMachine
+from skillbus.agent.adapters.builtin_tools import list_machine_facts
 from skillbus.agent.adapters.disk_files import DiskFiles, FileQuota
 from skillbus.agent.domain.builtins.calculate import CALCULATE
 from skillbus.agent.domain.builtins.date_time import make_datetime_tool, parse_moment, parse_zone
@@ -59,7 +59,7 @@ def all_tools(finder: Finder | None = None) -> BuiltinTools:
             CALCULATE,
             make_datetime_tool(lambda: parse_moment("2026-11-22", parse_zone("UTC"))),
             make_search_tool((finder or Finder()).find_tools),
-            make_platform_tool(ThisMachine()),
+            make_platform_tool(list_machine_facts),
             make_read_file_tool(files),
             make_write_file_tool(files),
             make_list_files_tool(files),

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from skillbus.agent.domain.auditor import CallableAuditor
-from skillbus.agent.domain.ports import BuiltinToolbox
+from skillbus.agent.domain.builtins.tool import BuiltinTools
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_caller import ToolCaller
@@ -48,7 +48,7 @@ class AgentHandlers:
     """Answers the agent's requests."""
 
     servers: ServerRegistry
-    builtins: BuiltinToolbox
+    builtins: BuiltinTools
     caller: ToolCaller
     auditor: CallableAuditor
 

@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 from skillbus.agent.adapters.builtin_tools import make_builtin_tools
-from skillbus.agent.adapters.bus_catalogue import BusBuiltinCatalogue, BusCatalogue
-from skillbus.agent.adapters.bus_servers import BusServerAnnouncer, KvServers, open_server_changes
+from skillbus.agent.adapters.bus_catalogue import BusCatalogue
+from skillbus.agent.adapters.bus_servers import KvServers, announce_server, open_server_changes
 from skillbus.agent.domain.auditor import CallableAuditor
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
 from skillbus.agent.domain.ports import ToolSession
@@ -37,16 +38,17 @@ from skillbus.contracts.agent.tool_calls import AUDIT_CALLABLE, CALL_TOOL, LIST_
 async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[ServiceHealth]:
     """Run the agent on the bus, following the registered servers, while the context is open."""
     builtins = make_builtin_tools(bus.caller, settings.data / "files", without=settings.without_builtins)
-    publisher = BuiltinPublisher(BusBuiltinCatalogue(bus.caller), builtins.describe())
+    publisher = BuiltinPublisher(BusCatalogue(bus.caller), builtins.describe())
     for project in settings.builtin_projects:
         publisher.add_project(project)
     # A project that gets tools of a server gets the builtin ones too.
     catalogue = BusCatalogue(bus.caller, on_put=publisher.add_project)
+    secrets = Secrets(folder=settings.secrets_folder)
     ports = FollowerPorts(
         store=KvServers(bus),
-        sessions=_LazySessions(Secrets(folder=settings.secrets_folder), stdio_allowed=settings.stdio_servers),
+        open_session=partial(_open_session, secrets=secrets, stdio_allowed=settings.stdio_servers),
         catalogue=catalogue,
-        announcer=BusServerAnnouncer(bus),
+        announce=partial(announce_server, bus),
         now=lambda: datetime.now(UTC),
     )
     timing = FollowTiming(poll_every_s=settings.poll_every_s)
@@ -61,19 +63,13 @@ async def open_agent(bus: Bus, settings: AgentSettings) -> AsyncGenerator[Servic
         yield health
 
 
-class _LazySessions:
-    """Implements `ToolSessions`. The MCP SDK is imported with the first session: it takes memory and a second."""
+def _open_session(
+    server: RegisterMcpServer, on_change: Callable[[], None], *, secrets: Secrets, stdio_allowed: bool
+) -> AbstractAsyncContextManager[ToolSession]:
+    # The MCP SDK is imported with the first session: it takes memory and a second.
+    from skillbus.agent.adapters.mcp.session import open_mcp_session  # noqa: PLC0415
 
-    def __init__(self, secrets: Secrets, *, stdio_allowed: bool) -> None:
-        self._secrets = secrets
-        self._stdio_allowed = stdio_allowed
-
-    def open(
-        self, server: RegisterMcpServer, on_change: Callable[[], None]
-    ) -> AbstractAsyncContextManager[ToolSession]:
-        from skillbus.agent.adapters.mcp.session import McpSessions  # noqa: PLC0415 - see the class
-
-        return McpSessions(self._secrets, stdio_allowed=self._stdio_allowed).open(server, on_change)
+    return open_mcp_session(server, on_change, secrets, stdio_allowed=stdio_allowed)
 
 
 def _make_routes(handlers: AgentHandlers) -> list[Route]:

@@ -18,19 +18,17 @@ from skillbus.common.bus.caller import Caller
 from skillbus.contracts.retriever.tool_search import SEARCH_TOOLS
 
 
-class ThisMachine:
-    """Implements `MachineInfo`: the kind of the machine, but no host name, user, folder or address."""
-
-    def list_facts(self) -> dict[str, str]:
-        return {
-            "system": platform.system(),
-            "release": platform.release(),
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-            "implementation": platform.python_implementation(),
-            "byte_order": sys.byteorder,
-            "cpus": str(os.cpu_count() or 1),
-        }
+def list_machine_facts() -> dict[str, str]:
+    """Return the kind of the machine, but no host name, user, folder or address."""
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "byte_order": sys.byteorder,
+        "cpus": str(os.cpu_count() or 1),
+    }
 
 
 def make_builtin_tools(
@@ -42,7 +40,7 @@ def make_builtin_tools(
         CALCULATE,
         make_datetime_tool(lambda: datetime.now(UTC)),
         make_search_tool(lambda request: caller.call(SEARCH_TOOLS, request)),
-        make_platform_tool(ThisMachine()),
+        make_platform_tool(list_machine_facts),
         make_read_file_tool(disk),
         make_write_file_tool(disk),
         make_list_files_tool(disk),

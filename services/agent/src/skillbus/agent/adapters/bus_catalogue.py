@@ -31,9 +31,9 @@ _KINDS: Final = (ToolType.MCP, ToolType.BUILTIN)
 
 
 class BusCatalogue:
-    """Implements `AgentCatalogue`. `on_put` receives each project that gets tools of a server."""
+    """Implements `AgentCatalogue`. `on_put` receives each project that gets tools."""
 
-    def __init__(self, caller: Caller, on_put: Callable[[str], None]) -> None:
+    def __init__(self, caller: Caller, on_put: Callable[[str], None] = lambda _: None) -> None:
         self._caller = caller
         self._on_put = on_put
 
@@ -45,7 +45,7 @@ class BusCatalogue:
                 project=project,
                 tools=tuple(tool.model_dump(mode="json", exclude_defaults=True) for tool in tools[batch]),
                 source=source,
-                review_changes=True,
+                review_changes=source != BUILTIN_SOURCE,
             )
             results += (await self._caller.call(PUT_TOOLS, request)).results
         return tuple(results)
@@ -87,22 +87,3 @@ class BusCatalogue:
             after = page.next
             if after is None:
                 return
-
-
-class BusBuiltinCatalogue:
-    """Implements `BuiltinCatalogue`. One page holds all builtin tools."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
-        described = tuple(tool.model_dump(mode="json") for tool in tools)
-        request = PutTools(project=project, tools=described, source=BUILTIN_SOURCE, review_changes=False)
-        return (await self._caller.call(PUT_TOOLS, request)).results
-
-    async def list_ids(self, project: str) -> frozenset[str]:
-        request = ListTools(project=project, source=BUILTIN_SOURCE, limit=_PAGE)
-        return frozenset(tool.id for tool in (await self._caller.call(LIST_TOOLS, request)).tools)
-
-    async def remove_tools(self, project: str, ids: Sequence[str]) -> None:
-        await self._caller.call(REMOVE_TOOLS, RemoveTools(project=project, ids=tuple(ids), source=BUILTIN_SOURCE))

@@ -14,7 +14,7 @@ from skillbus.common.bus.connection import Bus
 from skillbus.common.bus.events import publish_event
 from skillbus.common.bus.kv_records import KvRecords
 from skillbus.common.records import StoredRecord
-from skillbus.contracts.agent.mcp_servers import MCP_SERVER_FAILED, MCP_SERVER_LISTED, McpServerSeen
+from skillbus.contracts.agent.mcp_servers import McpServerSeen
 from skillbus.contracts.endpoint import Event
 from skillbus.contracts.resources import MCP_SERVERS
 
@@ -86,24 +86,7 @@ def _key_name(key: ServerKey) -> str:
     return f"{key.project}.{key.name}"
 
 
-class BusServerAnnouncer:
-    """Implements `ServerAnnouncer`."""
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-
-    async def listed(self, fact: McpServerSeen) -> None:
-        await self._publish(MCP_SERVER_LISTED, fact)
-
-    async def failed(self, fact: McpServerSeen) -> None:
-        await self._publish(MCP_SERVER_FAILED, fact)
-
-    async def _publish(self, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
-        await publish_event(
-            self._bus,
-            event,
-            fact,
-            identity=fact.name,
-            message_id=f"{event.entity}:{event.fact}:{uuid4().hex}",  # an equal event later is a new one
-            project=fact.project,
-        )
+async def announce_server(bus: Bus, event: Event[McpServerSeen], fact: McpServerSeen) -> None:
+    """Implement `AnnounceServer`."""
+    message_id = f"{event.entity}:{event.fact}:{uuid4().hex}"  # an equal event later is a new one
+    await publish_event(bus, event, fact, identity=fact.name, message_id=message_id, project=fact.project)

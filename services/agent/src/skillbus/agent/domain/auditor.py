@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skillbus.agent.domain.builtins.publisher import BuiltinPublisher
-from skillbus.agent.domain.ports import AgentCatalogue, BuiltinToolbox
+from skillbus.agent.domain.builtins.tool import BuiltinTools
+from skillbus.agent.domain.ports import AgentCatalogue
 from skillbus.agent.domain.servers.follower import ServerFollower
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
@@ -43,7 +44,7 @@ class CallableAuditor:
     """Compares the catalogue with what can be called, and repairs it."""
 
     def __init__(
-        self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinToolbox, publisher: BuiltinPublisher
+        self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinTools, publisher: BuiltinPublisher
     ) -> None:
         self._catalogue = catalogue
         self._servers = servers

@@ -1,15 +1,16 @@
-"""Interfaces of the agent to the outside: sessions with servers, the catalogue, events, and the builtin tools."""
+"""Interfaces of the agent to the outside: sessions with servers, the catalogue, and events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.agent.mcp_servers import McpServerSeen, RegisterMcpServer
+from skillbus.contracts.endpoint import Event
 from skillbus.contracts.indexer.tools import CatalogueTool, ToolDescription, ToolPut, ToolSummary
 
 
@@ -39,26 +40,21 @@ class ToolSession(Protocol):
         """Call a tool. Raises ServerFailedError, CallTimedOutError."""
 
 
-class ToolSessions(Protocol):
-    """Opens sessions."""
+OpenSession: TypeAlias = Callable[[RegisterMcpServer, Callable[[], None]], AbstractAsyncContextManager[ToolSession]]
+"""Opens a session with a server for the duration of the context. Raises ServerFailedError.
 
-    def open(
-        self, server: RegisterMcpServer, on_change: Callable[[], None]
-    ) -> AbstractAsyncContextManager[ToolSession]:
-        """Open a session for the duration of the context.
+It calls the given function when the server reports that its list changed, and when the session ends.
+"""
 
-        `on_change` is called when the server reports that its list changed, and when the session ends.
-
-        Raises:
-            ServerFailedError: The session cannot be opened.
-        """
+AnnounceServer: TypeAlias = Callable[[Event[McpServerSeen], McpServerSeen], Awaitable[None]]
+"""Publishes an event about a server. Raises RequestError when it is not stored."""
 
 
 class AgentCatalogue(Protocol):
     """The catalogue of tools. Raises RequestError when it refuses a request or cannot be reached."""
 
     async def put_tools(self, project: str, source: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
-        """Add or update tools; updated ones wait for an operator."""
+        """Add or update tools. Updated ones wait for an operator, unless they are builtin."""
 
     async def remove_tools(self, project: str, source: str, ids: Sequence[str] | None = None) -> int:
         """Remove tools of a source, all of them if no ids are given, and return their number."""
@@ -70,16 +66,6 @@ class AgentCatalogue(Protocol):
         """Return a tool, or None."""
 
 
-class ServerAnnouncer(Protocol):
-    """Publishes events. Raises RequestError when they are not stored."""
-
-    async def listed(self, fact: McpServerSeen) -> None:
-        """Publish that the catalogue holds a server's current tools."""
-
-    async def failed(self, fact: McpServerSeen) -> None:
-        """Publish that a server could not be listed."""
-
-
 class ServerChangeFeed(Protocol):
     """Receives registrations and removals of all replicas."""
 
@@ -88,34 +74,3 @@ class ServerChangeFeed(Protocol):
 
         None means that every server should be looked at: after `within_s`, and when changes may have been missed.
         """
-
-
-class BuiltinToolbox(Protocol):
-    """All builtin tools except those that are switched off."""
-
-    def describe(self) -> tuple[ToolDescription, ...]:
-        """Return the descriptions for the catalogue, ordered by name. Ids are `builtin:<name>`."""
-
-    async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
-        """Call a tool with arguments that fit its `parameters`. The caller sets the time limit.
-
-        A tool that cannot do its work answers `ToolAnswer(is_error=True, text=...)`.
-
-        Raises:
-            ToolUnknownError: No builtin tool has this name.
-            ArgumentsInvalidError: The arguments fit the schema but make no sense.
-            RequestError: Another service that the tool needs failed.
-        """
-
-
-class BuiltinCatalogue(Protocol):
-    """The builtin tools of a project in the catalogue. Its methods raise RequestError."""
-
-    async def put_tools(self, project: str, tools: Sequence[ToolDescription]) -> tuple[ToolPut, ...]:
-        """Add or update tools. Unchanged ones cost nothing."""
-
-    async def list_ids(self, project: str) -> frozenset[str]:
-        """Return the ids of the builtin tools, disabled ones included."""
-
-    async def remove_tools(self, project: str, ids: Sequence[str]) -> None:
-        """Remove tools."""

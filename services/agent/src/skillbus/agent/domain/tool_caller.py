@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from skillbus.agent.domain.builtins.tool import ID_PREFIX, BuiltinTools
 from skillbus.agent.domain.errors import (
     ArgumentsInvalidError,
     CallTimedOutError,
@@ -14,21 +15,20 @@ from skillbus.agent.domain.errors import (
     ToolNotCallableError,
     ToolUnknownError,
 )
-from skillbus.agent.domain.ports import AgentCatalogue, BuiltinToolbox
+from skillbus.agent.domain.ports import AgentCatalogue
 from skillbus.agent.domain.servers.registration import ServerKey
 from skillbus.agent.domain.servers.registry import ServerRegistry
 from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.common import json_schema
 from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, CatalogueTool, ToolState
 
-BUILTIN_PREFIX: Final = "builtin:"
 _SKILL_PREFIX: Final = "skill:"
 
 
 class ToolCaller:
     """Calls MCP tools and builtin tools as the catalogue has accepted them."""
 
-    def __init__(self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinToolbox) -> None:
+    def __init__(self, catalogue: AgentCatalogue, servers: ServerRegistry, builtins: BuiltinTools) -> None:
         self._catalogue = catalogue
         self._servers = servers
         self._builtins = builtins
@@ -44,8 +44,8 @@ class ToolCaller:
             ServerFailedError, CallTimedOutError: The server failed, or was too slow.
             RequestError: The catalogue, or a service that a builtin tool needs, failed.
         """
-        if tool_id.startswith(BUILTIN_PREFIX):
-            return await self._call_builtin(project, tool_id.removeprefix(BUILTIN_PREFIX), arguments, within_s)
+        if tool_id.startswith(ID_PREFIX):
+            return await self._call_builtin(project, tool_id.removeprefix(ID_PREFIX), arguments, within_s)
         server, slash, name = tool_id.removeprefix(MCP_SOURCE_PREFIX).partition("/")
         if not tool_id.startswith(MCP_SOURCE_PREFIX) or not slash:
             raise await self._explain_refusal(project, tool_id)
@@ -74,7 +74,7 @@ class ToolCaller:
     async def _call_builtin(
         self, project: str, name: str, arguments: Mapping[str, JsonValue], within_s: float
     ) -> ToolAnswer:
-        described = next((tool for tool in self._builtins.describe() if tool.id == BUILTIN_PREFIX + name), None)
+        described = next((tool for tool in self._builtins.describe() if tool.id == ID_PREFIX + name), None)
         if described is None:
             raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}: list_builtins returns those that exist")
         known = await self._catalogue.get_tool(project, described.id)

@@ -79,39 +79,35 @@ class _ErrorAnswer(Exception):  # noqa: N818 - an answer, raised to leave the re
         self.message = message
 
 
-class McpSessions:
-    """Implements `ToolSessions` with the SDK. References to secrets are resolved when a session begins."""
-
-    def __init__(self, secrets: Secrets, *, stdio_allowed: bool) -> None:
-        self._secrets = secrets
-        self._stdio_allowed = stdio_allowed
-
-    @asynccontextmanager
-    async def open(self, server: RegisterMcpServer, on_change: Callable[[], None]) -> AsyncGenerator["McpSession"]:
-        values = server.headers if server.url is not None else server.env
-        try:
-            given = {
-                name: self._secrets.resolve_line(value) if REFERENCE.fullmatch(value) else SecretStr(value)
-                for name, value in values.items()
-            }
-        except SecretUnreadableError as error:
-            raise ServerFailedError(str(error)) from error
-        secrets = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
-        session = McpSession(tuple(given.values()), secrets, on_change)
-        plain = {name: value.get_secret_value() for name, value in given.items()}
-        if server.url is None:
-            if not self._stdio_allowed:
-                raise ServerFailedError("it has to be started, and that is not allowed here any more")
-            command = (server.command or "", *server.args)
-            streams = open_process_streams(command, plain, session.end, LastWords())
-        else:
-            if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
-                raise ServerFailedError(
-                    f"the value of the header {invalid[0]} has characters that are not allowed in headers"
-                )
-            streams = open_http_streams(server.url, plain, server.timeout_s, session.end)
-        async with session.hold(streams, server.timeout_s):
-            yield session
+@asynccontextmanager
+async def open_mcp_session(
+    server: RegisterMcpServer, on_change: Callable[[], None], secrets: Secrets, *, stdio_allowed: bool
+) -> AsyncGenerator["McpSession"]:
+    """Implement `OpenSession` with the SDK. References to secrets are resolved when a session begins."""
+    values = server.headers if server.url is not None else server.env
+    try:
+        given = {
+            name: secrets.resolve_line(value) if REFERENCE.fullmatch(value) else SecretStr(value)
+            for name, value in values.items()
+        }
+    except SecretUnreadableError as error:
+        raise ServerFailedError(str(error)) from error
+    referenced = tuple(value for name, value in given.items() if REFERENCE.fullmatch(values[name]))
+    session = McpSession(tuple(given.values()), referenced, on_change)
+    plain = {name: value.get_secret_value() for name, value in given.items()}
+    if server.url is None:
+        if not stdio_allowed:
+            raise ServerFailedError("it has to be started, and that is not allowed here any more")
+        command = (server.command or "", *server.args)
+        streams = open_process_streams(command, plain, session.end, LastWords())
+    else:
+        if invalid := [name for name, value in plain.items() if not _HEADER_VALUE.fullmatch(value)]:
+            raise ServerFailedError(
+                f"the value of the header {invalid[0]} has characters that are not allowed in headers"
+            )
+        streams = open_http_streams(server.url, plain, server.timeout_s, session.end)
+    async with session.hold(streams, server.timeout_s):
+        yield session
 
 
 class McpSession:

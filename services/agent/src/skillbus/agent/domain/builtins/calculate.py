@@ -8,7 +8,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from skillbus.agent.domain.builtins.arithmetic import Number, evaluate
-from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 MAX_EXPRESSION: Final = 1_000
 """Characters. The most expensive expressions found of that length take some 15 ms."""
@@ -30,10 +31,10 @@ class CalculateArguments(BuiltinArguments):
     ] = 15
 
 
-async def _calculate(_project: str, arguments: CalculateArguments) -> BuiltinAnswer:
+async def _calculate(_project: str, arguments: CalculateArguments) -> ToolAnswer:
     value = evaluate(arguments.expression)
     text, exact = format_number(value, arguments.digits)
-    return BuiltinAnswer(text, {"result": text, "exact": exact})
+    return ToolAnswer(text, structured={"result": text, "exact": exact})
 
 
 def format_number(value: Number, digits: int) -> tuple[str, bool]:

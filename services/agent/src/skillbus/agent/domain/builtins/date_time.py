@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError, BuiltinFailedError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 _Zone = Annotated[str, Field(min_length=1, max_length=64)]
 _Moment = Annotated[str, Field(min_length=1, max_length=64)]
@@ -73,13 +74,13 @@ ABOUT: Final = BuiltinProfile(
 
 
 def make_datetime_tool(clock: Callable[[], datetime]) -> FunctionTool[DateTimeArguments]:
-    async def run(_project: str, arguments: DateTimeArguments) -> BuiltinAnswer:
+    async def run(_project: str, arguments: DateTimeArguments) -> ToolAnswer:
         return _compute_answer(arguments, clock())
 
     return FunctionTool(ABOUT, DateTimeArguments, run)
 
 
-def _compute_answer(arguments: DateTimeArguments, now: datetime) -> BuiltinAnswer:
+def _compute_answer(arguments: DateTimeArguments, now: datetime) -> ToolAnswer:
     zone = parse_zone(arguments.zone)
     now = now.astimezone(zone)
     moment = parse_moment(arguments.moment, zone) if arguments.moment else now
@@ -103,7 +104,7 @@ def _compute_answer(arguments: DateTimeArguments, now: datetime) -> BuiltinAnswe
             return describe_difference(moment, parse_moment(arguments.end, zone) if arguments.end else now)
 
 
-def describe_moment(moment: datetime) -> BuiltinAnswer:
+def describe_moment(moment: datetime) -> ToolAnswer:
     """Describe a moment for people and programs, to the second."""
     moment = moment.replace(microsecond=0)
     iso = moment.isoformat()
@@ -118,10 +119,10 @@ def describe_moment(moment: datetime) -> BuiltinAnswer:
         "iso_week": moment.isocalendar().week,
         "day_of_year": moment.timetuple().tm_yday,
     }
-    return BuiltinAnswer(f"{iso} {moment:%A} {_WEEKDAYS[moment.weekday()]} ({moment.tzinfo})", about)
+    return ToolAnswer(f"{iso} {moment:%A} {_WEEKDAYS[moment.weekday()]} ({moment.tzinfo})", structured=about)
 
 
-def describe_difference(start: datetime, end: datetime) -> BuiltinAnswer:
+def describe_difference(start: datetime, end: datetime) -> ToolAnswer:
     """Describe the elapsed time and the number of calendar days."""
     passed = end.astimezone(UTC) - start.astimezone(UTC)
     days = (end.date() - start.date()).days
@@ -131,9 +132,8 @@ def describe_difference(start: datetime, end: datetime) -> BuiltinAnswer:
         "start": start.isoformat(),
         "end": end.isoformat(),
     }
-    return BuiltinAnswer(
-        f"{describe_duration(passed)} ({days} calendar days, from {start.isoformat()} to {end.isoformat()})", about
-    )
+    text = f"{describe_duration(passed)} ({days} calendar days, from {start.isoformat()} to {end.isoformat()})"
+    return ToolAnswer(text, structured=about)
 
 
 def parse_zone(name: str) -> tzinfo:

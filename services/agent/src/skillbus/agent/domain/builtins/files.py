@@ -13,8 +13,9 @@ from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 MAX_PATH: Final = 1_024
 """Characters."""
@@ -169,7 +170,7 @@ LIST_FILES: Final = BuiltinProfile(
 
 
 def make_read_file_tool(files: ProjectFiles) -> FunctionTool[ReadFileArguments]:
-    async def run(project: str, arguments: ReadFileArguments) -> BuiltinAnswer:
+    async def run(project: str, arguments: ReadFileArguments) -> ToolAnswer:
         excerpt = await files.read_file(project, parse_file_path(arguments.path), arguments.offset, arguments.max_bytes)
         return _answer_excerpt(arguments.path, excerpt)
 
@@ -177,7 +178,7 @@ def make_read_file_tool(files: ProjectFiles) -> FunctionTool[ReadFileArguments]:
 
 
 def make_write_file_tool(files: ProjectFiles) -> FunctionTool[WriteFileArguments]:
-    async def run(project: str, arguments: WriteFileArguments) -> BuiltinAnswer:
+    async def run(project: str, arguments: WriteFileArguments) -> ToolAnswer:
         try:
             is_base64 = arguments.encoding == "base64"
             data = base64.b64decode(arguments.content, validate=True) if is_base64 else arguments.content.encode()
@@ -185,16 +186,16 @@ def make_write_file_tool(files: ProjectFiles) -> FunctionTool[WriteFileArguments
             raise ArgumentsInvalidError(f"is not {arguments.encoding}: {error}", "$.content") from None
         replaced = await files.write_file(project, parse_file_path(arguments.path), data, replace=arguments.overwrite)
         done = "replaced" if replaced else "created"
-        return BuiltinAnswer(
+        return ToolAnswer(
             f"{arguments.path} {done}: {len(data)} bytes",
-            {"path": arguments.path, "size_bytes": len(data), "outcome": done},
+            structured={"path": arguments.path, "size_bytes": len(data), "outcome": done},
         )
 
     return FunctionTool(WRITE_FILE, WriteFileArguments, run)
 
 
 def make_list_files_tool(files: ProjectFiles) -> FunctionTool[ListFilesArguments]:
-    async def run(project: str, arguments: ListFilesArguments) -> BuiltinAnswer:
+    async def run(project: str, arguments: ListFilesArguments) -> ToolAnswer:
         found = await files.list_entries(project, parse_path(arguments.path))
         later = tuple(entry for entry in found if arguments.after is None or entry.name > arguments.after)
         return _answer_entries(later[:MAX_LISTED], more=len(later) > MAX_LISTED)
@@ -202,7 +203,7 @@ def make_list_files_tool(files: ProjectFiles) -> FunctionTool[ListFilesArguments
     return FunctionTool(LIST_FILES, ListFilesArguments, run)
 
 
-def _answer_excerpt(path: str, excerpt: FileExcerpt) -> BuiltinAnswer:
+def _answer_excerpt(path: str, excerpt: FileExcerpt) -> ToolAnswer:
     """Answer with the content in `text`, and its position and encoding in `structured`."""
     text = _decode_text(excerpt)
     taken = len(excerpt.data) if text is None else len(text.encode())
@@ -214,7 +215,7 @@ def _answer_excerpt(path: str, excerpt: FileExcerpt) -> BuiltinAnswer:
         "offset": excerpt.offset,
         "next_offset": end if end < excerpt.size_bytes and taken else None,
     }
-    return BuiltinAnswer(base64.b64encode(excerpt.data).decode() if text is None else text, about)
+    return ToolAnswer(base64.b64encode(excerpt.data).decode() if text is None else text, structured=about)
 
 
 def _decode_text(excerpt: FileExcerpt) -> str | None:
@@ -228,7 +229,7 @@ def _decode_text(excerpt: FileExcerpt) -> str | None:
     return None if odd or (excerpt.data and not text) else text
 
 
-def _answer_entries(entries: tuple[FileEntry, ...], *, more: bool) -> BuiltinAnswer:
+def _answer_entries(entries: tuple[FileEntry, ...], *, more: bool) -> ToolAnswer:
     lines = list[str]()
     for entry in entries:
         notes = {FileKind.FILE: f" ({entry.size_bytes} bytes)", FileKind.FOLDER: "/"}
@@ -239,4 +240,4 @@ def _answer_entries(entries: tuple[FileEntry, ...], *, more: bool) -> BuiltinAns
     }
     if more:
         lines.append(f"There are more, after {entries[-1].name!r}.")
-    return BuiltinAnswer("\n".join(lines) or "Nothing is here yet.", structured)
+    return ToolAnswer("\n".join(lines) or "Nothing is here yet.", structured=structured)

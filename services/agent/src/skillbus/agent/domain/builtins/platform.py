@@ -1,17 +1,10 @@
 """The tool `platform`."""
 
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from pydantic import JsonValue
-
-from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
-
-
-class MachineInfo(Protocol):
-    """Facts about the machine, but nothing that identifies it, its users, its folders or its network."""
-
-    def list_facts(self) -> dict[str, str]:
-        """Return the facts by name, in the order of the answer."""
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.tool_answer import ToolAnswer
 
 
 class PlatformArguments(BuiltinArguments):
@@ -33,10 +26,11 @@ ABOUT: Final = BuiltinProfile(
 )
 
 
-def make_platform_tool(machine: MachineInfo) -> FunctionTool[PlatformArguments]:
-    async def run(_project: str, _arguments: PlatformArguments) -> BuiltinAnswer:
-        facts = machine.list_facts()
-        structured: dict[str, JsonValue] = dict(facts)
-        return BuiltinAnswer("\n".join(f"{name}: {value}" for name, value in facts.items()), structured)
+def make_platform_tool(list_facts: Callable[[], Mapping[str, str]]) -> FunctionTool[PlatformArguments]:
+    """Make the tool. `list_facts` returns facts that do not identify the machine, its users, folders or network."""
+
+    async def run(_project: str, _arguments: PlatformArguments) -> ToolAnswer:
+        facts = list_facts()
+        return ToolAnswer("\n".join(f"{name}: {value}" for name, value in facts.items()), structured={**facts})
 
     return FunctionTool(ABOUT, PlatformArguments, run)

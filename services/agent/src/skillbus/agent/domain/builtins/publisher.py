@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
-from skillbus.agent.domain.ports import BuiltinCatalogue
+from skillbus.agent.domain.ports import AgentCatalogue
 from skillbus.common.background import FailureLog
-from skillbus.contracts.indexer.tools import ToolDescription, ToolPutOutcome
+from skillbus.contracts.indexer.tools import BUILTIN_SOURCE, ToolDescription, ToolPutOutcome
 
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 30.0
@@ -24,7 +24,7 @@ class BuiltinPublisher:
     """
 
     def __init__(
-        self, catalogue: BuiltinCatalogue, tools: Sequence[ToolDescription], first_retry_s: float = FIRST_RETRY_S
+        self, catalogue: AgentCatalogue, tools: Sequence[ToolDescription], first_retry_s: float = FIRST_RETRY_S
     ) -> None:
         self._catalogue = catalogue
         self._tools = tuple(tools)
@@ -63,10 +63,11 @@ class BuiltinPublisher:
         Raises:
             RequestError: The indexer failed.
         """
-        put = await self._catalogue.put_tools(project, self._tools)
-        gone = await self._catalogue.list_ids(project) - {tool.id for tool in self._tools}
+        put = await self._catalogue.put_tools(project, BUILTIN_SOURCE, self._tools)
+        known = await self._catalogue.list_tools(project, BUILTIN_SOURCE)
+        gone = {tool.id for tool in known} - {tool.id for tool in self._tools}
         if gone:
-            await self._catalogue.remove_tools(project, sorted(gone))
+            await self._catalogue.remove_tools(project, BUILTIN_SOURCE, sorted(gone))
         for refused in (one for one in put if one.outcome is ToolPutOutcome.REJECTED):
             log.error("builtin_tool_refused", project=project, tool=refused.id, reason=refused.error)
         log.info("builtin_tools_published", project=project, tools=len(put), removed=len(gone))

@@ -23,14 +23,6 @@ class BuiltinArguments(BaseModel):
 ArgumentsT = TypeVar("ArgumentsT", bound=BuiltinArguments)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinAnswer:
-    """The answer of a builtin tool: text for a model and a structure for programs."""
-
-    text: str
-    structured: JsonValue = None
-
-
 class BuiltinTool(Protocol):
     """A builtin tool with arguments of any type."""
 
@@ -38,7 +30,7 @@ class BuiltinTool(Protocol):
     def description(self) -> ToolDescription:
         """The description for the catalogue."""
 
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
+    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
         """Run the tool. Raises ArgumentsInvalidError and BuiltinFailedError."""
 
 
@@ -60,7 +52,7 @@ class FunctionTool(Generic[ArgumentsT]):
 
     profile: BuiltinProfile
     takes: type[ArgumentsT]
-    run: Callable[[str, ArgumentsT], Awaitable[BuiltinAnswer]]
+    run: Callable[[str, ArgumentsT], Awaitable[ToolAnswer]]
 
     @property
     def description(self) -> ToolDescription:
@@ -79,7 +71,7 @@ class FunctionTool(Generic[ArgumentsT]):
             source=BUILTIN_SOURCE,
         )
 
-    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> BuiltinAnswer:
+    async def call(self, project: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
         try:
             parsed = self.takes.model_validate(dict(arguments))
         except ValidationError as error:
@@ -90,19 +82,28 @@ class FunctionTool(Generic[ArgumentsT]):
 
 
 class BuiltinTools:
-    """All builtin tools; implements `BuiltinToolbox`."""
+    """All builtin tools except those that are switched off."""
 
     def __init__(self, tools: Iterable[BuiltinTool]) -> None:
         self._tools = {tool.description.name: tool for tool in sorted(tools, key=lambda tool: tool.description.name)}
 
     def describe(self) -> tuple[ToolDescription, ...]:
+        """Return the descriptions for the catalogue, ordered by name. Ids are `builtin:<name>`."""
         return tuple(tool.description for tool in self._tools.values())
 
     async def call(self, project: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolAnswer:
+        """Call a tool with arguments that fit its `parameters`. The caller sets the time limit.
+
+        A tool that cannot do its work answers `ToolAnswer(is_error=True, text=...)`.
+
+        Raises:
+            ToolUnknownError: No builtin tool has this name.
+            ArgumentsInvalidError: The arguments fit the schema but make no sense.
+            RequestError: Another service that the tool needs failed.
+        """
         if (tool := self._tools.get(name)) is None:
             raise ToolUnknownError(f"there is no builtin tool {name[:100]!r}; there are {', '.join(self._tools)}")
         try:
-            answer = await tool.call(project, arguments)
+            return await tool.call(project, arguments)
         except BuiltinFailedError as error:
             return ToolAnswer(text=str(error), is_error=True)
-        return ToolAnswer(text=answer.text, structured=answer.structured)

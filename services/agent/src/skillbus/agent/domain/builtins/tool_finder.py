@@ -5,8 +5,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from skillbus.agent.domain.builtins.tool import BuiltinAnswer, BuiltinArguments, BuiltinProfile, FunctionTool
+from skillbus.agent.domain.builtins.tool import BuiltinArguments, BuiltinProfile, FunctionTool
 from skillbus.agent.domain.errors import ArgumentsInvalidError
+from skillbus.agent.domain.tool_answer import ToolAnswer
 from skillbus.contracts.indexer.tools import ToolType
 from skillbus.contracts.retriever.tool_search import SearchTools, ToolHit, ToolsFound
 
@@ -47,7 +48,7 @@ ABOUT: Final = BuiltinProfile(
 
 
 def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> FunctionTool[SearchToolsArguments]:
-    async def run(project: str, arguments: SearchToolsArguments) -> BuiltinAnswer:
+    async def run(project: str, arguments: SearchToolsArguments) -> ToolAnswer:
         if not arguments.query.strip() or "\0" in arguments.query:
             raise ArgumentsInvalidError("say what the tool should do", "$.query")
         kinds = tuple(map(ToolType, arguments.tool_types))
@@ -59,7 +60,7 @@ def make_search_tool(search: Callable[[SearchTools], Awaitable[ToolsFound]]) -> 
     return FunctionTool(ABOUT, SearchToolsArguments, run)
 
 
-def _answer_hits(found: ToolsFound) -> BuiltinAnswer:
+def _answer_hits(found: ToolsFound) -> ToolAnswer:
     lines = [
         f"{place}. {hit.id} ({hit.tool_type}, score {hit.score:.2f}): {hit.name}. {hit.description[:_TEXT_CHARACTERS]}"
         for place, hit in enumerate(found.results, 1)
@@ -68,9 +69,8 @@ def _answer_hits(found: ToolsFound) -> BuiltinAnswer:
         "results": [_summarize_hit(hit) for hit in found.results],
         "degraded": found.degraded,
     }
-    return BuiltinAnswer(
-        "\n".join(lines) or "No tool fits. Describe the task in other words, or solve it without a tool.", structured
-    )
+    text = "\n".join(lines) or "No tool fits. Describe the task in other words, or solve it without a tool."
+    return ToolAnswer(text, structured=structured)
 
 
 def _summarize_hit(hit: ToolHit) -> JsonValue:

@@ -12,12 +12,17 @@ from datetime import datetime
 import structlog
 
 from skillbus.agent.domain.errors import ServerFailedError
-from skillbus.agent.domain.ports import AgentCatalogue, ServerAnnouncer, ServerGreeting, ToolSession, ToolSessions
+from skillbus.agent.domain.ports import AgentCatalogue, AnnounceServer, OpenSession, ServerGreeting, ToolSession
 from skillbus.agent.domain.servers.listing import ServerListing, SyncReport, describe_tools, sync_catalogue
 from skillbus.agent.domain.servers.registration import RegisteredServer, ServerSeen, ServerStore
 from skillbus.common.background import finish_within
 from skillbus.common.records import WriteConflictError
-from skillbus.contracts.agent.mcp_servers import McpServerSeen, McpServerState
+from skillbus.contracts.agent.mcp_servers import (
+    MCP_SERVER_FAILED,
+    MCP_SERVER_LISTED,
+    McpServerSeen,
+    McpServerState,
+)
 from skillbus.contracts.errors import RequestError
 from skillbus.contracts.indexer.tools import MCP_SOURCE_PREFIX, ToolFinding
 
@@ -48,9 +53,9 @@ class FollowerPorts:
     """Dependencies of a follower."""
 
     store: ServerStore
-    sessions: ToolSessions
+    open_session: OpenSession
     catalogue: AgentCatalogue
-    announcer: ServerAnnouncer
+    announce: AnnounceServer
     now: Callable[[], datetime]
 
 
@@ -101,11 +106,15 @@ class ServerFollower:
         """Request a listing, and wait until it succeeded, failed or took too long."""
         number = self._started_listings + 1
         self._request_listing()
-        await self._wait_for_listing(number, within_s)
+        await self.wait_for_listing(within_s, number)
 
-    async def wait_listed(self, within_s: float) -> None:
-        """Wait until the first listing succeeded, failed or took too long, or until the follower ended."""
-        await self._wait_for_listing(1, within_s)
+    async def wait_for_listing(self, within_s: float, number: int = 1) -> None:
+        """Wait until this listing succeeded, failed or took too long, or until the follower ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(within_s, 0)):
+                while self._ended_listings < number and not self.ended:
+                    self._progress.clear()
+                    await self._progress.wait()
 
     async def get_session(self, within_s: float) -> ToolSession:
         """Return the open session. Raises ServerFailedError if there is none in time."""
@@ -131,13 +140,6 @@ class ServerFollower:
         self._requested.set()
         self._changed.set()
 
-    async def _wait_for_listing(self, number: int, within_s: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(within_s, 0)):
-                while self._ended_listings < number and not self.ended:
-                    self._progress.clear()
-                    await self._progress.wait()
-
     async def _follow(self) -> None:
         while not self._stopped:
             try:
@@ -155,7 +157,7 @@ class ServerFollower:
 
     async def _run_session(self) -> None:
         self._begin_listing()
-        async with self._ports.sessions.open(self.server.registration, self._changed.set) as session:
+        async with self._ports.open_session(self.server.registration, self._changed.set) as session:
             self._session = session
             try:
                 while not self._stopped:
@@ -236,7 +238,7 @@ class ServerFollower:
         )
         before = await self._store_seen(seen)
         if report.changed or before.state is not McpServerState.CONNECTED or before.problem:
-            await self._ports.announcer.listed(self._make_event(seen, report))
+            await self._ports.announce(MCP_SERVER_LISTED, self._make_fact(seen, report))
 
     async def _record_refusal(self, greeting: ServerGreeting, error: RequestError) -> None:
         self._failures += 1
@@ -262,9 +264,9 @@ class ServerFollower:
         before = await self._store_seen(seen)
         if (before.state, before.problem) != (seen.state, seen.problem):
             log.warning("mcp_server_failed", server=self.server.registration.name, problem=seen.problem)
-            await self._ports.announcer.failed(self._make_event(seen, SyncReport()))
+            await self._ports.announce(MCP_SERVER_FAILED, self._make_fact(seen, SyncReport()))
 
-    def _make_event(self, seen: ServerSeen, report: SyncReport) -> McpServerSeen:
+    def _make_fact(self, seen: ServerSeen, report: SyncReport) -> McpServerSeen:
         registration = self.server.registration
         return McpServerSeen(
             project=registration.project,

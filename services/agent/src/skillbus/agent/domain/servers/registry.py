@@ -68,7 +68,7 @@ class ServerRegistry:
         else:
             raise WriteConflictError(f"the MCP server {request.name}")
         follower = await self._follow(server)
-        await follower.wait_listed(within_s)
+        await follower.wait_for_listing(within_s)
         return follower.server
 
     async def refresh(self, key: ServerKey, within_s: float) -> RegisteredServer:

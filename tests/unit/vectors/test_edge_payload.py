@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from qdrant_client import models
@@ -23,6 +23,7 @@ def point(payload: dict[str, JsonValue] | None) -> models.PointStruct:
     return models.PointStruct.model_construct(id=point_id("a"), vector={}, payload=payload)
 
 
+@settings(deadline=None)
 @given(payloads)
 def test_a_payload_comes_back_as_it_was_written(payload: dict[str, JsonValue]) -> None:
     written = pack_payload(point(payload), frozenset({"project", "tags"}))

@@ -436,7 +436,7 @@ def test_arbitrary_bytes_are_refused_and_nothing_else(data: bytes) -> None:
     assert refusal(data) == "not_a_zip"
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=8))
 def test_a_damaged_archive_is_read_right_or_refused(changes: list[tuple[int, int]]) -> None:
     contents = {"skill/SKILL.md": b"---\nname: x\n---\n" * 5, "skill/run.py": b"print(1)\n"}

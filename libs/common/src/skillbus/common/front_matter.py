@@ -2,13 +2,6 @@
 
 Aliases, tags of applications and deep nesting are refused, so that a small file cannot grow while it is read. Scalars
 keep their text: `version: 1.10` is "1.10", not 1.1.
-
-```text
-FrontMatterError              base; the message says what to change
-├── FrontMatterMissingError   the text does not begin with a closed block between two lines `---`
-├── FrontMatterTooLongError   the block is longer than the limit
-└── FrontMatterSyntaxError    the block is not YAML
-```
 """
 
 import json
@@ -31,11 +24,11 @@ _TAGS: Final = frozenset(
 
 
 class FrontMatterError(Exception):
-    """Base of the errors: the front matter cannot be used."""
+    """Base of the errors: the front matter cannot be used. The message says what to change."""
 
 
 class FrontMatterMissingError(FrontMatterError):
-    """The text does not begin with a closed block."""
+    """The text does not begin with a closed block between two lines `---`."""
 
 
 class FrontMatterTooLongError(FrontMatterError):

@@ -12,15 +12,15 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
-from pydantic import JsonValue, StringConstraints, TypeAdapter
-from pydantic import ValidationError as PydanticError
-from pydantic_core import SchemaError as PatternSchemaError
+from pydantic import JsonValue
+from pydantic_core import SchemaError as PatternError
+from pydantic_core import SchemaValidator, core_schema
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -36,37 +36,6 @@ _REFUSED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _QUOTED_CHARACTERS: Final = 128
 
 Keyword = Callable[[Validator, JsonValue, JsonValue, Mapping[str, JsonValue]], Iterator[ValidationError] | None]
-
-
-class UnusablePattern(Exception):  # noqa: N818  # read as a sentence: raise UnusablePattern
-    """A pattern that is not a regular expression, or that this engine does not support; the message says why."""
-
-
-class Pattern:
-    """A compiled pattern."""
-
-    def __init__(self, written: str) -> None:
-        """Compile `written`.
-
-        Raises:
-            UnusablePattern: The pattern cannot be used.
-        """
-        if len(written) > PATTERN_MAX:
-            raise UnusablePattern(f"it is {len(written)} characters long, the limit is {PATTERN_MAX}")
-        try:
-            self._text = TypeAdapter[str](Annotated[str, StringConstraints(pattern=written)])
-        except PatternSchemaError as error:
-            # The last line names the construct that the engine does not support.
-            reason = str(error).strip().splitlines()[-1].removeprefix("error: ").strip()
-            raise UnusablePattern(reason) from error
-
-    def matches(self, text: str) -> bool:
-        """Return True if the pattern matches anywhere in `text`, which has at most `MATCHED_MAX` characters."""
-        try:
-            self._text.validate_python(text)
-        except PydanticError:
-            return False
-        return True
 
 
 class MisfitError(Exception):
@@ -132,7 +101,7 @@ def check_args(schema: Mapping[str, JsonValue], args: Mapping[str, JsonValue]) -
 class _Check:
     """State of one check: its compiled patterns and its remaining steps."""
 
-    patterns: dict[str, Pattern] = field(default_factory=dict)
+    patterns: dict[str, SchemaValidator] = field(default_factory=dict)
     steps: int = STEPS_MAX
 
     def validator(self, schema: Mapping[str, JsonValue]) -> Validator:
@@ -153,20 +122,25 @@ class _Check:
         for key, value in _items(schema):
             here = f"{path}.{key}"
             if key == "pattern" and isinstance(value, str):
-                self._compiled(value, here)
+                self._compile_pattern(value, here)
             elif key == "patternProperties" and isinstance(value, dict):
                 for pattern in value:
-                    self._compiled(pattern, here)
+                    self._compile_pattern(pattern, here)
             elif key in _REFUSED and isinstance(value, bool | dict) and not path.endswith(".properties"):
                 raise UnusableSchemaError("this keyword is not supported: name the properties and items", here)
             self.compile_patterns(value, here)
 
-    def _compiled(self, pattern: str, path: str = "$") -> Pattern:
+    def _compile_pattern(self, pattern: str, path: str = "$") -> SchemaValidator:
+        problem = f"pattern {pattern[:80]!r} cannot be used"
+        if len(pattern) > PATTERN_MAX:
+            raise UnusableSchemaError(f"{problem}: it is longer than {PATTERN_MAX} characters", path)
         try:
             if pattern not in self.patterns:
-                self.patterns[pattern] = Pattern(pattern)
-        except UnusablePattern as error:
-            raise UnusableSchemaError(f"pattern {pattern[:80]!r} cannot be used: {error}", path) from error
+                self.patterns[pattern] = SchemaValidator(core_schema.str_schema(pattern=pattern))
+        except PatternError as error:
+            # The last line names the construct that the engine does not support.
+            reason = str(error).strip().splitlines()[-1].removeprefix("error: ").strip()
+            raise UnusableSchemaError(f"{problem}: {reason}", path) from error
         return self.patterns[pattern]
 
     def _counted(self, keyword: Keyword) -> Keyword:
@@ -185,7 +159,7 @@ class _Check:
             return
         if len(instance) > MATCHED_MAX:
             yield ValidationError(f"{len(instance)} characters are over the {MATCHED_MAX} that a pattern is matched on")
-        elif not self._compiled(pattern).matches(instance):
+        elif not self._compile_pattern(pattern).isinstance_python(instance):
             yield ValidationError(f"{_short(repr(instance))} does not match {pattern!r}")
 
     def _pattern_properties(
@@ -212,7 +186,7 @@ class _Check:
 
     def _names(self, pattern: str, key: str) -> bool:
         self._spend(1)
-        return self._compiled(pattern).matches(key)
+        return self._compile_pattern(pattern).isinstance_python(key)
 
     def _spend(self, steps: int) -> None:
         self.steps -= steps

@@ -88,7 +88,7 @@ def get_fixed_part(scope: str) -> tuple[str, ...]:
 
 def get_scope_key(scope: str) -> str:
     """Return the fixed part of a scope as one keyword for an index."""
-    return _key(get_fixed_part(scope))
+    return "/".join(get_fixed_part(scope))
 
 
 def list_ancestor_keys(scope: str) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def list_ancestor_keys(scope: str) -> tuple[str, ...]:
     have these keys too: `match_scope` decides.
     """
     parts = get_fixed_part(scope)
-    return tuple(_key(parts[:length]) for length in range(len(parts), -1, -1))
+    return tuple("/".join(parts[:length]) for length in range(len(parts), -1, -1))
 
 
 def match_scope(scope: str, wanted: str) -> ScopeMatch | None:
@@ -116,10 +116,6 @@ def match_scope(scope: str, wanted: str) -> ScopeMatch | None:
     if ANY not in have and have == want[: len(have)]:
         return ScopeMatch.PARENT
     return None
-
-
-def _key(parts: tuple[str, ...]) -> str:
-    return "/".join(parts)
 
 
 def _covers(pattern: tuple[str, ...], scope: tuple[str, ...]) -> bool:

@@ -30,10 +30,9 @@ async def open_vector_store(
         VectorStoreUnavailable: A collection in `path` cannot be read.
     """
     if url is not None:
-        from skillbus.vectors.server import ServerSettings, open_server_store  # noqa: PLC0415
+        from skillbus.vectors.server import open_server_store  # noqa: PLC0415
 
-        settings = ServerSettings(url=url, api_key=api_key, prefer_grpc=prefer_grpc, timeout_s=timeout_s)
-        async with open_server_store(settings) as server:
+        async with open_server_store(url, api_key=api_key, prefer_grpc=prefer_grpc, timeout_s=timeout_s) as server:
             yield server
     elif path is not None:
         from skillbus.vectors.edge.store import open_edge_store  # noqa: PLC0415

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -40,33 +39,26 @@ _CALLERS_FAULT_CODE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """Address and transport of the server."""
-
-    url: str
-    api_key: str | None = field(default=None, repr=False)
-    prefer_grpc: bool = False
-    """True uses gRPC: cheaper for large uploads, while REST took less CPU for short lists of hits."""
-    timeout_s: float = 5.0
-    """Timeout of each call, connecting included."""
-
-
 @asynccontextmanager
-async def open_server_store(settings: ServerSettings) -> AsyncIterator["ServerVectorStore"]:
-    """Open a client. The server may start later."""
+async def open_server_store(
+    url: str, *, api_key: str | None, prefer_grpc: bool, timeout_s: float
+) -> AsyncIterator["ServerVectorStore"]:
+    """Open a client. The server may start later. `timeout_s` limits each call, connecting included.
+
+    gRPC is cheaper for large uploads, while REST took less CPU for short lists of hits.
+    """
     # The key is sent as a header: given as `api_key`, the client assumes TLS and warns about plain-text connections.
-    headers = {"api-key": settings.api_key} if settings.api_key is not None else None
+    headers = {"api-key": api_key} if api_key is not None else None
     client = AsyncQdrantClient(
-        url=settings.url,
+        url=url,
         headers=headers,
-        prefer_grpc=settings.prefer_grpc,
+        prefer_grpc=prefer_grpc,
         grpc_options=dict(_RECONNECT),
-        timeout=max(1, math.ceil(settings.timeout_s)),
+        timeout=max(1, math.ceil(timeout_s)),
         pool_size=32,
         check_compatibility=False,  # the check is a thread that only warns; health() returns the version
     )
-    store = ServerVectorStore(client, url=settings.url, timeout_s=settings.timeout_s)
+    store = ServerVectorStore(client, url=url, timeout_s=timeout_s)
     try:
         yield store
     finally:

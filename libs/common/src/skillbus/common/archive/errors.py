@@ -4,7 +4,7 @@
 ArchiveError                base; carries `code`, `message` and `entry`
 ├── NotAZipError            not_a_zip        not a zip, truncated, or its directory does not parse
 ├── CorruptError            corrupt          headers disagree, a checksum is wrong, data does not inflate
-├── OverlapError            overlap          two entries share bytes of the archive
+├── OverlapError            overlap          two entries share bytes of the archive, as compression bombs do
 ├── UnsafePathError         unsafe_path      absolute, `..`, backslash, drive, control character, reserved, too long
 ├── SymlinkError            symlink          a symbolic link
 ├── SpecialFileError        special_file     a device, FIFO or socket
@@ -48,66 +48,44 @@ class ArchiveError(Exception):
 
 
 class NotAZipError(ArchiveError):
-    """The bytes are not one complete zip."""
-
     code = ArchiveCode.NOT_A_ZIP
 
 
 class CorruptError(ArchiveError):
-    """The archive contradicts itself or its data is damaged."""
-
     code = ArchiveCode.CORRUPT
 
 
 class OverlapError(ArchiveError):
-    """Two entries share bytes, as compression bombs do."""
-
     code = ArchiveCode.OVERLAP
 
 
 class UnsafePathError(ArchiveError):
-    """A name that could leave the folder, or that some file system would change."""
-
     code = ArchiveCode.UNSAFE_PATH
 
 
 class SymlinkError(ArchiveError):
-    """A symbolic link."""
-
     code = ArchiveCode.SYMLINK
 
 
 class SpecialFileError(ArchiveError):
-    """Neither a regular file nor a folder."""
-
     code = ArchiveCode.SPECIAL_FILE
 
 
 class TooLargeError(ArchiveError):
-    """Over a limit, or more than declared."""
-
     code = ArchiveCode.TOO_LARGE
 
 
 class DuplicateEntryError(ArchiveError):
-    """Two entries that would become the same file."""
-
     code = ArchiveCode.DUPLICATE_ENTRY
 
 
 class EncodingError(ArchiveError):
-    """A name in an unknown encoding."""
-
     code = ArchiveCode.ENCODING
 
 
 class EncryptedError(ArchiveError):
-    """An entry that needs a password."""
-
     code = ArchiveCode.ENCRYPTED
 
 
 class UnsupportedError(ArchiveError):
-    """A feature of the format that packages do not need."""
-
     code = ArchiveCode.UNSUPPORTED

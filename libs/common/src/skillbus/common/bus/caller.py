@@ -106,8 +106,6 @@ class Caller:
         """Send a request and return its reply.
 
         Args:
-            endpoint: The endpoint to call.
-            request: Body of the request.
             timeout_s: Seconds to wait; by default the timeout of the endpoint. A request that is made while another
                 one is answered never waits beyond the deadline of that one.
             content_type: Encoding of request and reply.

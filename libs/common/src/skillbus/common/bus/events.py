@@ -101,9 +101,6 @@ async def publish_event(
     """Publish an event and wait until the stream has stored it. Failed attempts are repeated for 30 s.
 
     Args:
-        bus: The bus.
-        event: Kind of the event.
-        body: Content of the event.
         identity: Id of the thing that changed; it becomes the last token of the subject.
         message_id: Id by which the stream drops repetitions. Use the same one for each attempt.
         project: Project of the event, for consumers that filter before they decode.

@@ -63,15 +63,9 @@ class KvRecords(Generic[RecordT]):
         exclude_defaults: bool = False,
         damage_is_error: bool = False,
     ) -> None:
-        """Make the store.
+        """Use an existing bucket. `key_of` returns the key that a record belongs to, if the record says so.
 
-        Args:
-            bus: The connection.
-            bucket: The bucket, which must exist.
-            kind: Class of the records.
-            key_of: Returns the key that a record belongs to, if the record says so.
-            exclude_defaults: Leave fields with default values out of the stored JSON.
-            damage_is_error: Raise on a damaged value instead of ignoring it.
+        `exclude_defaults` leaves fields with default values out of the stored JSON.
         """
         self._client = bus.client
         self._jetstream = bus.jetstream

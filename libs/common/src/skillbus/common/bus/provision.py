@@ -12,9 +12,7 @@ from skillbus.contracts.resources import Stream
 async def provision(jetstream: JetStreamContext, *, replicas: int = 1) -> None:
     """Create missing resources, and update existing streams and consumers to the declared configuration.
 
-    Args:
-        jetstream: Context of a user who may create streams.
-        replicas: Number of copies of each stream; 3 in a cluster.
+    `jetstream` belongs to a user who may create streams. `replicas` is the number of copies of each; 3 in a cluster.
     """
     for stream in resources.STREAMS:
         await _provision_stream(jetstream, stream, replicas)

@@ -2,26 +2,20 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from skillbus.contracts.endpoint import Endpoint
 from skillbus.contracts.errors import ErrorCode
 from skillbus.contracts.indexer.tools import ToolSource, ToolType
+from skillbus.contracts.learner.knowledge import NotBlank
 from skillbus.contracts.message import DEFAULT_PROJECT, WITHOUT_NUL, Message, Project
 from skillbus.contracts.retriever import SERVICE
-
-
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is blank: say what to search for")
-    return value
-
 
 Query = Annotated[
     str,
     StringConstraints(min_length=1, max_length=8_000),
     WITHOUT_NUL,
-    AfterValidator(_not_blank),
+    NotBlank,
     Field(description="Need, question or topic in plain words, in any language."),
 ]
 

@@ -24,7 +24,7 @@ from skillbus.sandbox.adapters.bubblewrap.starter import ReadySandbox, SandboxPr
 from skillbus.sandbox.adapters.egress.proxy import open_egress
 from skillbus.sandbox.adapters.kernel.watchdog import Watchdog, list_process_tree
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
-from skillbus.sandbox.adapters.supervision.follower import RunEnding, RunFollower
+from skillbus.sandbox.adapters.supervision.follower import RunFollower
 from skillbus.sandbox.adapters.supervision.protocol import (
     NODE_STDIN_MAX,
     AgentReport,
@@ -168,10 +168,9 @@ class BubblewrapIsolation:
                     (control.ends or ends).push_async_callback(ready.sandbox.end)
                     await ready.folder.fill(spec.skill_root, spec.files)
                     report, meter = AgentReport(), ready.meter
-                    follower = RunFollower.create(ready.sandbox, spec.limits, meter, control)
+                    follower = RunFollower(ready.sandbox, spec.limits, meter, control)
                     meter.limit(spec.limits)
-                    talking = _talk(ready.sandbox, job, spec, report, follower.ending)
-                    await follower.follow_run(control.cancelled, talking)
+                    await follower.follow_run(_talk(ready.sandbox, job, spec, report, follower))
                     return follower.make_outcome(report, ready.level)
         finally:
             self._cleanup.schedule(behind.aclose)
@@ -200,7 +199,7 @@ class BubblewrapIsolation:
             raise SandboxBroken(f"the run's egress proxy could not be opened: {error}") from error
 
 
-async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: AgentReport, ending: RunEnding) -> None:
+async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: AgentReport, follower: RunFollower) -> None:
     try:
         await sandbox.send_job(job, spec.stdin)
         await read_report(sandbox.control, spec.limits, report)
@@ -209,7 +208,7 @@ async def _talk(sandbox: SandboxProcess, job: bytes, spec: RunSpec, report: Agen
     except ConnectionError:
         return  # the sandbox is gone: what it has reported is all there is
     except ProtocolError as error:
-        ending.end(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
+        follower.end_run(RunStatus.KILLED, f"the sandbox broke its protocol: {error}")
 
 
 class RunCleanup:

@@ -6,13 +6,11 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import Final
 
 from skillbus.common.background import finish_within
-from skillbus.sandbox.adapters.bubblewrap.descriptors import IncomingStream, make_memory_file, make_sealed_file
+from skillbus.sandbox.adapters.bubblewrap.descriptors import IncomingStream, make_sealed_file
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkServer
 from skillbus.sandbox.adapters.bubblewrap.profile import AgentEntry
 from skillbus.sandbox.adapters.host import wait_readable
@@ -29,6 +27,7 @@ class SandboxPipes:
     """Pairs of descriptors between host and sandbox, in one exit stack for each owner."""
 
     def __init__(self, owner: int | None) -> None:
+        """`owner` is the user of the sandbox, if it is not the service's own."""
         self.ours, self.of_bwrap, self.of_agent = ExitStack(), ExitStack(), ExitStack()
         try:
             self.stdout, self.their_stdout = _open_pipe(self.ours, self.of_agent, owner)
@@ -49,20 +48,6 @@ class SandboxPipes:
         """Close all of them."""
         for stack in (self.of_bwrap, self.of_agent, self.ours):
             stack.close()
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxStart:
-    """Parts that a sandbox is started from."""
-
-    command: Callable[[SandboxPipes, Mapping[str, int]], tuple[Sequence[str], tuple[int, ...]]]
-    """Returns the argument list and the descriptors to inherit, given our pipes and the descriptors of `contents`."""
-    contents: Mapping[str, bytes]
-    """Files in memory to inherit, by name."""
-    owner: int | None
-    """User of the sandbox, if it is not the service's own."""
-    environment: Mapping[str, str]
-    entry: AgentEntry
 
 
 class SandboxProcess:
@@ -232,28 +217,6 @@ class SandboxProcess:
         stream = IncomingStream(descriptor)
         self._own.callback(stream.stop)
         return stream
-
-
-def start_process(start: SandboxStart) -> SandboxProcess:
-    """Start a sandbox. Call it in the event loop's thread: the sandbox dies with the thread that started it."""
-    pipes = SandboxPipes(start.owner)
-    try:
-        with ExitStack() as files, pipes.of_bwrap:
-            contents = {name: make_memory_file(files, data) for name, data in start.contents.items()}
-            argv, inherited = start.command(pipes, contents)
-            process = subprocess.Popen(
-                argv,
-                stdin=pipes.of_init,
-                stdout=pipes.of_init,
-                stderr=pipes.their_stderr,
-                pass_fds=inherited,
-                env=dict(start.environment),
-                start_new_session=True,
-            )
-        return SandboxProcess(process, pipes)
-    except BaseException:
-        pipes.close()
-        raise
 
 
 def _open_pipe(ours: ExitStack, theirs: ExitStack, owner: int | None) -> tuple[int, int]:

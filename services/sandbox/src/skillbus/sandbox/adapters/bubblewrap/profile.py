@@ -103,7 +103,7 @@ class SandboxPlan:
     skill_root: Path
     given_root: Path
     """Folders of the host. They may be filled after the sandbox has started."""
-    descriptors: InheritedDescriptors
+    descriptors: InheritedDescriptors = field(default_factory=InheritedDescriptors)
     user: int | None = None
     """User to change to before bubblewrap; None if the service is not root."""
     layer: Path | None = None

@@ -2,19 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from skillbus.contracts.indexer.skill_record import Runtime
+from skillbus.sandbox.adapters.bubblewrap.descriptors import make_memory_file
 from skillbus.sandbox.adapters.bubblewrap.fork_server import ForkPlan, ForkServer
 from skillbus.sandbox.adapters.bubblewrap.installation import Installation, find_installation
-from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxProcess, SandboxStart, start_process
+from skillbus.sandbox.adapters.bubblewrap.process import SandboxPipes, SandboxProcess
 from skillbus.sandbox.adapters.bubblewrap.profile import (
     ENVIRONMENT,
     ETC,
@@ -44,8 +45,6 @@ _ERRORS_MAX: Final = 64 * 1024
 OpenEgress = Callable[[RunFolder], Awaitable[Path]]
 """Opens the egress proxy of a run, whose files lie in that folder; returns the proxy's socket."""
 
-_SECCOMP: Final = "seccomp"
-
 log = structlog.get_logger(__name__)
 
 
@@ -60,58 +59,12 @@ class ReadySandbox:
     """Entered."""
     folder: RunFolder
     level: IsolationLevel
+    resources: AsyncExitStack
+    """Ends the processes, then releases everything that belongs to the sandbox."""
 
     async def end(self) -> None:
         """Kill its processes, then release everything that belongs to it."""
-        async with AsyncExitStack() as whatever_fails:
-            whatever_fails.push_async_callback(run_in_thread, self.folder.remove)
-            whatever_fails.push_async_callback(self.meter.leave)
-            whatever_fails.push_async_callback(self.sandbox.reap)
-            await self.sandbox.end()
-
-
-async def start_ready(
-    start: SandboxStart, server: ForkServer, *, meter: Meter, folder: RunFolder, level: IsolationLevel, within_s: float
-) -> ReadySandbox:
-    """Start a sandbox and wait until its agent is ready. It then owns `folder`. On failure no process is left.
-
-    Raises:
-        SandboxBroken: The sandbox cannot be started, or its agent is not ready after `within_s` seconds.
-    """
-    try:
-        sandbox = start_process(start)
-    except OSError as error:
-        raise SandboxBroken(f"the sandbox could not be started: {error}") from error
-    try:
-        pids = await _enter_agent(sandbox, start, server, within_s)
-        await meter.enter(pids)
-    except BaseException:
-        try:
-            await sandbox.end()
-        finally:
-            await sandbox.reap()
-            await meter.leave()
-        raise
-    return ReadySandbox(sandbox, pids, meter, folder, level)
-
-
-async def _enter_agent(
-    sandbox: SandboxProcess, start: SandboxStart, server: ForkServer, within_s: float
-) -> tuple[int, ...]:
-    try:
-        async with asyncio.timeout(within_s):
-            return await sandbox.attach(), await sandbox.enter_agent(server, start.entry)
-    except TimeoutError as error:
-        server.give_up()  # it may be what hangs; another one starts in milliseconds
-        raise SandboxBroken(
-            f"the sandbox did not start in {within_s:g} s: the machine is overloaded or hangs"
-        ) from error
-    except (OSError, ValueError) as error:
-        sandbox.kill()
-        async with asyncio.timeout(within_s):
-            printed = await sandbox.stderr.read(_ERRORS_MAX)
-        reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
-        raise SandboxBroken(f"the sandbox did not start: {reason}") from error
+        await self.resources.aclose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,52 +127,98 @@ class SandboxStarter:
         return self._installation
 
     async def start_sandbox(self, wanted: SandboxRequest) -> ReadySandbox:
-        """Start a sandbox whose agent waits for a job.
+        """Start a sandbox whose agent waits for a job. On failure no process is left.
 
         Raises:
             SandboxBroken: The sandbox did not start.
             SandboxUnavailable: The interpreter of the agent does not start.
         """
-        host = self.host
-        server = await self._open_server(host)
-        async with AsyncExitStack() as undo:
+        server = await self._open_server()
+        async with AsyncExitStack() as resources:
             folder = RunFolder.create(self.user, self._folder)
-            undo.push_async_callback(run_in_thread, folder.remove)
-            egress = None if wanted.open_egress is None else await wanted.open_egress(folder)
-            with _opened_program(host if self.user is not None else None) as (bwrap, libraries):
-                plan = SandboxPlan(
-                    installation=host,
-                    level=wanted.level,
-                    limits=wanted.limits,
-                    skill_root=folder.skill,
-                    given_root=folder.given,
-                    descriptors=InheritedDescriptors(bwrap, libraries),
-                    user=self.user,
-                    layer=wanted.layer,
-                    egress=egress,
-                    warm=wanted.warm,
-                )
-                start = SandboxStart(
-                    command=partial(_complete_command, self._profile, plan),
-                    contents={
-                        INIT: self._init,
-                        **({NODE_BOOT: self._node_boot} if wanted.warm is Warm.NODE else {}),
-                        _SECCOMP: self._filter(network=egress is not None),
-                        **({} if egress is None else {RELAY: self._relay}),
-                        **ETC,
-                    },
-                    owner=self.user,
-                    environment={} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"},
-                    entry=self._profile.build_entry(plan),
-                )
-                meter = self._metering.create_meter()
-                ready = await start_ready(
-                    start, server, meter=meter, folder=folder, level=wanted.level, within_s=self._start_s
-                )
-            undo.pop_all()
-            return ready
+            resources.push_async_callback(run_in_thread, folder.remove)
+            plan = SandboxPlan(
+                installation=self.host,
+                level=wanted.level,
+                limits=wanted.limits,
+                skill_root=folder.skill,
+                given_root=folder.given,
+                user=self.user,
+                layer=wanted.layer,
+                egress=None if wanted.open_egress is None else await wanted.open_egress(folder),
+                warm=wanted.warm,
+            )
+            entry, meter = self._profile.build_entry(plan), self._metering.create_meter()
+            try:
+                sandbox = self._start_process(plan)
+            except OSError as error:
+                raise SandboxBroken(f"the sandbox could not be started: {error}") from error
+            for release in (meter.leave, sandbox.reap, sandbox.end):  # in the opposite order
+                resources.push_async_callback(release)
+            pids = await self._enter_agent(sandbox, entry, server)
+            await meter.enter(pids)
+            return ReadySandbox(sandbox, pids, meter, folder, wanted.level, resources.pop_all())
 
-    async def _open_server(self, host: Installation) -> ForkServer:
+    def _start_process(self, plan: SandboxPlan) -> SandboxProcess:
+        """Start a sandbox. Called in the event loop's thread: the sandbox dies with the thread that started it."""
+        contents = {INIT: self._init, **ETC}
+        if plan.warm is Warm.NODE:
+            contents[NODE_BOOT] = self._node_boot
+        if plan.egress is not None:
+            contents[RELAY] = self._relay
+        pipes = SandboxPipes(self.user)
+        try:
+            with ExitStack() as files, pipes.of_bwrap:
+                bwrap, libraries = self._open_program(files)
+                descriptors = InheritedDescriptors(
+                    bwrap=bwrap,
+                    libraries=libraries,
+                    info=pipes.their_info,
+                    seccomp=make_memory_file(files, self._filter(network=plan.egress is not None)),
+                    files={path: make_memory_file(files, content) for path, content in contents.items()},
+                )
+                process = subprocess.Popen(
+                    self._profile.build_command(replace(plan, descriptors=descriptors)),
+                    stdin=pipes.of_init,
+                    stdout=pipes.of_init,
+                    stderr=pipes.their_stderr,
+                    pass_fds=descriptors.list_open(),
+                    env={} if libraries is None else {"LD_LIBRARY_PATH": f"/proc/self/fd/{libraries}"},
+                    start_new_session=True,
+                )
+            return SandboxProcess(process, pipes)
+        except BaseException:
+            pipes.close()
+            raise
+
+    def _open_program(self, files: ExitStack) -> tuple[int | None, int | None]:
+        """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them."""
+        if self.user is None or self.host.libraries is None:
+            return None, None
+        opened = []
+        for path in (self.host.bwrap, self.host.libraries):
+            opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+            files.callback(os.close, opened[-1])
+        return opened[0], opened[1]
+
+    async def _enter_agent(self, sandbox: SandboxProcess, entry: AgentEntry, server: ForkServer) -> tuple[int, ...]:
+        """Return the process ids of process 1 and of the agent, once the agent is ready."""
+        try:
+            async with asyncio.timeout(self._start_s):
+                return await sandbox.attach(), await sandbox.enter_agent(server, entry)
+        except TimeoutError as error:
+            server.give_up()  # it may be what hangs; another one starts in milliseconds
+            raise SandboxBroken(
+                f"the sandbox did not start in {self._start_s:g} s: the machine is overloaded or hangs"
+            ) from error
+        except (OSError, ValueError) as error:
+            sandbox.kill()
+            async with asyncio.timeout(self._start_s):
+                printed = await sandbox.stderr.read(_ERRORS_MAX)
+            reason = printed.decode(errors="replace").strip() or f"it ended without an error message ({error!r})"
+            raise SandboxBroken(f"the sandbox did not start: {reason}") from error
+
+    async def _open_server(self) -> ForkServer:
         async with self._readying:
             if self._server is not None and self._server.is_running():
                 return self._server
@@ -228,9 +227,9 @@ class SandboxStarter:
                 self._ended_servers.append(self._server)  # its forks go on, and it reaps them
                 self._server = None
             self._folder = find_shared_folder()
-            self._init = assemble_first_process(host.architecture)
+            self._init = assemble_first_process(self.host.architecture)
             plan = ForkPlan(
-                command=(*change_user(host, self.user), str(host.get_interpreter(Runtime.PYTHON))),
+                command=(*change_user(self.host, self.user), str(self.host.get_interpreter(Runtime.PYTHON))),
                 environment={**ENVIRONMENT, "PWD": SKILL},
                 sources=self._profile.sources,
                 filters=(self._filter(network=False), self._filter(network=True)),
@@ -251,29 +250,3 @@ class SandboxStarter:
         if network not in self._filters:
             self._filters[network] = compile_filter(self.host.architecture, network=network)
         return self._filters[network]
-
-
-def _complete_command(
-    profile: SandboxProfile, plan: SandboxPlan, pipes: SandboxPipes, contents: Mapping[str, int]
-) -> tuple[Sequence[str], tuple[int, ...]]:
-    descriptors = replace(
-        plan.descriptors,
-        info=pipes.their_info,
-        seccomp=contents[_SECCOMP],
-        files={path: descriptor for path, descriptor in contents.items() if path != _SECCOMP},
-    )
-    return profile.build_command(replace(plan, descriptors=descriptors)), descriptors.list_open()
-
-
-@contextmanager
-def _opened_program(host: Installation | None) -> Iterator[tuple[int | None, int | None]]:
-    """Open the wheel's bubblewrap and its library folder, for a user who cannot enter the folders above them."""
-    if host is None or host.libraries is None:
-        yield None, None
-        return
-    with ExitStack() as stack:
-        opened = []
-        for path in (host.bwrap, host.libraries):
-            opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
-            stack.callback(os.close, opened[-1])
-        yield opened[0], opened[1]

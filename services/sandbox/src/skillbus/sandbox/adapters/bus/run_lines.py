@@ -38,12 +38,17 @@ _YES, _NO = b"+", b"-"
 log = structlog.get_logger(__name__)
 
 
-class FeedWriter:
-    """Writer that publishes a run's output in order, in small messages. The run's output limit bounds its buffer."""
+class BusRunLine:
+    """`RunLine` of one run. If `streamed`, it publishes the output in order, in small messages.
 
-    def __init__(self, client: Client, run_id: str) -> None:
+    The run's output limit bounds its buffer.
+    """
+
+    def __init__(self, client: Client, run_id: str, cancelled: asyncio.Event, *, streamed: bool) -> None:
+        self.control = RunControl(self._add_output if streamed else None, cancelled)
         self._client = client
         self._run_id = run_id
+        self._streamed = streamed
         self._printed: dict[OutputStream, bytearray] = {stream: bytearray() for stream in OutputStream}
         self._more = asyncio.Event()
         self._over = asyncio.Event()
@@ -52,28 +57,30 @@ class FeedWriter:
         self._lost = False
 
     async def __aenter__(self) -> Self:
-        self._writing = asyncio.create_task(self._write())
+        if self._streamed:
+            self._writing = asyncio.create_task(self._write())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._writing.cancel()
-        await asyncio.wait([self._writing])
+        if self._streamed:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
 
     async def announce_start(self) -> None:
-        """Publish that the run was accepted."""
-        await self._publish(RunEventKind.BEGUN)
-
-    def add_output(self, stream: OutputStream, chunk: bytes) -> None:
-        """Queue output of the run."""
-        self._printed[stream] += chunk
-        self._more.set()
+        if self._streamed:
+            await self._publish(RunEventKind.BEGUN)
 
     async def announce_end(self, state: RunState) -> None:
-        """Publish the remaining output and the final state, or give up if the connection is lost."""
-        self._ended = state
-        self._over.set()
+        """See `RunLine.announce_end`. Gives up if the connection is lost."""
+        if self._streamed:
+            self._ended = state
+            self._over.set()
+            self._more.set()
+            await asyncio.wait([self._writing], timeout=_END_S)
+
+    def _add_output(self, stream: OutputStream, chunk: bytes) -> None:
+        self._printed[stream] += chunk
         self._more.set()
-        await asyncio.wait([self._writing], timeout=_END_S)
 
     async def _write(self) -> None:
         while self._ended is None:
@@ -111,26 +118,6 @@ class FeedWriter:
             log.warning("run_feed_lost", run_id=self._run_id, number=event.number, error=repr(error))
 
 
-class BusRunLine:
-    """`RunLine` of one run; without a writer it has no listeners."""
-
-    def __init__(self, control: RunControl, writer: FeedWriter | None) -> None:
-        self._control = control
-        self._writer = writer
-
-    @property
-    def control(self) -> RunControl:
-        return self._control
-
-    async def announce_start(self) -> None:
-        if self._writer is not None:
-            await self._writer.announce_start()
-
-    async def announce_end(self, state: RunState) -> None:
-        if self._writer is not None:
-            await self._writer.announce_end(state)
-
-
 class BusRunLines:
     """`RunLines` of one replica."""
 
@@ -144,12 +131,11 @@ class BusRunLines:
             raise RunKnown(f"run {run_id} is running: choose another random id")
         self._open.add(run_id)
         try:
-            async with self._listening(run_id, project) as cancelled:
-                if not streamed:
-                    yield BusRunLine(RunControl(cancelled=cancelled), None)
-                    return
-                async with FeedWriter(self._client, run_id) as writer:
-                    yield BusRunLine(RunControl(writer.add_output, cancelled), writer)
+            async with (
+                self._listening(run_id, project) as cancelled,
+                BusRunLine(self._client, run_id, cancelled, streamed=streamed) as line,
+            ):
+                yield line
         finally:
             self._open.discard(run_id)
 

@@ -30,7 +30,7 @@ from skillbus.sandbox.adapters.host import run_in_thread
 from skillbus.sandbox.adapters.inside import read_program
 from skillbus.sandbox.adapters.kernel.seccomp import compile_filter
 from skillbus.sandbox.adapters.supervision.admission import CachedProbe, check_run
-from skillbus.sandbox.adapters.supervision.follower import RunEnding, RunFollower
+from skillbus.sandbox.adapters.supervision.follower import RunFollower
 from skillbus.sandbox.adapters.supervision.protocol import (
     MARSHAL_VERSION,
     AgentReport,
@@ -182,7 +182,7 @@ class GvisorIsolation:
             command = await run_in_thread(partial(self._runsc.prepare_container, plan, Path(folder)))
             commands = ContainerCommands(command, self._runsc.remove_command(plan.name), self._runsc.environment)
             container, report = await Container.start(commands), AgentReport()
-            follower = RunFollower.create(container, spec.limits, container.meter, control)
+            follower = RunFollower(container, spec.limits, container.meter, control)
             try:
                 try:
                     async with asyncio.timeout(self._start_s):
@@ -191,21 +191,20 @@ class GvisorIsolation:
                         await container.wait_ready()
                 except TimeoutError:
                     raise SandboxBroken(f"the container did not start in {self._start_s:g} s") from None
-                talking = _talk(container, job, spec.limits, report, follower.ending)
-                await follower.follow_run(control.cancelled, talking)
+                await follower.follow_run(_talk(container, job, spec.limits, report, follower))
             finally:
                 await container.end(by_itself=report.complete)
         return follower.make_outcome(report, IsolationLevel.RUNSC)
 
 
-async def _talk(container: Container, job: bytes, limits: Limits, report: AgentReport, ending: RunEnding) -> None:
+async def _talk(container: Container, job: bytes, limits: Limits, report: AgentReport, follower: RunFollower) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(container.relay_frames(limits.artifacts_bytes))
             group.create_task(read_report(container.control, limits, report))
             group.create_task(_send_job(container, job))
     except* ProtocolError as errors:
-        ending.end(RunStatus.KILLED, f"the container broke its protocol: {errors.exceptions[0]}")
+        follower.end_run(RunStatus.KILLED, f"the container broke its protocol: {errors.exceptions[0]}")
 
 
 async def _send_job(container: Container, job: bytes) -> None:
